@@ -1,0 +1,204 @@
+//! The one way an event is written for people: `w(x)=20`, `enter(next,it7)`, `rmw(n)=1->2`.
+//!
+//! It is also the middle of a line of the std format, so it can be read back.
+
+use std::fmt;
+
+use crate::event::{Event, Op, Pool, TargetKind};
+use crate::ids::{CondId, LockId, SymId, ThreadId, VarId};
+use crate::names::Names;
+use crate::value::Value;
+
+/// An event together with what its numbers mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    event: &'a Event,
+    names: &'a Names,
+    pool: &'a Pool,
+}
+
+impl Event {
+    /// The event as text, without thread and location.
+    pub fn describe<'a>(&'a self, names: &'a Names, pool: &'a Pool) -> Described<'a> {
+        Described { event: self, names, pool }
+    }
+
+    /// The text of the target, for operations that have one.
+    pub fn target_name<'a>(&self, names: &'a Names) -> Option<&'a str> {
+        let target = self.target()?;
+        match self.op().target_kind() {
+            TargetKind::None => None,
+            TargetKind::Var => Some(names.vars.get(VarId(target))),
+            TargetKind::Lock => Some(names.locks.get(LockId(target))),
+            TargetKind::Cond => Some(names.conds.get(CondId(target))),
+            TargetKind::Thread => Some(names.threads.get(ThreadId(target))),
+            TargetKind::Sym => Some(names.syms.get(SymId(target))),
+        }
+    }
+}
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Described { event, names, pool } = *self;
+        let op = event.op();
+        f.write_str(op.word())?;
+        let values = pool.values(event);
+        let target = event.target_name(names);
+        if target.is_none() && values.is_empty() {
+            return Ok(());
+        }
+        f.write_str("(")?;
+        if let Some(target) = target {
+            write!(f, "{}", Name(target))?;
+        }
+        match op {
+            Op::Enter | Op::Exit | Op::Event | Op::Begin | Op::End => {
+                for &value in values.iter() {
+                    write!(f, ",{}", DescribedValue { value, names })?;
+                }
+                return f.write_str(")");
+            }
+            Op::WaitBegin | Op::WaitEnd => {
+                if let Some(lock) = event.wait_lock() {
+                    write!(f, ",{}", Name(names.locks.get(lock)))?;
+                }
+            }
+            _ => {}
+        }
+        f.write_str(")")?;
+        for (i, &value) in values.iter().enumerate() {
+            f.write_str(if i == 0 { "=" } else { "->" })?;
+            write!(f, "{}", DescribedValue { value, names })?;
+        }
+        Ok(())
+    }
+}
+
+/// A name as the text formats write it: as it is, or in quotes if it would be misread.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a>(pub &'a str);
+
+impl Name<'_> {
+    /// Whether the name can stand without quotes.
+    ///
+    /// RAPID's names have no white space and no `|`; commas and brackets are common in Java and C++
+    /// names and harmless in the only operand of an operation, but not in a list. To keep the rule
+    /// one rule, brackets are allowed when they are balanced and commas only inside them.
+    pub fn is_plain(self) -> bool {
+        let mut depth = 0u32;
+        // A `#` at the start of a line begins a comment.
+        if self.0.is_empty() || self.0.starts_with('#') {
+            return false;
+        }
+        for c in self.0.chars() {
+            match c {
+                '|' | '"' | '\\' => return false,
+                c if c.is_control() || c.is_whitespace() => return false,
+                '(' => depth += 1,
+                ')' if depth == 0 => return false,
+                ')' => depth -= 1,
+                ',' if depth == 0 => return false,
+                _ => {}
+            }
+        }
+        depth == 0
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_plain() { f.write_str(self.0) } else { quoted(self.0, f) }
+    }
+}
+
+/// Writes a text in double quotes, with `\` before what would end or break it.
+fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("\"")?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            c if c.is_control() => write!(f, "\\u{{{:x}}}", c as u32)?,
+            // The std format splits lines at bars before it looks at quotes.
+            '|' => f.write_str("\\u{7c}")?,
+            c => write!(f, "{c}")?,
+        }
+    }
+    f.write_str("\"")
+}
+
+/// A value as the text formats write it.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribedValue<'a> {
+    /// The value.
+    pub value: Value,
+    /// Where its text is, if it is one.
+    pub names: &'a Names,
+}
+
+impl fmt::Display for DescribedValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Value::Int(n) => write!(f, "{n}"),
+            Value::Uint(n) => write!(f, "{n}"),
+            // Debug, because it always shows a point or an exponent: 2.0 is not 2.
+            Value::Float(x) if x.is_nan() => write!(f, "nan({:x})", x.to_bits()),
+            Value::Float(x) => write!(f, "{x:?}"),
+            Value::Bool(b) => write!(f, "{b}"),
+            Value::Str(s) => {
+                let text = self.names.syms.get(s);
+                if is_bare_word(text) { f.write_str(text) } else { quoted(text, f) }
+            }
+        }
+    }
+}
+
+/// Whether a string value can stand without quotes: a word that is no other value.
+fn is_bare_word(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || "_.$:/[]".contains(c))
+        && !matches!(text, "true" | "false" | "nan" | "inf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_read_like_their_std_lines() {
+        let mut names = Names::default();
+        let mut pool = Pool::default();
+        let x = names.vars.intern("V234.23[0]").unwrap();
+        let f = names.syms.intern("next").unwrap();
+        let i = names.syms.intern("it 7").unwrap();
+        let c = names.conds.intern("full").unwrap();
+        let l = names.locks.intern("m").unwrap();
+        let t = ThreadId(0);
+        let write = Event::new(t, Op::Write).with_target(x.0);
+        let write = write.with_values(&[Value::Int(-20)], &mut pool);
+        assert_eq!(write.describe(&names, &pool).to_string(), "w(V234.23[0])=-20");
+        let rmw =
+            write.with_op(Op::Rmw).with_values(&[Value::Int(1), Value::Float(2.0)], &mut pool);
+        assert_eq!(rmw.describe(&names, &pool).to_string(), "rmw(V234.23[0])=1->2.0");
+        let enter = Event::new(t, Op::Enter).with_target(f.0);
+        let enter = enter.with_values(&[Value::Str(i), Value::Bool(true)], &mut pool);
+        assert_eq!(enter.describe(&names, &pool).to_string(), "enter(next,\"it 7\",true)");
+        let wait = Event::new(t, Op::WaitEnd).with_target(c.0).with_wait_lock(Some(l));
+        assert_eq!(wait.describe(&names, &pool).to_string(), "wait_end(full,m)");
+        assert_eq!(Event::new(t, Op::Begin).describe(&names, &pool).to_string(), "begin");
+    }
+
+    #[test]
+    fn names_are_quoted_only_where_needed() {
+        for plain in ["x", "a.b[3]", "f(int,long)", "Ünï", "@03", "t#2", "operator=="] {
+            assert_eq!(Name(plain).to_string(), plain);
+        }
+        assert_eq!(Name("a|b\n").to_string(), "\"a\\u{7c}b\\n\"");
+        assert_eq!(Name("f(int, long)").to_string(), "\"f(int, long)\"");
+        assert_eq!(Name("").to_string(), "\"\"");
+    }
+}

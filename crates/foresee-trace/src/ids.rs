@@ -1,0 +1,63 @@
+//! Small integer names for the things a trace talks about.
+//!
+//! Every kind of thing has a number space of its own, so that a Java object that is a lock, a
+//! condition and a thread at once cannot be confused with itself.
+
+/// A number that names one thing of one kind; see [`crate::Names`] for the text behind it.
+pub trait Id: Copy + Eq {
+    /// The id with this number.
+    fn new(index: usize) -> Self;
+    /// The number, for use as an array index.
+    fn index(self) -> usize;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl Id for $name {
+            #[inline]
+            fn new(index: usize) -> Self {
+                // Interners refuse to grow past `u32`, so the number always fits.
+                $name(index as u32)
+            }
+            #[inline]
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A thread. At most [`ThreadId::MAX`], because an event keeps it in 24 bits.
+    ThreadId;
+    /// A variable: anything that is read and written.
+    VarId;
+    /// A lock.
+    LockId;
+    /// A condition: what is waited for and notified.
+    CondId;
+    /// A source location. [`LocId::NONE`] is "no location known".
+    LocId;
+    /// Any other text: methods, named events, atomic regions, string values.
+    SymId;
+}
+
+impl ThreadId {
+    /// The largest thread number an event can hold.
+    pub const MAX: u32 = (1 << 24) - 1;
+}
+
+impl LocId {
+    /// The location of an event that has none.
+    pub const NONE: LocId = LocId(0);
+
+    /// Whether there is a location.
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self != LocId::NONE
+    }
+}

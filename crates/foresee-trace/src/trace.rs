@@ -1,0 +1,84 @@
+//! A whole trace in memory.
+
+use crate::error::{Position, ReadError};
+use crate::event::{Event, Pool};
+use crate::names::Names;
+use crate::source::{Batch, EventSource, Remarks};
+
+/// A whole trace, for analyses that need to go back and forth: sixteen bytes an event, and the
+/// values that do not fit.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The events in file order; an event's index here is its name in reports.
+    pub events: Vec<Event>,
+    /// Their values.
+    pub pool: Pool,
+    /// The names behind the numbers.
+    pub names: Names,
+    /// What the reader had to say.
+    pub remarks: Remarks,
+}
+
+impl Trace {
+    /// Reads a source to its end.
+    pub fn load(source: &mut dyn EventSource) -> Result<Trace, ReadError> {
+        let mut trace = Trace::default();
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            trace.push_batch(&mut batch);
+        }
+        trace.names = source.names().clone();
+        trace.remarks = source.remarks().clone();
+        Ok(trace)
+    }
+
+    /// Moves a batch to the end of the trace. Its numbers must be those of the trace's names.
+    pub fn push_batch(&mut self, batch: &mut Batch) {
+        self.pool.append(&batch.pool, &mut batch.events);
+        self.events.extend_from_slice(&batch.events);
+    }
+
+    /// The trace as a stream.
+    pub fn source(&self) -> TraceSource<'_> {
+        TraceSource { trace: self, names: None, start: 0, end: 0 }
+    }
+}
+
+/// The events of a [`Trace`] as a stream.
+#[derive(Debug)]
+pub struct TraceSource<'t> {
+    trace: &'t Trace,
+    /// Present once somebody asked to add names.
+    names: Option<Names>,
+    start: usize,
+    end: usize,
+}
+
+impl EventSource for TraceSource<'_> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        batch.clear();
+        self.start = self.end;
+        self.end = (self.start + Batch::EVENTS).min(self.trace.events.len());
+        for &event in &self.trace.events[self.start..self.end] {
+            let event = batch.pool.adopt(event, &self.trace.pool);
+            batch.events.push(event);
+        }
+        Ok(self.start < self.end)
+    }
+
+    fn names(&self) -> &Names {
+        self.names.as_ref().unwrap_or(&self.trace.names)
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        self.names.get_or_insert_with(|| self.trace.names.clone())
+    }
+
+    fn position(&self, i: usize) -> Position {
+        Position::Event((self.start + i) as u64)
+    }
+
+    fn remarks(&self) -> &Remarks {
+        &self.trace.remarks
+    }
+}
