@@ -114,7 +114,7 @@ impl<I: Id> Interner<I> {
         self.table.insert_unique(hash, ((hash >> 32) as u32, number), |&(_, i)| {
             let i = i as usize;
             let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-            hasher.hash_one(text[start..ends[i] as usize].as_bytes())
+            hasher.hash_one(&text.as_bytes()[start..ends[i] as usize])
         });
         Ok(I::new(index))
     }
