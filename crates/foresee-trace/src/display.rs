@@ -7,6 +7,7 @@ use std::fmt;
 use crate::event::{Event, Op, Pool, TargetKind};
 use crate::ids::{CondId, LockId, SymId, ThreadId, VarId};
 use crate::names::Names;
+use crate::trace::Trace;
 use crate::value::Value;
 
 /// An event together with what its numbers mean.
@@ -74,6 +75,21 @@ impl fmt::Display for Described<'_> {
     }
 }
 
+/// The trace in the std format: what a bug report or a failing test shows.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for event in &self.events {
+            let thread = Name(self.names.threads.get(event.thread()));
+            write!(f, "{thread}|{}|", event.describe(&self.names, &self.pool))?;
+            if event.loc().is_some() {
+                write!(f, "{}", Name(self.names.locs.get(event.loc())))?;
+            }
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
+}
+
 /// A name as the text formats write it: as it is, or in quotes if it would be misread.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a>(pub &'a str);
@@ -86,8 +102,8 @@ impl Name<'_> {
     /// one rule, brackets are allowed when they are balanced and commas only inside them.
     pub fn is_plain(self) -> bool {
         let mut depth = 0u32;
-        // A `#` at the start of a line begins a comment.
-        if self.0.is_empty() || self.0.starts_with('#') {
+        // A `#` at the start of a line begins a comment, and a byte order mark there is no text.
+        if self.0.is_empty() || self.0.starts_with(['#', '\u{feff}']) {
             return false;
         }
         for c in self.0.chars() {

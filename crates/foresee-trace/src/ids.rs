@@ -11,6 +11,15 @@ pub trait Id: Copy + Eq {
     fn index(self) -> usize;
 }
 
+/// The entry of a table that is indexed by ids and grows with them.
+#[inline]
+pub fn entry<T: Default>(table: &mut Vec<T>, index: usize) -> &mut T {
+    if index >= table.len() {
+        table.resize_with(index + 1, T::default);
+    }
+    &mut table[index]
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*

@@ -16,20 +16,27 @@
 //! # Ok::<(), foresee_trace::TooManyNames>(())
 //! ```
 
+mod census;
 mod display;
 mod error;
 mod event;
+mod finding;
+pub mod generate;
 mod ids;
 mod names;
 mod source;
 mod trace;
+mod validate;
 mod value;
 
+pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
-pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId};
+pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Witness};
+pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
 pub use names::{Interner, Names, TooManyNames};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
+pub use validate::{Mode, Validated};
 pub use value::Value;

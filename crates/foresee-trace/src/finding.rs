@@ -1,0 +1,94 @@
+//! What analyses say, and to whom they say it.
+
+/// Whether a violation was seen or is foreseen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// The captured order itself violates the property.
+    Observed,
+    /// Only another run of the same causality does.
+    Predicted,
+}
+
+impl FindingKind {
+    /// The word for it in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            FindingKind::Observed => "observed",
+            FindingKind::Predicted => "predicted",
+        }
+    }
+}
+
+/// A concrete order of events that shows a violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Indices of events of the trace, in the order of the violating run. With each event it holds
+    /// everything that must precede it.
+    pub order: Vec<u64>,
+    /// The position in `order` of the step that violates.
+    pub violated_at: usize,
+}
+
+/// A violation.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Seen or foreseen.
+    pub kind: FindingKind,
+    /// The property or check that is violated.
+    pub property: String,
+    /// What happens, in one sentence.
+    pub message: String,
+    /// The event at which it happens, if the violation is in the captured order.
+    pub event: Option<u64>,
+    /// The order that shows it. The captured order, up to `event`, is its own witness.
+    pub witness: Option<Witness>,
+    /// More that helps to understand it: names and values, in the order in which to show them.
+    pub details: Vec<(String, String)>,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// More is wanted.
+    Continue,
+    /// Enough was seen.
+    Stop,
+}
+
+/// Takes findings as they are made. Analyses never print.
+pub trait FindingSink {
+    /// Takes one finding, and says whether more are wanted.
+    fn finding(&mut self, finding: Finding) -> Flow;
+}
+
+impl FindingSink for Vec<Finding> {
+    fn finding(&mut self, finding: Finding) -> Flow {
+        self.push(finding);
+        Flow::Continue
+    }
+}
+
+/// How much of what could be searched was searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every run that the causality allows was covered.
+    Exhausted,
+    /// Only some runs were looked at; with a window of one, the observed run alone.
+    Window,
+    /// The trace was not read to its end.
+    EventLimit,
+    /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
+    NothingRelevant,
+}
+
+impl Outcome {
+    /// The word for it in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Exhausted => "exhausted",
+            Outcome::Window => "window",
+            Outcome::EventLimit => "event-limit",
+            Outcome::NothingRelevant => "nothing-relevant",
+        }
+    }
+}
