@@ -1,0 +1,9 @@
+//! Causal orders: which events must come before which.
+
+mod clocks;
+mod dependence;
+mod notify;
+
+pub use clocks::{Clocks, TooLong};
+pub use dependence::{Effect, Follows, Leaves, Link, Order};
+pub use notify::Wakeups;
