@@ -1,0 +1,131 @@
+//! Creates a trace file that appears under its name only when it is whole.
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use foresee_trace::{Batch, EventSink, Names, Remarks};
+use tempfile::NamedTempFile;
+
+use crate::Format;
+
+/// A trace file being written. Dropped before `finish`, it leaves nothing behind.
+pub struct Output {
+    sink: Box<dyn EventSink>,
+    target: Rc<RefCell<Target>>,
+}
+
+/// Starts a trace file, or writes to standard output if the path is `-`. Names that end in `.gz` or
+/// `.zst` are compressed. An existing file is replaced when the new one is whole.
+pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
+    let place = if path == Path::new("-") {
+        Place::Stdout(io::stdout())
+    } else {
+        // Renaming works only inside one file system, so the file grows beside its final place.
+        let directory = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".foresee-").suffix(".part");
+        // Temporary files are private by default; a trace should be as readable as other files.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.tempfile_in(directory)?;
+        Place::File(BufWriter::with_capacity(128 << 10, file), path.to_owned())
+    };
+    let coder = match path.extension().and_then(|e| e.to_str()) {
+        Some("gz") => Coder::Gz(flate2::write::GzEncoder::new(place, flate2::Compression::fast())),
+        Some("zst") => Coder::Zst(zstd::stream::write::Encoder::new(place, 3)?),
+        _ => Coder::Plain(place),
+    };
+    let target = Rc::new(RefCell::new(Target(Some(coder))));
+    let sink = format.write(Box::new(Shared(Rc::clone(&target))));
+    Ok(Output { sink, target })
+}
+
+impl EventSink for Output {
+    fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
+        self.sink.write_batch(batch, names)
+    }
+
+    fn finish(&mut self, names: &Names, remarks: &Remarks) -> io::Result<()> {
+        self.sink.finish(names, remarks)?;
+        self.target.borrow_mut().finish()
+    }
+}
+
+/// Where the bytes go in the end.
+enum Place {
+    Stdout(io::Stdout),
+    File(BufWriter<NamedTempFile>, PathBuf),
+}
+
+impl Write for Place {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Place::Stdout(stdout) => stdout.write(bytes),
+            Place::File(file, _) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Place::Stdout(stdout) => stdout.flush(),
+            Place::File(file, _) => file.flush(),
+        }
+    }
+}
+
+/// What the bytes go through on their way.
+enum Coder {
+    Plain(Place),
+    Gz(flate2::write::GzEncoder<Place>),
+    Zst(zstd::stream::write::Encoder<'static, Place>),
+}
+
+/// The way out, until it is finished.
+struct Target(Option<Coder>);
+
+impl Target {
+    fn finish(&mut self) -> io::Result<()> {
+        let place = match self.0.take().ok_or_else(finished)? {
+            Coder::Plain(place) => place,
+            Coder::Gz(gz) => gz.finish()?,
+            Coder::Zst(zst) => zst.finish()?,
+        };
+        match place {
+            Place::Stdout(mut stdout) => stdout.flush(),
+            Place::File(file, path) => {
+                let file = file.into_inner().map_err(|error| error.into_error())?;
+                file.persist(path).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+fn finished() -> io::Error {
+    io::Error::other("the trace has been finished already")
+}
+
+/// The sink's hold on the way out; the other one finishes it.
+struct Shared(Rc<RefCell<Target>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.borrow_mut().0.as_mut().ok_or_else(finished)? {
+            Coder::Plain(place) => place.write(bytes),
+            Coder::Gz(gz) => gz.write(bytes),
+            Coder::Zst(zst) => zst.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.borrow_mut().0.as_mut().ok_or_else(finished)? {
+            // The compressors would end a block, which the file does not need.
+            Coder::Plain(place) => place.flush(),
+            Coder::Gz(_) | Coder::Zst(_) => Ok(()),
+        }
+    }
+}

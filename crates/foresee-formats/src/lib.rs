@@ -1,0 +1,116 @@
+//! Trace formats: five ways to write the same events, behind one list.
+//!
+//! [`open`] recognises compression and format by content; [`create`] writes a file that appears
+//! only when it is whole. To add a format, write a file with a type that is a [`Format`], add it to
+//! [`FORMATS`], and put a sample into `testdata/formats/<name>/`: the tests walk the list.
+//!
+//! ```
+//! use foresee_trace::Trace;
+//!
+//! let text = "T1|w(landing)=1|ctl.c:14\nT2|r(landing)=1|ctl.c:31\n";
+//! let mut opened = foresee_formats::open_reader(Box::new(text.as_bytes()), None)?;
+//! assert_eq!(opened.format.name(), "std");
+//! assert_eq!(Trace::load(&mut opened.source)?.events.len(), 2);
+//! # Ok::<(), foresee_trace::ReadError>(())
+//! ```
+
+mod create;
+mod csv;
+mod jsonl;
+mod lines;
+pub mod native;
+mod open;
+mod operation;
+mod roadrunner;
+mod shape;
+mod std_text;
+mod text;
+
+use std::io::{Read, Write};
+
+use foresee_trace::{EventSink, EventSource, ReadError};
+
+pub use create::{Output, create};
+pub use csv::Csv;
+pub use jsonl::Jsonl;
+pub use lines::MAX_LINE;
+pub use native::Native;
+pub use open::{Opened, open, open_reader};
+pub use roadrunner::RoadRunner;
+pub use shape::MAX_VALUES;
+pub use std_text::Std;
+
+/// One way to write a trace.
+pub trait Format: Sync {
+    /// The name users give on the command line.
+    fn name(&self) -> &'static str;
+
+    /// One line for `--help`.
+    fn about(&self) -> &'static str;
+
+    /// Whether a file that begins like this (up to 64 KiB, decompressed) is of this format.
+    fn sniff(&self, head: &[u8]) -> bool;
+
+    /// Starts to read. Errors of the very beginning are reported at once, all others by the source.
+    fn read<'r>(
+        &self,
+        input: Box<dyn Read + 'r>,
+    ) -> Result<Box<dyn EventSource + 'r>, ReadError>;
+
+    /// Starts to write. The sink buffers; nothing is promised to be written before `finish`.
+    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w>;
+}
+
+/// Every format, in the order in which files are tried.
+pub const FORMATS: &[&dyn Format] = &[&Native, &Std, &RoadRunner, &Csv, &Jsonl];
+
+/// A name that no format has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no trace format \"{name}\"{}; formats are {}", did_you_mean(.nearest), format_names())]
+pub struct UnknownFormat {
+    name: String,
+    nearest: Option<&'static str>,
+}
+
+/// The format of this name.
+pub fn by_name(name: &str) -> Result<&'static dyn Format, UnknownFormat> {
+    if let Some(format) = FORMATS.iter().find(|f| f.name() == name) {
+        return Ok(*format);
+    }
+    let lower = name.to_lowercase();
+    let nearest = FORMATS
+        .iter()
+        .map(|f| (strsim::damerau_levenshtein(&lower, f.name()), f.name()))
+        .min()
+        .filter(|(distance, _)| *distance <= 2)
+        .map(|(_, name)| name);
+    Err(UnknownFormat { name: name.to_owned(), nearest })
+}
+
+fn did_you_mean(nearest: &Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)"))
+}
+
+pub(crate) fn format_names() -> String {
+    FORMATS.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_found_by_name() {
+        for format in FORMATS {
+            assert_eq!(by_name(format.name()).map(|f| f.name()), Ok(format.name()));
+        }
+        let near = by_name("Jsonn").map(|f| f.name()).unwrap_err().to_string();
+        assert_eq!(
+            near,
+            "there is no trace format \"Jsonn\" (did you mean \"jsonl\"?); formats are native, \
+             std, rr, csv, jsonl"
+        );
+        let far = by_name("perfetto").map(|f| f.name()).unwrap_err().to_string();
+        assert!(far.starts_with("there is no trace format \"perfetto\"; formats are"), "{far}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Continues a native trace that was finished, or cut off.
+
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use foresee_trace::{ErrorKind, EventSink, Names, Position, ReadError, Remarks};
+
+use super::frame::{HEADER, name_counts};
+use super::indexed::Indexed;
+use super::writer::NativeSink;
+
+/// A trace to be continued.
+pub struct Appended {
+    /// The names so far; those of the batches to come must continue them.
+    pub names: Names,
+    /// What the trace said of itself; to be given to `finish` again, where it still holds.
+    pub remarks: Remarks,
+    /// How many events there are already.
+    pub events: u64,
+    /// Where the next events go.
+    pub sink: Box<dyn EventSink>,
+}
+
+/// Opens a native trace to add to its end. What a crash left half-written is cut off, but no whole
+/// event is lost. Until `finish` the file has no end mark and reads as cut short.
+pub fn append(path: &Path) -> Result<Appended, ReadError> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| {
+        let message = format!("cannot open {}: {error}", path.display());
+        ReadError::new(ErrorKind::Io, Position::Unknown, message)
+    })?;
+    let indexed = Indexed::from_file(file)?;
+    let (events, torn) = (indexed.events(), indexed.torn_records()?);
+    let (mut file, names, remarks, entries) = indexed.into_parts();
+    // Remarks, index and end mark come last and are written anew.
+    let end = entries
+        .last()
+        .map_or(HEADER as u64, |last| last.offset + HEADER as u64 + u64::from(last.length));
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    let mut sink = NativeSink::new(file);
+    sink.offset = end;
+    sink.names = name_counts(&names);
+    sink.entries = entries;
+    sink.events = events;
+    if let Some((records, count)) = torn {
+        sink.events -= u64::from(count);
+        sink.adopt_records(&records, count);
+    }
+    Ok(Appended { names, remarks, events, sink: Box::new(sink) })
+}

@@ -1,0 +1,371 @@
+//! The outer layer: a file header, then frames that say their length and checksum.
+
+use std::io::{self, Read};
+
+use foresee_trace::{ErrorKind, FileOrder, Id, Interner, Names, Position, ReadError, Remarks};
+
+/// Like PNG's: a byte that is no text, the name, and line ends that show what a transfer in text
+/// mode has done to the file.
+pub(crate) const MAGIC: [u8; 8] = *b"\x89FSE\r\n\x1a\n";
+/// The version of the format.
+const VERSION: u16 = 1;
+/// Flag of the file header: the order of events is only that of their notes.
+const FLAG_NOTES: u16 = 1;
+/// The length of the file header and of a frame header.
+pub(crate) const HEADER: usize = 16;
+
+/// The longest payload of a frame, in bytes.
+pub const MAX_PAYLOAD: u32 = 16 << 20;
+
+/// Frames of this kind and above may be passed over by a reader that does not know them.
+const OPTIONAL: u8 = 128;
+
+/// What a frame is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Names,
+    Events,
+    Remarks,
+    Index,
+    End,
+    /// Unknown, but not needed.
+    Optional(u8),
+}
+
+impl Kind {
+    fn from_code(code: u8) -> Option<Kind> {
+        Some(match code {
+            1 => Kind::Names,
+            2 => Kind::Events,
+            3 => Kind::Remarks,
+            4 => Kind::Index,
+            5 => Kind::End,
+            OPTIONAL.. => Kind::Optional(code),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Kind::Names => 1,
+            Kind::Events => 2,
+            Kind::Remarks => 3,
+            Kind::Index => 4,
+            Kind::End => 5,
+            Kind::Optional(code) => code,
+        }
+    }
+}
+
+/// The first sixteen bytes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) kind: Kind,
+    pub(crate) length: u32,
+    /// How many events, names or entries there are.
+    pub(crate) count: u32,
+    pub(crate) crc: u32,
+}
+
+impl FrameHeader {
+    /// The header of a payload; too long a payload is refused.
+    pub(crate) fn of(kind: Kind, count: u32, payload: &[u8]) -> io::Result<FrameHeader> {
+        match u32::try_from(payload.len()) {
+            Ok(length) if length <= MAX_PAYLOAD => {
+                Ok(FrameHeader { kind, length, count, crc: crc32fast::hash(payload) })
+            }
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a frame of {} bytes is longer than {MAX_PAYLOAD}", payload.len()),
+            )),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind.code();
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.count.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.crc.to_le_bytes());
+        let check = header_check(&bytes);
+        bytes[2..4].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header that stands at byte `at`.
+    pub(crate) fn decode(bytes: &[u8; HEADER], at: u64) -> Result<FrameHeader, ReadError> {
+        let check = u16::from_le_bytes([bytes[2], bytes[3]]);
+        let mut checked = *bytes;
+        checked[2..4].fill(0);
+        if check != header_check(&checked) || bytes[1] != 0 {
+            return Err(damaged(at, "the frame header is damaged (its checksum is wrong)"));
+        }
+        let kind = Kind::from_code(bytes[0]).ok_or_else(|| {
+            damaged(at, format!("nothing is known of frames of kind {}", bytes[0]))
+                .with_help("the trace may have been written by a newer version")
+        })?;
+        let header = FrameHeader {
+            kind,
+            length: u32_at(bytes, 4),
+            count: u32_at(bytes, 8),
+            crc: u32_at(bytes, 12),
+        };
+        if header.length > MAX_PAYLOAD {
+            let message =
+                format!("a frame of {} bytes is longer than {MAX_PAYLOAD}", header.length);
+            return Err(ReadError::new(ErrorKind::Limit, Position::Byte(at), message));
+        }
+        Ok(header)
+    }
+
+    /// Fails unless `payload` is what was written.
+    pub(crate) fn check(&self, payload: &[u8], at: u64) -> Result<(), ReadError> {
+        if crc32fast::hash(payload) == self.crc {
+            return Ok(());
+        }
+        Err(damaged(at, "the frame is damaged (the checksum of its contents is wrong)"))
+    }
+}
+
+/// Half of the checksum of a header whose own check is zero.
+fn header_check(bytes: &[u8; HEADER]) -> u16 {
+    crc32fast::hash(bytes) as u16
+}
+
+#[cold]
+pub(crate) fn damaged(at: u64, message: impl Into<String>) -> ReadError {
+    ReadError::new(ErrorKind::Syntax, Position::Byte(at), message)
+}
+
+/// The file header.
+pub(crate) fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
+    let flags = if order == FileOrder::Notes { FLAG_NOTES } else { 0 };
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[10..12].copy_from_slice(&flags.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..12]);
+    bytes[12..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// What the file header says of the order of events.
+pub(crate) fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
+    let format = |message: String| ReadError::new(ErrorKind::Format, Position::Byte(0), message);
+    let seen = &bytes[..bytes.len().min(MAGIC.len())];
+    if *seen != MAGIC[..seen.len()] {
+        return Err(match bytes.starts_with(&MAGIC[..4]) {
+            true => format("the file was damaged by a transfer in text mode".into())
+                .with_help("copy it again in binary mode"),
+            false => format("this is not a native trace".into()),
+        });
+    }
+    let Ok(bytes) = <[u8; HEADER]>::try_from(bytes) else {
+        return Err(format(format!("the file header is cut off after {} bytes", bytes.len())));
+    };
+    let (version, flags) =
+        (u16::from_le_bytes([bytes[8], bytes[9]]), u16::from_le_bytes([bytes[10], bytes[11]]));
+    if crc32fast::hash(&bytes[..12]) != u32_at(&bytes, 12) {
+        return Err(format("the file header is damaged (its checksum is wrong)".into()));
+    }
+    if version != VERSION || flags & !FLAG_NOTES != 0 {
+        let message = format!("the trace has version {version} and flags {flags:#x}");
+        return Err(format(message).with_help(format!("version {VERSION} can be read here")));
+    }
+    Ok(if flags & FLAG_NOTES == 0 { FileOrder::Observed } else { FileOrder::Notes })
+}
+
+/// Reads until `buffer` is full or the input ends; says how much there was.
+pub(crate) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut have = 0;
+    while have < buffer.len() {
+        match input.read(&mut buffer[have..]) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(have)
+}
+
+/// The number at a place that is known to exist.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// The number at a place that is known to exist.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Writes a number in groups of seven bits, lowest first, with the high bit set in all but the last.
+pub(crate) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads such a number and moves `at` behind it.
+pub(crate) fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        let bits = u64::from(byte & 0x7f);
+        if bits << shift >> shift != bits {
+            return None;
+        }
+        number |= bits << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// The kinds of names, in the order of their codes.
+pub(crate) const NAMESPACES: usize = 6;
+
+/// Does something with the names of one kind.
+macro_rules! with_namespace {
+    ($names:expr, $code:expr, $interner:ident => $body:expr, $other:expr) => {
+        match $code {
+            0 => { let $interner = &mut $names.threads; $body }
+            1 => { let $interner = &mut $names.vars; $body }
+            2 => { let $interner = &mut $names.locks; $body }
+            3 => { let $interner = &mut $names.conds; $body }
+            4 => { let $interner = &mut $names.locs; $body }
+            5 => { let $interner = &mut $names.syms; $body }
+            _ => $other,
+        }
+    };
+}
+
+/// How many names of each kind there are, by code.
+pub(crate) fn name_counts(names: &Names) -> [usize; NAMESPACES] {
+    [
+        names.threads.len(),
+        names.vars.len(),
+        names.locks.len(),
+        names.conds.len(),
+        names.locs.len(),
+        names.syms.len(),
+    ]
+}
+
+/// Adds the names of a names frame whose payload starts at byte `at`.
+pub(crate) fn read_names(
+    payload: &[u8],
+    count: u32,
+    at: u64,
+    names: &mut Names,
+) -> Result<(), ReadError> {
+    if payload.len() < 8 {
+        return Err(damaged(at, "a names frame is too short"));
+    }
+    let (namespace, first) = (payload[0], u32_at(payload, 4) as usize);
+    with_namespace!(names, namespace, interner => add_names(payload, first, count, at, interner),
+        Err(damaged(at, format!("there is no kind of names {namespace}"))))?;
+    if names.threads.len() > foresee_trace::ThreadId::MAX as usize + 1 {
+        return Err(ReadError::new(ErrorKind::Limit, Position::Byte(at), "too many threads"));
+    }
+    Ok(())
+}
+
+fn add_names<I: Id>(
+    payload: &[u8],
+    first: usize,
+    count: u32,
+    start: u64,
+    interner: &mut Interner<I>,
+) -> Result<(), ReadError> {
+    if first != interner.len() {
+        let message = format!("names start at number {first}, not at {}", interner.len());
+        return Err(damaged(start, message));
+    }
+    let mut at = 8;
+    for number in first..first + count as usize {
+        let place = start + at as u64;
+        let length = varint(payload, &mut at).and_then(|length| usize::try_from(length).ok());
+        let text = length.and_then(|length| payload.get(at..at.checked_add(length)?));
+        let text = text.ok_or_else(|| damaged(place, "a name is cut off"))?;
+        at += text.len();
+        let name = std::str::from_utf8(text)
+            .map_err(|_| damaged(place, format!("name {number} is not UTF-8")))?;
+        let id = interner.intern(name).map_err(|error| {
+            ReadError::new(ErrorKind::Limit, Position::Byte(place), error.to_string())
+        })?;
+        if id.index() != number {
+            let message = format!("the name {name:?} has both number {} and {number}", id.index());
+            return Err(damaged(place, message));
+        }
+    }
+    if at != payload.len() {
+        return Err(damaged(start + at as u64, "bytes are left over after the last name"));
+    }
+    Ok(())
+}
+
+/// The payload of a names frame with the names of one kind from `first` on: as many as fit.
+pub(crate) fn encode_names(
+    names: &Names,
+    namespace: usize,
+    first: usize,
+    payload: &mut Vec<u8>,
+) -> u32 {
+    fn push<I: Id>(interner: &Interner<I>, first: usize, payload: &mut Vec<u8>) -> u32 {
+        const ENOUGH: usize = 1 << 20;
+        let mut count = 0;
+        for number in first..interner.len() {
+            if payload.len() > ENOUGH {
+                break;
+            }
+            let name = interner.get(I::new(number));
+            push_varint(name.len() as u64, payload);
+            payload.extend_from_slice(name.as_bytes());
+            count += 1;
+        }
+        count
+    }
+    payload.extend_from_slice(&[namespace as u8, 0, 0, 0]);
+    payload.extend_from_slice(&(first as u32).to_le_bytes());
+    match namespace {
+        0 => push(&names.threads, first, payload),
+        1 => push(&names.vars, first, payload),
+        2 => push(&names.locks, first, payload),
+        3 => push(&names.conds, first, payload),
+        4 => push(&names.locs, first, payload),
+        _ => push(&names.syms, first, payload),
+    }
+}
+
+/// The payload of a remarks frame.
+pub(crate) fn encode_remarks(remarks: &Remarks, payload: &mut Vec<u8>) {
+    payload.push(u8::from(remarks.order == FileOrder::Notes));
+    payload.push(u8::from(remarks.cut_short.is_some()));
+    payload.extend_from_slice(remarks.cut_short.as_deref().unwrap_or_default().as_bytes());
+}
+
+/// Takes over what a remarks frame says.
+pub(crate) fn read_remarks(
+    payload: &[u8],
+    at: u64,
+    remarks: &mut Remarks,
+) -> Result<(), ReadError> {
+    let (&[order @ 0..=1, cut @ 0..=1], text) =
+        payload.split_first_chunk().ok_or_else(|| damaged(at, "a remarks frame is too short"))?
+    else {
+        return Err(damaged(at, "a remarks frame has unknown flags"));
+    };
+    let text = std::str::from_utf8(text).map_err(|_| damaged(at, "a remark is not UTF-8"))?;
+    if order == 1 {
+        remarks.order = FileOrder::Notes;
+    }
+    if cut == 1 {
+        remarks.cut_short = Some(text.to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The native format: compact binary frames that can be streamed, appended to, cut off anywhere,
+//! and read from several places at once. `docs/native-format.md` describes every byte.
+
+mod append;
+mod frame;
+mod indexed;
+mod reader;
+mod record;
+mod writer;
+
+use std::io::{Read, Write};
+
+use foresee_trace::{EventSink, EventSource, ReadError};
+
+pub use append::{Appended, append};
+pub use frame::MAX_PAYLOAD;
+pub use indexed::{Block, Indexed};
+
+use crate::Format;
+
+/// Our own binary format.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+impl Format for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn about(&self) -> &'static str {
+        "compact binary frames: fast, appendable, readable after a crash, seekable"
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        // The rest of the magic number is looked at when reading, to say how it was damaged.
+        head.starts_with(&frame::MAGIC[..4])
+    }
+
+    fn read<'r>(
+        &self,
+        input: Box<dyn Read + 'r>,
+    ) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+        Ok(Box::new(reader::NativeSource::open(input)?))
+    }
+
+    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
+        Box::new(writer::NativeSink::new(output))
+    }
+}

@@ -1,0 +1,393 @@
+//! One event in two to eighteen bytes, and more only if its values do not fit.
+//!
+//! A record is `op`, `ctl`, and four numbers of 0, 1, 2 or 4 bytes whose lengths stand in `ctl`, so
+//! that decoding is one table look-up and four loads. Whether the numbers make sense is found out
+//! for a whole stretch at once: only if it is bad is it gone through again, step by step.
+
+use foresee_trace::{Batch, Event, Names, Op, Pool, SymId, TargetKind, Value};
+
+use super::frame::{name_counts, push_varint, varint};
+use crate::shape::{TargetRule, is_wait_half, max_values, target_rule};
+
+/// Set in `op` when values follow the record; the payload is then their number.
+const INLINE: u8 = 0x80;
+
+/// The longest record without values, plus what a load of four bytes may reach beyond it.
+const WINDOW: usize = 20;
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadRecord {
+    /// It is not all there.
+    Cut,
+    /// It makes no sense.
+    Wrong(String),
+}
+
+/// How the numbers of a record lie, for one value of `ctl`.
+#[derive(Clone, Copy)]
+struct Layout {
+    masks: [u32; 4],
+    /// Where target, location and payload start; the thread is always at 2.
+    starts: [u8; 3],
+    length: u8,
+}
+
+static LAYOUTS: [Layout; 256] = layouts();
+
+const fn layouts() -> [Layout; 256] {
+    const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
+    const LENGTHS: [u8; 4] = [0, 1, 2, 4];
+    let mut table = [Layout { masks: [0; 4], starts: [0; 3], length: 0 }; 256];
+    let mut ctl = 0;
+    while ctl < 256 {
+        let codes = [ctl & 3, ctl >> 2 & 3, ctl >> 4 & 3, ctl >> 6];
+        let mut length = 2;
+        let mut field = 0;
+        while field < 4 {
+            if field > 0 {
+                table[ctl].starts[field - 1] = length;
+            }
+            table[ctl].masks[field] = MASKS[codes[field]];
+            length += LENGTHS[codes[field]];
+            field += 1;
+        }
+        table[ctl].length = length;
+        ctl += 1;
+    }
+    table
+}
+
+/// A record taken apart.
+struct Fields {
+    op: u8,
+    thread: u32,
+    target: u32,
+    loc: u32,
+    payload: u32,
+    length: usize,
+}
+
+#[inline]
+fn fields(window: &[u8; WINDOW]) -> Fields {
+    let layout = &LAYOUTS[window[1] as usize];
+    let field = |start: u8, mask: u32| {
+        // The mask lets the compiler see that the load stays inside the window.
+        let at = (start & 15) as usize;
+        let bytes = [window[at], window[at + 1], window[at + 2], window[at + 3]];
+        u32::from_le_bytes(bytes) & mask
+    };
+    Fields {
+        op: window[0],
+        thread: field(2, layout.masks[0]),
+        target: field(layout.starts[0], layout.masks[1]),
+        loc: field(layout.starts[1], layout.masks[2]),
+        payload: field(layout.starts[2], layout.masks[3]),
+        length: layout.length as usize,
+    }
+}
+
+/// The bytes from `at` on, filled up with zeros at the end of the frame.
+#[inline]
+fn window(bytes: &[u8], at: usize) -> Option<[u8; WINDOW]> {
+    match bytes.get(at..at + WINDOW) {
+        Some(window) => window.try_into().ok(),
+        None => last_window(bytes.get(at..)?),
+    }
+}
+
+#[cold]
+fn last_window(rest: &[u8]) -> Option<[u8; WINDOW]> {
+    let mut window = [0; WINDOW];
+    window[..rest.len()].copy_from_slice(rest);
+    let length = LAYOUTS[*rest.get(1)? as usize].length as usize;
+    (length <= rest.len()).then_some(window)
+}
+
+/// What holds for the records of one `op` byte.
+#[derive(Clone, Copy)]
+struct Rule {
+    /// Needs to be looked at by itself.
+    slow: bool,
+    /// Bits that the payload must not have.
+    no_payload: u32,
+}
+
+/// The payload's highest bit: it would be a place in a pool, which no file has.
+const POOLED: u32 = 1 << 31;
+
+fn rules() -> [Rule; 256] {
+    let mut rules = [Rule { slow: true, no_payload: 0 }; 256];
+    for &op in Op::ALL {
+        let no_payload = if max_values(op) == 0 { u32::MAX } else { POOLED };
+        let slow = target_rule(op) != TargetRule::Always || is_wait_half(op);
+        rules[op as usize] = Rule { slow, no_payload };
+    }
+    rules
+}
+
+/// Turns records into events; knows how many names there are.
+pub(crate) struct Decoder {
+    rules: [Rule; 256],
+    /// How many targets there are for each operation.
+    targets: [u32; 64],
+    threads: u32,
+    locs: u32,
+    syms: u32,
+    locks: u32,
+}
+
+impl Decoder {
+    pub(crate) fn new(names: &Names) -> Decoder {
+        let mut decoder =
+            Decoder { rules: rules(), targets: [0; 64], threads: 0, locs: 0, syms: 0, locks: 0 };
+        decoder.set_names(names);
+        decoder
+    }
+
+    /// Allows the numbers of all of these names.
+    pub(crate) fn set_names(&mut self, names: &Names) {
+        let counts = name_counts(names).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let [threads, vars, locks, conds, locs, syms] = counts;
+        (self.threads, self.locks, self.locs, self.syms) = (threads, locks, locs, syms);
+        for &op in Op::ALL {
+            self.targets[op as usize] = match op.target_kind() {
+                TargetKind::None => 0,
+                TargetKind::Var => vars,
+                TargetKind::Lock => locks,
+                TargetKind::Cond => conds,
+                TargetKind::Thread => threads,
+                TargetKind::Sym => syms,
+            };
+        }
+    }
+
+    /// Adds up to `most` events from `bytes[*at..]` to `batch`, fewer if they have more than
+    /// `values` values. On an error `at` is the bad record, and what was good is in the batch.
+    pub(crate) fn decode(
+        &self,
+        bytes: &[u8],
+        at: &mut usize,
+        most: usize,
+        values: usize,
+        batch: &mut Batch,
+    ) -> Result<(), BadRecord> {
+        let (start, had) = (*at, batch.events.len());
+        let result = self.pass::<false>(bytes, at, most, values, batch);
+        match result {
+            Ok(true) => Ok(()),
+            // What a hasty pass put into the pool is of no use, but does no harm either.
+            Ok(false) | Err(_) => {
+                batch.events.truncate(had);
+                *at = start;
+                self.pass::<true>(bytes, at, most, values, batch).map(|_| ())
+            }
+        }
+    }
+
+    /// One pass over the records; a hasty one may find out at its end (`false`) that it was wrong.
+    fn pass<const CAREFUL: bool>(
+        &self,
+        bytes: &[u8],
+        at: &mut usize,
+        most: usize,
+        values: usize,
+        batch: &mut Batch,
+    ) -> Result<bool, BadRecord> {
+        let mut highest = [0u32; 64];
+        let (mut threads, mut loc, mut wrong, mut seen) = (0, 0, false, 0);
+        let mut scratch = Vec::new();
+        batch.events.reserve(most.min(bytes.len() / 2));
+        let mut p = *at;
+        for _ in 0..most {
+            let fields = fields(&window(bytes, p).ok_or(BadRecord::Cut)?);
+            let rule = self.rules[fields.op as usize];
+            if CAREFUL || rule.slow {
+                let (mut event, end) = self.careful(&fields, bytes, p, &mut scratch)?;
+                if !scratch.is_empty() {
+                    event = event.with_values(&scratch, &mut batch.pool);
+                }
+                batch.events.push(event);
+                p = end;
+                *at = p;
+                seen += scratch.len();
+                if seen > values {
+                    break;
+                }
+                continue;
+            }
+            threads = fields.thread.saturating_add(1).max(threads);
+            loc = fields.loc.max(loc);
+            wrong |= fields.target == 0 || fields.payload & rule.no_payload != 0;
+            let target = &mut highest[(fields.op & 63) as usize];
+            *target = fields.target.max(*target);
+            let Ok(event) = Event::from_raw(
+                fields.op,
+                fields.thread,
+                fields.target,
+                fields.loc,
+                fields.payload,
+            ) else {
+                return Ok(false);
+            };
+            batch.events.push(event);
+            p += fields.length;
+        }
+        *at = p;
+        let known = highest.iter().zip(&self.targets).all(|(highest, count)| highest <= count);
+        Ok(known && loc < self.locs && threads <= self.threads && !wrong)
+    }
+
+    /// Checks one record by itself; gives the event, where the next record starts, and the values
+    /// that stand in between.
+    fn careful(
+        &self,
+        fields: &Fields,
+        bytes: &[u8],
+        at: usize,
+        values: &mut Vec<Value>,
+    ) -> Result<(Event, usize), BadRecord> {
+        values.clear();
+        let &Fields { thread, target, loc, payload, length, .. } = fields;
+        let wrong = |message: String| BadRecord::Wrong(message);
+        let code = fields.op & !INLINE;
+        let op = Op::from_code(code).ok_or_else(|| wrong(format!("there is no operation {code}")))?;
+        let word = op.word();
+        if thread >= self.threads {
+            return Err(wrong(format!("thread {thread} of \"{word}\" has no name")));
+        }
+        if loc >= self.locs {
+            return Err(wrong(format!("location {loc} of \"{word}\" has no name")));
+        }
+        if target > self.targets[code as usize] {
+            return Err(wrong(format!("target {} of \"{word}\" has no name", target - 1)));
+        }
+        if target == 0 && target_rule(op) == TargetRule::Always {
+            return Err(wrong(format!("an event \"{word}\" has no target")));
+        }
+        let raw = |payload| {
+            Event::from_raw(code, thread, target, loc, payload).map_err(|e| wrong(e.to_string()))
+        };
+        let mut end = at + length;
+        if fields.op & INLINE == 0 {
+            let fits = if is_wait_half(op) {
+                payload <= self.locks
+            } else {
+                payload & self.rules[code as usize].no_payload == 0
+            };
+            return match fits {
+                true => Ok((raw(payload)?, end)),
+                false => Err(wrong(format!("an event \"{word}\" has payload {payload}"))),
+            };
+        }
+        if payload as usize > max_values(op) {
+            return Err(wrong(format!("an event \"{word}\" has {payload} values")));
+        }
+        for _ in 0..payload {
+            values.push(self.value(bytes, &mut end)?);
+        }
+        Ok((raw(0)?, end))
+    }
+
+    fn value(&self, bytes: &[u8], at: &mut usize) -> Result<Value, BadRecord> {
+        let tag = *bytes.get(*at).ok_or(BadRecord::Cut)?;
+        *at += 1;
+        let start = *at;
+        let mut number = || match varint(bytes, at) {
+            Some(number) => Ok(number),
+            None if bytes.len() - start < 10 => Err(BadRecord::Cut),
+            None => Err(BadRecord::Wrong("a number has more than 64 bits".into())),
+        };
+        Ok(match tag {
+            TAG_INT => {
+                let zigzag = number()?;
+                Value::Int((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
+            }
+            TAG_UINT => Value::from_u64(number()?),
+            TAG_FLOAT => {
+                let bits = bytes.get(start..start + 8).ok_or(BadRecord::Cut)?;
+                *at += 8;
+                Value::Float(f64::from_bits(super::frame::u64_at(bits, 0)))
+            }
+            TAG_FALSE => Value::Bool(false),
+            TAG_TRUE => Value::Bool(true),
+            TAG_STR => match u32::try_from(number()?) {
+                Ok(sym) if sym < self.syms => Value::Str(SymId(sym)),
+                _ => return Err(BadRecord::Wrong("a text among the values has no name".into())),
+            },
+            _ => return Err(BadRecord::Wrong(format!("there is no kind of value {tag}"))),
+        })
+    }
+
+    /// Where the record `count` records after the one at `at` starts.
+    pub(crate) fn skip(&self, bytes: &[u8], mut at: usize, count: usize) -> usize {
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let Some(fields) = window(bytes, at).as_ref().map(fields) else { break };
+            at = match fields.op & INLINE {
+                0 => at + fields.length,
+                _ => self.careful(&fields, bytes, at, &mut values).map_or(at, |(_, end)| end),
+            };
+        }
+        at
+    }
+}
+
+const TAG_INT: u8 = 0;
+const TAG_UINT: u8 = 1;
+const TAG_FLOAT: u8 = 2;
+const TAG_FALSE: u8 = 3;
+const TAG_TRUE: u8 = 4;
+const TAG_STR: u8 = 5;
+
+/// Writes the record of an event.
+#[inline]
+pub(crate) fn encode(event: &Event, pool: &Pool, out: &mut Vec<u8>) {
+    let (op, thread, target, loc, payload) = event.raw();
+    if !event.is_pooled() {
+        return encode_fields(op, [thread, target, loc, payload], out);
+    }
+    let values = pool.values(event);
+    encode_fields(op | INLINE, [thread, target, loc, values.len() as u32], out);
+    for &value in values.iter() {
+        match value {
+            Value::Int(n) => {
+                out.push(TAG_INT);
+                push_varint((n << 1 ^ n >> 63) as u64, out);
+            }
+            Value::Uint(n) => {
+                out.push(TAG_UINT);
+                push_varint(n, out);
+            }
+            Value::Float(x) => {
+                out.push(TAG_FLOAT);
+                out.extend_from_slice(&x.to_bits().to_le_bytes());
+            }
+            Value::Bool(b) => out.push(if b { TAG_TRUE } else { TAG_FALSE }),
+            Value::Str(s) => {
+                out.push(TAG_STR);
+                push_varint(u64::from(s.0), out);
+            }
+        }
+    }
+}
+
+#[inline]
+fn encode_fields(op: u8, fields: [u32; 4], out: &mut Vec<u8>) {
+    let mut record = [0; WINDOW];
+    record[0] = op;
+    let mut length = 2;
+    for (i, field) in fields.into_iter().enumerate() {
+        let (code, bytes) = match field {
+            0 => (0, 0),
+            0x1..=0xff => (1, 1),
+            0x100..=0xffff => (2, 2),
+            _ => (3, 4),
+        };
+        record[1] |= code << (2 * i);
+        // Bytes beyond the number are overwritten by the next one.
+        record[length..length + 4].copy_from_slice(&field.to_le_bytes());
+        length += bytes;
+    }
+    out.extend_from_slice(&record[..length]);
+}

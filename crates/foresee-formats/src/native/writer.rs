@@ -1,0 +1,195 @@
+//! Writes a native trace, a frame at a time.
+
+use std::io::{self, Write};
+
+use foresee_trace::{Batch, EventSink, FileOrder, Names, Remarks};
+
+use super::frame::{
+    FrameHeader, HEADER, Kind, MAX_PAYLOAD, NAMESPACES, encode_file_header, encode_names,
+    encode_remarks, name_counts,
+};
+use super::record::encode;
+use crate::shape::check_batch;
+
+/// How many events make a frame: enough to make its costs vanish, few enough to be decoded in the
+/// cache, and not too many to lose in a crash.
+const FRAME_EVENTS: u32 = 1 << 16;
+/// A frame also ends when it has this many bytes.
+const FRAME_BYTES: usize = 4 << 20;
+
+/// Where a frame stands, for the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) offset: u64,
+    /// The first event, or the first name's number.
+    pub(crate) first: u64,
+    pub(crate) count: u32,
+    pub(crate) length: u32,
+    pub(crate) kind: u8,
+    pub(crate) namespace: u8,
+}
+
+impl Entry {
+    /// The length of an entry in an index frame.
+    pub(crate) const BYTES: usize = 32;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.first.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out.extend_from_slice(&self.length.to_le_bytes());
+        out.extend_from_slice(&[self.kind, self.namespace, 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+pub(crate) struct NativeSink<W> {
+    output: W,
+    /// How many bytes have been written; the file header counts from the start.
+    pub(crate) offset: u64,
+    /// How many names of each kind have been written. The first location needs no writing.
+    pub(crate) names: [usize; NAMESPACES],
+    /// Events in frames that have been written.
+    pub(crate) events: u64,
+    /// Room for the header, then the payload of the frame being filled.
+    frame: Vec<u8>,
+    count: u32,
+    scratch: Vec<u8>,
+    pub(crate) entries: Vec<Entry>,
+    finished: bool,
+}
+
+impl<W: Write> NativeSink<W> {
+    pub(crate) fn new(output: W) -> Self {
+        NativeSink {
+            output,
+            offset: 0,
+            names: name_counts(&Names::default()),
+            events: 0,
+            frame: Vec::new(),
+            count: 0,
+            scratch: Vec::new(),
+            entries: Vec::new(),
+            finished: false,
+        }
+    }
+
+    /// Starts the next frame with records that are known to be good.
+    pub(crate) fn adopt_records(&mut self, records: &[u8], count: u32) {
+        self.start_frame();
+        self.frame.extend_from_slice(records);
+        self.count = count;
+    }
+
+    fn start_frame(&mut self) {
+        self.frame.clear();
+        self.frame.resize(HEADER, 0);
+        self.frame.extend_from_slice(&self.events.to_le_bytes());
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn write_file_header(&mut self) -> io::Result<()> {
+        match self.offset {
+            0 => self.write_all(&encode_file_header(FileOrder::Observed)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a frame whose header is still to be filled in, with a single call.
+    fn write_frame(
+        &mut self,
+        kind: Kind,
+        count: u32,
+        first: u64,
+        namespace: u8,
+        frame: &mut [u8],
+    ) -> io::Result<()> {
+        let (header, payload) = frame.split_at_mut(HEADER);
+        let filled = FrameHeader::of(kind, count, payload)?;
+        header.copy_from_slice(&filled.encode());
+        let length = filled.length;
+        let offset = self.offset;
+        self.entries.push(Entry { offset, first, count, length, kind: kind.code(), namespace });
+        self.write_all(frame)
+    }
+
+    /// Writes the names that are new, then the events.
+    fn flush(&mut self, names: &Names) -> io::Result<()> {
+        self.write_file_header()?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for (namespace, count) in name_counts(names).into_iter().enumerate() {
+            while self.names[namespace] < count {
+                let first = self.names[namespace];
+                scratch.clear();
+                scratch.resize(HEADER, 0);
+                let written = encode_names(names, namespace, first, &mut scratch);
+                self.write_frame(
+                    Kind::Names,
+                    written,
+                    first as u64,
+                    namespace as u8,
+                    &mut scratch,
+                )?;
+                self.names[namespace] += written as usize;
+            }
+        }
+        self.scratch = scratch;
+        if self.count > 0 {
+            let mut frame = std::mem::take(&mut self.frame);
+            self.write_frame(Kind::Events, self.count, self.events, 0, &mut frame)?;
+            self.events += u64::from(self.count);
+            self.count = 0;
+            self.frame = frame;
+        }
+        Ok(())
+    }
+
+    /// Writes the index, and says where; not if it would be too large, as readers can do without.
+    fn write_index(&mut self) -> io::Result<u64> {
+        let offset = self.offset;
+        if self.entries.len() * Entry::BYTES > MAX_PAYLOAD as usize {
+            return Ok(0);
+        }
+        let mut frame = vec![0; HEADER];
+        self.entries.iter().for_each(|entry| entry.encode(&mut frame));
+        self.write_frame(Kind::Index, self.entries.len() as u32, 0, 0, &mut frame)?;
+        Ok(offset)
+    }
+}
+
+impl<W: Write> EventSink for NativeSink<W> {
+    fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
+        check_batch(batch)?;
+        for event in &batch.events {
+            if self.count == 0 {
+                self.start_frame();
+            }
+            encode(event, &batch.pool, &mut self.frame);
+            self.count += 1;
+            if self.count == FRAME_EVENTS || self.frame.len() > FRAME_BYTES {
+                self.flush(names)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, names: &Names, remarks: &Remarks) -> io::Result<()> {
+        if std::mem::replace(&mut self.finished, true) {
+            return Err(io::Error::other("the trace has been finished already"));
+        }
+        self.flush(names)?;
+        if remarks.order != FileOrder::Observed || remarks.cut_short.is_some() {
+            let mut frame = vec![0; HEADER];
+            encode_remarks(remarks, &mut frame);
+            self.write_frame(Kind::Remarks, 0, 0, 0, &mut frame)?;
+        }
+        let index = self.write_index()?;
+        let mut end = [[0; HEADER].as_slice(), &index.to_le_bytes()].concat();
+        self.write_frame(Kind::End, 0, 0, 0, &mut end)?;
+        self.output.flush()
+    }
+}

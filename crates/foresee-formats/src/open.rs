@@ -1,0 +1,138 @@
+//! Opens a trace: finds out how it is compressed and what format it has.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use foresee_trace::{ErrorKind, EventSource, Position, ReadError};
+
+use crate::operation::shown;
+use crate::{FORMATS, Format, format_names};
+
+/// How much of a file is looked at to find out its format.
+const HEAD: usize = 64 << 10;
+
+/// A trace that is ready to be read.
+pub struct Opened<'r> {
+    /// The format that was found or asked for.
+    pub format: &'static dyn Format,
+    /// The events.
+    pub source: Box<dyn EventSource + 'r>,
+}
+
+/// Opens the trace in a file, or in standard input if the path is `-`. The format is found out
+/// unless it is given.
+pub fn open(
+    path: &Path,
+    format: Option<&'static dyn Format>,
+) -> Result<Opened<'static>, ReadError> {
+    if path == Path::new("-") {
+        return open_reader(Box::new(io::stdin().lock()), format);
+    }
+    let no_file = |error: io::Error| {
+        let message = format!("cannot open {}: {error}", path.display());
+        ReadError::new(ErrorKind::Io, Position::Unknown, message)
+    };
+    let file = File::open(path).map_err(no_file)?;
+    if file.metadata().is_ok_and(|m| m.is_dir()) {
+        return Err(no_file(io::ErrorKind::IsADirectory.into()));
+    }
+    open_reader(Box::new(file), format)
+}
+
+/// Opens a trace from anything that can be read; see [`open`].
+pub fn open_reader<'r>(
+    input: Box<dyn Read + 'r>,
+    format: Option<&'static dyn Format>,
+) -> Result<Opened<'r>, ReadError> {
+    let (head, input) = peek(input, 4)?;
+    if head.is_empty() {
+        return Err(empty());
+    }
+    let input: Box<dyn Read + 'r> = match head[..] {
+        [0x1f, 0x8b, ..] => {
+            Box::new(Checked { name: "gz", inner: flate2::read::MultiGzDecoder::new(input) })
+        }
+        [0x28, 0xb5, 0x2f, 0xfd] => {
+            Box::new(Checked { name: "zst", inner: zstd::stream::read::Decoder::new(input)? })
+        }
+        _ => input,
+    };
+    let (head, input) = peek(input, HEAD)?;
+    if head.is_empty() {
+        return Err(empty());
+    }
+    let found = || FORMATS.iter().find(|f| f.sniff(&head)).copied();
+    let format = format.or_else(found).ok_or_else(|| unknown(&head))?;
+    Ok(Opened { format, source: format.read(input)? })
+}
+
+/// The first bytes of a reader, up to a number of them, and a reader that still has them.
+fn peek<'r>(
+    mut input: Box<dyn Read + 'r>,
+    most: usize,
+) -> Result<(Vec<u8>, Box<dyn Read + 'r>), ReadError> {
+    let mut head = Vec::new();
+    input.by_ref().take(most as u64).read_to_end(&mut head)?;
+    let again = Cursor::new(head.clone());
+    Ok((head, Box::new(again.chain(input))))
+}
+
+fn empty() -> ReadError {
+    ReadError::new(ErrorKind::Format, Position::Unknown, "the file is empty")
+        .with_help("a trace without events still has a header or a comment")
+}
+
+fn unknown(head: &[u8]) -> ReadError {
+    let message = format!(
+        "this is not a trace in a known format ({}); it begins with the {}",
+        format_names(),
+        first_bytes(head)
+    );
+    ReadError::new(ErrorKind::Format, Position::Unknown, message)
+        .with_help("if you know the format, name it: the error will then say which line is wrong")
+}
+
+/// What a file begins with, for people: its first line, or bytes if it is not a text.
+fn first_bytes(head: &[u8]) -> String {
+    let start = &head[..head.len().min(256)];
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => Some(text),
+        // A character cut in two at the end is no reason to speak of bytes.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    match text {
+        Some(text) if !text.contains('\0') => {
+            format!("text {}", shown(text.trim_ascii_start().lines().next().unwrap_or_default()))
+        }
+        _ => {
+            let bytes: Vec<_> = start.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            format!("bytes {}", bytes.join(" "))
+        }
+    }
+}
+
+/// A decompressor whose errors say that it is one.
+struct Checked<R> {
+    name: &'static str,
+    inner: R,
+}
+
+impl<R: Read> Read for Checked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            io::ErrorKind::UnexpectedEof => {
+                let message = format!("the {} compressed data is cut off", self.name);
+                io::Error::new(io::ErrorKind::UnexpectedEof, message)
+            }
+            kind => {
+                let message = format!("the {} compressed data is damaged ({error})", self.name);
+                io::Error::new(kind, message)
+            }
+        })
+    }
+}

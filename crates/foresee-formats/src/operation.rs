@@ -1,0 +1,461 @@
+//! Reads `op(operands)=values`, the part that std, rr and csv lines have in common.
+//!
+//! It reads back exactly what `Event::describe` writes. Names that others wrote are taken more
+//! loosely: the only operand of an operation may hold anything, brackets included.
+
+use foresee_trace::{
+    ErrorKind, Event, Id, Interner, Names, Op, Pool, TargetKind, ThreadId, TooManyNames, Value,
+};
+use memchr::{memchr, memchr2, memrchr};
+
+use crate::shape::{MAX_VALUES, TargetRule, is_wait_half, max_values, target_rule};
+
+/// What is wrong with a line, still without its number.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// Boxed, because results of the hot path should stay small.
+pub(crate) type Parsed<T> = Result<T, Box<Trouble>>;
+
+impl Trouble {
+    #[cold]
+    pub(crate) fn syntax(message: impl Into<String>) -> Box<Trouble> {
+        Box::new(Trouble { kind: ErrorKind::Syntax, message: message.into(), help: None })
+    }
+
+    #[cold]
+    pub(crate) fn with_help(mut self: Box<Self>, help: impl Into<String>) -> Box<Trouble> {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl From<TooManyNames> for Box<Trouble> {
+    #[cold]
+    fn from(error: TooManyNames) -> Self {
+        Box::new(Trouble { kind: ErrorKind::Limit, message: error.to_string(), help: None })
+    }
+}
+
+/// Words that other tools use for our operations.
+const ALIASES: &[(&str, Op)] =
+    &[("notifyall", Op::NotifyAll), ("start", Op::Fork), ("sync", Op::Rmw)];
+
+/// The operation a word of the text formats stands for.
+#[inline]
+pub(crate) fn op_of_word(word: &[u8]) -> Option<Op> {
+    match word {
+        // The four that make up nearly all of every trace.
+        b"r" => Some(Op::Read),
+        b"w" => Some(Op::Write),
+        b"acq" => Some(Op::Acquire),
+        b"rel" => Some(Op::Release),
+        _ => {
+            let known = Op::ALL.iter().find(|op| op.word().as_bytes() == word).copied();
+            known.or_else(|| ALIASES.iter().find(|(w, _)| w.as_bytes() == word).map(|&(_, op)| op))
+        }
+    }
+}
+
+/// The word at the start of a text: what may name an operation.
+#[inline]
+pub(crate) fn leading_word(text: &str) -> &str {
+    let is_part = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
+    &text[..text.bytes().position(|b| !is_part(&b)).unwrap_or(text.len())]
+}
+
+/// A parser with the buffers that one line after the other can use.
+#[derive(Debug, Default)]
+pub(crate) struct OperationParser {
+    values: Vec<Value>,
+    unquoted: String,
+}
+
+impl OperationParser {
+    /// Reads an operation at the start of `text`; also gives what follows it.
+    #[inline]
+    pub(crate) fn parse<'t>(
+        &mut self,
+        thread: ThreadId,
+        text: &'t str,
+        names: &mut Names,
+        pool: &mut Pool,
+    ) -> Parsed<(Event, &'t str)> {
+        let word = leading_word(text);
+        let Some(op) = op_of_word(word.as_bytes()) else {
+            return Err(unknown_op(text));
+        };
+        let event = Event::new(thread, op);
+        let rest = &text[word.len()..];
+        match rest.strip_prefix('(') {
+            Some(operands) => self.operands(event, operands, names, pool),
+            None if target_rule(op) == TargetRule::Always => Err(missing_operand(op)),
+            None => Ok((event, rest)),
+        }
+    }
+
+    /// Reads what stands between the brackets of an operation, the closing one, and the values.
+    #[inline]
+    pub(crate) fn operands<'t>(
+        &mut self,
+        event: Event,
+        text: &'t str,
+        names: &mut Names,
+        pool: &mut Pool,
+    ) -> Parsed<(Event, &'t str)> {
+        let op = event.op();
+        match op.target_kind() {
+            TargetKind::None => match text.strip_prefix(')') {
+                Some(rest) => Ok((event, rest)),
+                None => Err(Trouble::syntax(format!("\"{}\" has no operand", op.word()))),
+            },
+            TargetKind::Sym => self.call(event, text, names, pool),
+            TargetKind::Cond if is_wait_half(op) => self.wait_half(event, text, names),
+            _ => self.access(event, text, names, pool),
+        }
+    }
+
+    /// `target)` and perhaps `=value` or `=old->new`.
+    #[inline]
+    fn access<'t>(
+        &mut self,
+        event: Event,
+        text: &'t str,
+        names: &mut Names,
+        pool: &mut Pool,
+    ) -> Parsed<(Event, &'t str)> {
+        let op = event.op();
+        let (name, rest) = only_operand(&mut self.unquoted, text)?;
+        let Some(name) = name else { return Err(missing_operand(op)) };
+        let target = intern_target(op.target_kind(), name, names)?;
+        let event = event.with_target(target);
+        let Some(mut values) = rest.strip_prefix('=') else { return Ok((event, rest)) };
+        self.values.clear();
+        loop {
+            let (value, rest) = self.value(values, names)?;
+            self.push(op, value)?;
+            match rest.strip_prefix("->") {
+                Some(more) => values = more,
+                None => return Ok((event.with_values(&self.values, pool), rest)),
+            }
+        }
+    }
+
+    /// `name,argument,argument)`.
+    fn call<'t>(
+        &mut self,
+        event: Event,
+        text: &'t str,
+        names: &mut Names,
+        pool: &mut Pool,
+    ) -> Parsed<(Event, &'t str)> {
+        let op = event.op();
+        let (name, mut rest) = listed_name(&mut self.unquoted, text)?;
+        let event = match name {
+            Some(name) => event.with_target(names.syms.intern(name)?.0),
+            None if target_rule(op) == TargetRule::Always => return Err(missing_operand(op)),
+            None => event,
+        };
+        self.values.clear();
+        while let Some(argument) = rest.strip_prefix(',') {
+            let value;
+            (value, rest) = self.value(argument, names)?;
+            self.push(op, value)?;
+        }
+        Ok((event.with_values(&self.values, pool), closed(rest)?))
+    }
+
+    /// `condition)` or `condition,lock)`.
+    fn wait_half<'t>(
+        &mut self,
+        event: Event,
+        text: &'t str,
+        names: &mut Names,
+    ) -> Parsed<(Event, &'t str)> {
+        let (cond, rest) = listed_name(&mut self.unquoted, text)?;
+        let Some(cond) = cond else { return Err(missing_operand(event.op())) };
+        let event = event.with_target(names.conds.intern(cond)?.0);
+        let Some(lock) = rest.strip_prefix(',') else { return Ok((event, closed(rest)?)) };
+        let (lock, rest) = listed_name(&mut self.unquoted, lock)?;
+        let lock = lock.map(|lock| names.locks.intern(lock)).transpose()?;
+        Ok((event.with_wait_lock(lock), closed(rest)?))
+    }
+
+    fn push(&mut self, op: Op, value: Value) -> Parsed<()> {
+        if self.values.len() == max_values(op) {
+            let (word, most) = (op.word(), max_values(op));
+            let message = format!("too many values: \"{word}\" has at most {most}");
+            let kind = if most == MAX_VALUES { ErrorKind::Limit } else { ErrorKind::Syntax };
+            return Err(Box::new(Trouble { kind, message, help: None }));
+        }
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn value<'t>(&mut self, text: &'t str, names: &mut Names) -> Parsed<(Value, &'t str)> {
+        if let Some(quoted) = text.strip_prefix('"') {
+            let (text, rest) = unquote(&mut self.unquoted, quoted)?;
+            return Ok((Value::Str(names.syms.intern(text)?), rest));
+        }
+        let (token, rest) = text.split_at(token_length(text));
+        let value = match scalar(token)? {
+            Scalar::Value(value) => value,
+            Scalar::Word => Value::Str(names.syms.intern(token)?),
+        };
+        Ok((value, rest))
+    }
+}
+
+/// The number of a target's name.
+#[inline]
+pub(crate) fn intern_target(kind: TargetKind, name: &str, names: &mut Names) -> Parsed<u32> {
+    #[inline]
+    fn number<I: Id>(interner: &mut Interner<I>, name: &str) -> Parsed<u32> {
+        Ok(interner.intern(name)?.index() as u32)
+    }
+    match kind {
+        TargetKind::Var => number(&mut names.vars, name),
+        TargetKind::Lock => number(&mut names.locks, name),
+        TargetKind::Cond => number(&mut names.conds, name),
+        TargetKind::Sym => number(&mut names.syms, name),
+        TargetKind::Thread => Ok(names.thread(name)?.0),
+        TargetKind::None => unreachable!("operations without target have no name to intern"),
+    }
+}
+
+/// A name and what follows it; the text of the name is in the input or in the buffer.
+type NameAndRest<'s, 't> = Parsed<(Option<&'s str>, &'t str)>;
+
+/// The operand of an operation that has but one, and what follows its closing bracket.
+#[inline]
+fn only_operand<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> NameAndRest<'s, 't> {
+    if text.starts_with('"') {
+        let (name, rest) = listed_name(buffer, text)?;
+        return Ok((name, closed(rest)?));
+    }
+    let bytes = text.as_bytes();
+    let first = memchr(b')', bytes).ok_or_else(unclosed)?;
+    // Brackets are matched only where it makes a difference.
+    let end = if first + 1 == bytes.len() { first } else { closing_bracket(bytes) };
+    let name = &text[..end];
+    Ok(((!name.is_empty()).then_some(name), &text[end + 1..]))
+}
+
+/// Where the operand ends: at its matching bracket, unless what follows shows that the brackets
+/// are part of a foreign name, which then runs to the last one.
+fn closing_bracket(bytes: &[u8]) -> usize {
+    let matching = name_length(bytes, false);
+    let followed_well =
+        matches!(bytes.get(matching + 1), None | Some(b'=' | b'@' | b' ' | b'\t' | b'\r'));
+    if matching < bytes.len() && followed_well {
+        matching
+    } else {
+        memrchr(b')', bytes).unwrap_or(matching)
+    }
+}
+
+/// The length of an unquoted name: up to the bracket that closes the list, or to a comma if it
+/// stands in one.
+fn name_length(bytes: &[u8], in_list: bool) -> usize {
+    let mut depth = 0u32;
+    let ends = |&byte: &u8| {
+        match byte {
+            b'(' => depth += 1,
+            b')' if depth == 0 => return true,
+            b')' => depth -= 1,
+            b',' => return in_list && depth == 0,
+            _ => {}
+        }
+        false
+    };
+    bytes.iter().position(ends).unwrap_or(bytes.len())
+}
+
+/// A name that may have others after it, and the comma or bracket behind it.
+pub(crate) fn listed_name<'s, 't: 's>(
+    buffer: &'s mut String,
+    text: &'t str,
+) -> NameAndRest<'s, 't> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (name, rest) = unquote(buffer, quoted)?;
+        return Ok((Some(name), rest));
+    }
+    let (name, rest) = text.split_at(name_length(text.as_bytes(), true));
+    Ok(((!name.is_empty()).then_some(name), rest))
+}
+
+/// A whole text that is a name: as it stands, or in quotes.
+#[inline]
+pub(crate) fn whole_name<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<&'s str> {
+    let Some(quoted) = text.strip_prefix('"') else { return Ok(text) };
+    match unquote(buffer, quoted)? {
+        (name, "") => Ok(name),
+        (_, rest) => Err(Trouble::syntax(format!("{} after a quoted name", shown(rest)))),
+    }
+}
+
+fn closed(rest: &str) -> Parsed<&str> {
+    match rest.strip_prefix(')') {
+        Some(rest) => Ok(rest),
+        None if rest.is_empty() => Err(unclosed()),
+        None => Err(Trouble::syntax(format!("expected \",\" or \")\" before {}", shown(rest)))),
+    }
+}
+
+#[cold]
+fn unclosed() -> Box<Trouble> {
+    Trouble::syntax("the closing bracket \")\" is missing")
+}
+
+#[cold]
+fn missing_operand(op: Op) -> Box<Trouble> {
+    let word = op.word();
+    Trouble::syntax(format!("\"{word}\" needs an operand, as in {word}(name)"))
+}
+
+#[cold]
+pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
+    let mut words: Vec<&str> = Op::ALL.iter().map(|op| op.word()).collect();
+    words.dedup();
+    Trouble::syntax(format!("expected an operation, found {}", shown(text)))
+        .with_help(format!("operations are {}", words.join(" ")))
+}
+
+/// The text behind an opening quote, up to the closing one, and what follows.
+fn unquote<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<(&'s str, &'t str)> {
+    let no_end = || Trouble::syntax("the closing quote is missing");
+    let mut rest = text;
+    buffer.clear();
+    loop {
+        let stop = memchr2(b'"', b'\\', rest.as_bytes()).ok_or_else(no_end)?;
+        let (plain, after) = (&rest[..stop], &rest[stop + 1..]);
+        if rest.as_bytes()[stop] == b'"' {
+            if buffer.is_empty() {
+                return Ok((plain, after));
+            }
+            buffer.push_str(plain);
+            return Ok((buffer, after));
+        }
+        buffer.push_str(plain);
+        let (c, after) = escape(after).ok_or_else(|| {
+            Trouble::syntax(format!("unknown escape {}", shown(&rest[stop..])))
+                .with_help("escapes are \\\" \\\\ \\n \\r \\t and \\u{hex}")
+        })?;
+        buffer.push(c);
+        rest = after;
+    }
+}
+
+/// The character behind a backslash.
+fn escape(text: &str) -> Option<(char, &str)> {
+    let c = match text.as_bytes().first()? {
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'"' => '"',
+        b'\\' => '\\',
+        b'u' => {
+            let (hex, rest) = text[1..].strip_prefix('{')?.split_once('}')?;
+            // `from_str_radix` would also take a sign.
+            let code = hex.bytes().all(|b| b.is_ascii_hexdigit()).then_some(hex)?;
+            return Some((char::from_u32(u32::from_str_radix(code, 16).ok()?)?, rest));
+        }
+        _ => return None,
+    };
+    Some((c, &text[1..]))
+}
+
+/// How far an unquoted value reaches.
+fn token_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let ends = |i: usize| match bytes[i] {
+        b',' | b'(' | b')' | b'@' | b'|' | b'"' | b' ' | b'\t' => true,
+        b'-' => bytes.get(i + 1) == Some(&b'>'),
+        _ => false,
+    };
+    let end = (0..bytes.len()).find(|&i| ends(i)).unwrap_or(bytes.len());
+    // The bits of a NaN stand in brackets.
+    match &text[..end] {
+        "nan" if bytes.get(end) == Some(&b'(') => {
+            memchr(b')', bytes).map_or(bytes.len(), |close| close + 1)
+        }
+        _ => end,
+    }
+}
+
+/// What an unquoted value is.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Scalar {
+    Value(Value),
+    /// A text without quotes.
+    Word,
+}
+
+/// Understands an unquoted value.
+pub(crate) fn scalar(token: &str) -> Parsed<Scalar> {
+    let value = match token {
+        "" => return Err(Trouble::syntax("a value is missing")),
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "nan" => Value::Float(f64::NAN),
+        "inf" => Value::Float(f64::INFINITY),
+        "-inf" => Value::Float(f64::NEG_INFINITY),
+        _ if token.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => number(token)?,
+        _ => match token.strip_prefix("nan(").and_then(|t| t.strip_suffix(')')) {
+            Some(bits) => nan(bits).ok_or_else(|| {
+                Trouble::syntax(format!("{} is not the bits of a NaN in hexadecimal", shown(bits)))
+            })?,
+            None if token.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+                return Ok(Scalar::Word);
+            }
+            None => return Err(not_a_value(token)),
+        },
+    };
+    Ok(Scalar::Value(value))
+}
+
+fn nan(bits: &str) -> Option<Value> {
+    let bits = bits.bytes().all(|b| b.is_ascii_hexdigit()).then_some(bits)?;
+    let value = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
+    value.is_nan().then_some(Value::Float(value))
+}
+
+fn number(token: &str) -> Parsed<Value> {
+    let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
+    let out_of_range = || Trouble::syntax(format!("the number {} is out of range", shown(token)));
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        let signed = token.parse().map(Value::Int);
+        return signed.or_else(|_| {
+            let unsigned = if token.starts_with('-') { None } else { digits.parse().ok() };
+            unsigned.map(Value::from_u64).ok_or_else(out_of_range)
+        });
+    }
+    // Rust also reads words like "infinity" as numbers.
+    if digits.bytes().any(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E')) {
+        return Err(not_a_value(token));
+    }
+    match token.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(Value::Float(value)),
+        Ok(_) => Err(out_of_range()),
+        Err(_) => Err(not_a_value(token)),
+    }
+}
+
+#[cold]
+fn not_a_value(token: &str) -> Box<Trouble> {
+    Trouble::syntax(format!("{} is not a value", shown(token)))
+        .with_help("values are numbers, true, false, words, and any text in double quotes")
+}
+
+/// A piece of the input for a message: quoted, escaped and short.
+pub(crate) fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

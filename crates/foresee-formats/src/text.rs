@@ -1,0 +1,329 @@
+//! What all text formats share: a source made of a line parser, and a sink made of a line writer.
+//!
+//! Blank lines and lines that begin with `#` are no events. A comment `# foresee: key=value …` says
+//! something about the trace: `format=`, `order=notes`, `cut_short="why"`. It may stand anywhere;
+//! writers put it at the end, since only then do they know.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+use foresee_trace::{
+    Batch, Event, EventSink, EventSource, FileOrder, Name, Names, Pool, Position, ReadError,
+    Remarks,
+};
+
+use crate::lines::{LineReader, MAX_LINE};
+use crate::operation::{Parsed, Trouble, shown, whole_name};
+use crate::shape::check_batch;
+
+/// A batch ends early when its values take more room than this.
+pub(crate) const VALUES_PER_BATCH: usize = 65_536;
+
+/// The reading half of a text format.
+pub(crate) trait LineParser {
+    /// Reads a line that is neither blank nor a comment; `None` if it is not an event.
+    fn line(
+        &mut self,
+        line: &str,
+        names: &mut Names,
+        pool: &mut Pool,
+        remarks: &mut Remarks,
+    ) -> Parsed<Option<Event>>;
+
+    /// Reads what follows the `#` of a comment.
+    fn comment(&mut self, text: &str, names: &mut Names, remarks: &mut Remarks) -> Parsed<()> {
+        let _ = names;
+        read_directives(text, remarks)
+    }
+
+    /// Adds what is known only when all lines have been read.
+    fn end(&mut self, remarks: &mut Remarks) {
+        let _ = remarks;
+    }
+}
+
+/// The events of a text.
+pub(crate) struct TextSource<'r, P> {
+    lines: LineReader<'r>,
+    parser: P,
+    names: Names,
+    remarks: Remarks,
+    /// The line of the latest batch's first event, as if no line had been skipped.
+    first_line: u64,
+    /// Events of the latest batch that had lines without events before them, and how many.
+    gaps: Vec<(usize, u64)>,
+    /// What to report when the events before it have been handed out.
+    failed: Option<ReadError>,
+    ended: bool,
+}
+
+impl<'r, P: LineParser> TextSource<'r, P> {
+    pub(crate) fn new(input: Box<dyn Read + 'r>, parser: P) -> Self {
+        TextSource {
+            lines: LineReader::new(input),
+            parser,
+            names: Names::default(),
+            remarks: Remarks::default(),
+            first_line: 1,
+            gaps: Vec::new(),
+            failed: None,
+            ended: false,
+        }
+    }
+
+    fn fill(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let mut values = 0;
+        while batch.events.len() < Batch::EVENTS && values < VALUES_PER_BATCH {
+            let Some(line) = self.lines.next()? else {
+                if !std::mem::replace(&mut self.ended, true) {
+                    self.parser.end(&mut self.remarks);
+                }
+                return Ok(());
+            };
+            let (names, remarks) = (&mut self.names, &mut self.remarks);
+            let parsed = match line.trim_ascii_start().as_bytes().first() {
+                None => Ok(None),
+                Some(b'#') => {
+                    let text = &line.trim_ascii_start()[1..];
+                    self.parser.comment(text, names, remarks).map(|()| None)
+                }
+                Some(_) => self.parser.line(line, names, &mut batch.pool, remarks),
+            };
+            match parsed {
+                Ok(Some(event)) => {
+                    if event.is_pooled() {
+                        values += batch.pool.values(&event).len();
+                    }
+                    batch.events.push(event);
+                }
+                Ok(None) => match self.gaps.last_mut() {
+                    Some((event, lines)) if *event == batch.events.len() => *lines += 1,
+                    _ => self.gaps.push((batch.events.len(), 1)),
+                },
+                Err(trouble) => return Err(located(*trouble, self.lines.number())),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn located(trouble: Trouble, line: u64) -> ReadError {
+    let error = ReadError::new(trouble.kind, Position::Line(line), trouble.message);
+    match trouble.help {
+        Some(help) => error.with_help(help),
+        None => error,
+    }
+}
+
+impl<P: LineParser> EventSource for TextSource<'_, P> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        batch.clear();
+        self.gaps.clear();
+        self.first_line = self.lines.number() + 1;
+        if let Some(error) = self.failed.take() {
+            self.ended = true;
+            return Err(error);
+        }
+        if self.ended {
+            return Ok(false);
+        }
+        match self.fill(batch) {
+            // What comes first in the file should be seen first.
+            Err(error) if !batch.events.is_empty() => {
+                self.failed = Some(error);
+                Ok(true)
+            }
+            Err(error) => {
+                self.ended = true;
+                Err(error)
+            }
+            Ok(()) => Ok(!batch.events.is_empty()),
+        }
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    fn position(&self, i: usize) -> Position {
+        let before = self.gaps.iter().take_while(|(event, _)| *event <= i);
+        Position::Line(self.first_line + i as u64 + before.map(|(_, lines)| lines).sum::<u64>())
+    }
+
+    fn remarks(&self) -> &Remarks {
+        &self.remarks
+    }
+}
+
+/// Reads a comment that speaks of the trace; others say nothing.
+pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()> {
+    let Some(mut text) = comment.trim_start().strip_prefix("foresee:") else { return Ok(()) };
+    let mut buffer = String::new();
+    loop {
+        text = text.trim_start();
+        let Some((key, rest)) = text.split_once('=') else {
+            return match text {
+                "" => Ok(()),
+                _ => Err(Trouble::syntax(format!("expected key=value, found {}", shown(text)))),
+            };
+        };
+        let value;
+        (value, text) = rest.split_at(directive_length(rest));
+        match (key, whole_name(&mut buffer, value)?) {
+            ("order", "notes") => remarks.order = FileOrder::Notes,
+            ("order", "observed") => remarks.order = FileOrder::Observed,
+            ("order", other) => {
+                let message = format!("there is no order {}", shown(other));
+                return Err(Trouble::syntax(message).with_help("orders are observed and notes"));
+            }
+            ("cut_short", why) => remarks.cut_short = Some(why.to_owned()),
+            ("format", _) => {}
+            // Once is enough, and a file cannot fill the memory with warnings.
+            (key, _) if remarks.warnings.is_empty() => {
+                remarks.warnings.push(format!("nothing is known of the directive {}", shown(key)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How far the value of a directive reaches: to white space outside quotes.
+fn directive_length(text: &str) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = |c: char| {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ => return c.is_whitespace() && !quoted,
+        }
+        false
+    };
+    text.find(ends).unwrap_or(text.len())
+}
+
+/// What the beginning of a text says about its format.
+pub(crate) enum Head<'a> {
+    /// A directive names the format.
+    Declared(&'a str),
+    /// The first line that is no comment.
+    Line(&'a str),
+    /// Comments and nothing else.
+    CommentsOnly,
+    /// Not a text, or not a single line.
+    Nothing,
+}
+
+/// Looks at the lines of `head` up to the first that is no comment.
+pub(crate) fn survey(head: &[u8]) -> Head<'_> {
+    // The last character, and the last line, may be cut in two.
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut comments = false;
+    for line in text.lines().map(str::trim_ascii).filter(|line| !line.is_empty()) {
+        let Some(comment) = line.strip_prefix('#') else { return Head::Line(line) };
+        comments = true;
+        let directive = comment.trim_start().strip_prefix("foresee:");
+        let format = directive.and_then(|d| d.trim_start().strip_prefix("format="));
+        if let Some(name) = format.and_then(|f| f.split_whitespace().next()) {
+            return Head::Declared(name);
+        }
+    }
+    if comments { Head::CommentsOnly } else { Head::Nothing }
+}
+
+/// The writing half of a text format.
+pub(crate) trait LineWriter {
+    /// The format's name, for a trace that has no event to be recognised by.
+    const FORMAT: &'static str;
+
+    /// Called before the events of a batch, when there may be new names.
+    fn names(&mut self, names: &Names, out: &mut String) {
+        let _ = (names, out);
+    }
+
+    /// Writes the line of an event, without its end.
+    fn event(&mut self, event: &Event, names: &Names, pool: &Pool, out: &mut String);
+
+    /// Writes a line with what the trace says about itself.
+    fn directives(&self, empty: bool, remarks: &Remarks, out: &mut String) {
+        out.push_str("# foresee:");
+        if empty {
+            let _ = write!(out, " format={}", Self::FORMAT);
+        }
+        if remarks.order == FileOrder::Notes {
+            out.push_str(" order=notes");
+        }
+        if let Some(why) = &remarks.cut_short {
+            let _ = write!(out, " cut_short={}", Name(why));
+        }
+        out.push('\n');
+    }
+}
+
+/// Writes events as lines.
+pub(crate) struct TextSink<'w, L> {
+    output: Box<dyn Write + 'w>,
+    lines: L,
+    buffer: String,
+    empty: bool,
+}
+
+impl<'w, L: LineWriter> TextSink<'w, L> {
+    pub(crate) fn new(output: Box<dyn Write + 'w>, lines: L) -> Self {
+        TextSink { output, lines, buffer: String::new(), empty: true }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.output.write_all(self.buffer.as_bytes())?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl<L: LineWriter> EventSink for TextSink<'_, L> {
+    fn write_batch(&mut self, batch: &Batch, names: &Names) -> std::io::Result<()> {
+        const FLUSH: usize = 64 << 10;
+        check_batch(batch)?;
+        let start = self.buffer.len();
+        self.lines.names(names, &mut self.buffer);
+        if self.buffer[start..].lines().any(|line| line.len() > MAX_LINE) {
+            return Err(too_long("a name"));
+        }
+        for event in &batch.events {
+            let start = self.buffer.len();
+            self.lines.event(event, names, &batch.pool, &mut self.buffer);
+            if self.buffer.len() - start > MAX_LINE {
+                return Err(too_long("an event"));
+            }
+            self.buffer.push('\n');
+            self.empty = false;
+            if self.buffer.len() > FLUSH {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Names, remarks: &Remarks) -> std::io::Result<()> {
+        if self.empty || remarks.order != FileOrder::Observed || remarks.cut_short.is_some() {
+            self.lines.directives(self.empty, remarks, &mut self.buffer);
+        }
+        self.flush()?;
+        self.output.flush()
+    }
+}
+
+#[cold]
+fn too_long(what: &str) -> std::io::Error {
+    let message = format!("{what} takes a line of more than {MAX_LINE} bytes");
+    std::io::Error::new(std::io::ErrorKind::InvalidInput, message)
+}

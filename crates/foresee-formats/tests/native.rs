@@ -1,0 +1,236 @@
+//! Native files that are whole, cut off, damaged, continued, and read from the middle.
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use foresee_formats::native::{Indexed, append};
+use foresee_formats::{Format, Native};
+use foresee_trace::{Batch, EventSource, FileOrder, Op, Position, TargetKind, Trace, Value};
+
+fn small_trace() -> Trace {
+    let mut trace = Trace::default();
+    // Few of the names: the tests go through every bit of the file.
+    let mut values = nasty_values(&mut Trace::default().names);
+    values.truncate(26);
+    for name in ["", "a|b", "é"] {
+        values.push(Value::Str(trace.names.syms.intern(name).unwrap()));
+    }
+    values.extend_from_within(..10);
+    for (i, &op) in Op::ALL.iter().enumerate() {
+        let most = match op.target_kind() {
+            TargetKind::Var => 1,
+            TargetKind::Sym => 3,
+            _ => 0,
+        };
+        push(&mut trace, "main", op, "x", &values[i..i + most], "a.c:1");
+        push(&mut trace, "other", op, "y", &[], "");
+    }
+    trace.remarks.cut_short = Some("asked to".into());
+    trace
+}
+
+/// Reads what can be read, and whether that was everything.
+fn read_prefix(bytes: &[u8]) -> (Trace, bool) {
+    let mut trace = Trace::default();
+    let Ok(mut source) = Native.read(Box::new(bytes)) else { return (trace, false) };
+    let mut batch = Batch::default();
+    let whole = loop {
+        match source.next_batch(&mut batch) {
+            Ok(true) => trace.push_batch(&mut batch),
+            Ok(false) => break source.remarks().cut_short.is_none(),
+            Err(error) => {
+                assert!(matches!(error.at(), Position::Byte(at) if at <= bytes.len() as u64));
+                assert!(!source.next_batch(&mut batch).unwrap());
+                break false;
+            }
+        }
+    };
+    trace.names = source.names().clone();
+    trace.remarks = source.remarks().clone();
+    (trace, whole)
+}
+
+#[test]
+fn a_file_cut_off_anywhere_gives_its_first_events() {
+    let mut trace = small_trace();
+    trace.remarks.cut_short = None;
+    let bytes = written(&trace, &Native);
+    let events = meaning(&trace, false);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut");
+    let mut longest = 0;
+    for length in 0..bytes.len() {
+        let (got, whole) = read_prefix(&bytes[..length]);
+        assert!(!whole, "{length}");
+        let got = meaning(&got, false);
+        assert_eq!(got, events[..got.len()], "{length}");
+        assert!(got.len() >= longest, "{length}");
+        longest = got.len();
+        // The same events from the file, and when it is continued.
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let Ok(indexed) = Indexed::open(&path) else {
+            assert!(length < 16, "{length}");
+            continue;
+        };
+        assert!(indexed.remarks().cut_short.is_some());
+        assert_eq!(meaning(&indexed.load_parallel(2).unwrap(), false), got, "{length}");
+        let mut continued = append(&path).unwrap();
+        assert_eq!(continued.events, got.len() as u64);
+        let mut names = continued.names;
+        names.vars.intern("later").unwrap();
+        let mut rest = Trace { names, ..Trace::default() };
+        push(&mut rest, "main", Op::Write, "later", &[Value::Bool(true)], "");
+        copy(&mut rest.source(), &mut *continued.sink);
+        let after = meaning(&loaded(&std::fs::read(&path).unwrap(), None).unwrap(), false);
+        assert_eq!((&after[..got.len()], after.len()), (&got[..], got.len() + 1), "{length}");
+        let again = Indexed::open(&path).unwrap().load_parallel(3).unwrap();
+        assert_eq!(meaning(&again, false), after);
+        assert_eq!(again.remarks.cut_short, None);
+    }
+    assert_eq!(longest, events.len());
+}
+
+#[test]
+fn a_flipped_bit_is_noticed_wherever_it_is() {
+    let mut trace = small_trace();
+    trace.remarks.cut_short = None;
+    let bytes = written(&trace, &Native);
+    let events = meaning(&trace, false);
+    assert!(read_prefix(&bytes).1);
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let (got, whole) = read_prefix(&flipped);
+        assert!(!whole, "bit {bit} went unnoticed");
+        let got = meaning(&got, false);
+        assert_eq!(got, events[..got.len()], "bit {bit}");
+    }
+}
+
+#[test]
+fn garbage_is_refused_without_panic() {
+    let mut random = Random(5);
+    let bytes = written(&small_trace(), &Native);
+    for _ in 0..20_000 {
+        // Frames whose checksums are right but whose contents are not.
+        let mut garbage = bytes.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(garbage.len());
+            garbage[at] = random.next() as u8;
+        }
+        mend(&mut garbage);
+        let (trace, _) = read_prefix(&garbage);
+        // Whatever was accepted can be spoken of and written.
+        meaning(&trace, false);
+        written(&trace, &Native);
+        written(&trace, &foresee_formats::Jsonl);
+    }
+}
+
+/// Makes all checksums right again, as far as the lengths still lead from frame to frame.
+fn mend(bytes: &mut [u8]) {
+    let crc = crc32(&bytes[..12]).to_le_bytes();
+    bytes[12..16].copy_from_slice(&crc);
+    let mut at = 16;
+    while at + 16 <= bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        let Some(payload) = bytes.get(at + 16..at + 16 + length) else { return };
+        let crc = crc32(payload).to_le_bytes();
+        bytes[at + 12..at + 16].copy_from_slice(&crc);
+        bytes[at + 1..at + 4].fill(0);
+        let check = crc32(&bytes[at..at + 16]).to_le_bytes();
+        bytes[at + 2..at + 4].copy_from_slice(&check[..2]);
+        at += 16 + length;
+    }
+}
+
+/// CRC-32 as the document defines it, bit by bit: also a check of the library.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |mut crc, &byte| {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+        }
+        crc
+    })
+}
+
+#[test]
+fn a_mended_file_is_still_the_same() {
+    let bytes = written(&small_trace(), &Native);
+    let mut mended = bytes.clone();
+    mend(&mut mended);
+    assert_eq!(bytes, mended);
+}
+
+fn write_file(trace: &Trace, path: &Path) {
+    let mut output = foresee_formats::create(path, &Native).unwrap();
+    copy(&mut trace.source(), &mut output);
+}
+
+#[test]
+fn a_file_is_read_from_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let mut trace = random_trace(&mut Random(11), 200_000);
+    (trace.remarks.order, trace.remarks.cut_short) = (FileOrder::Notes, None);
+    write_file(&trace, &path);
+    let events = meaning(&trace, false);
+    let indexed = Indexed::open(&path).unwrap();
+    assert_eq!(indexed.events(), 200_000);
+    assert!(indexed.blocks().len() > 3);
+    assert_eq!(indexed.remarks().order, FileOrder::Notes);
+    for threads in [1, 2, 3, 100] {
+        let loaded = indexed.load_parallel(threads).unwrap();
+        assert!(meaning(&loaded, false) == events, "{threads}");
+    }
+    for start in [0, 1, 65_535, 65_536, 131_071, 199_999, 200_000, 300_000] {
+        let mut source = indexed.seek(start as u64).unwrap();
+        let rest = Trace::load(&mut source).unwrap();
+        assert!(meaning(&rest, false) == events[start.min(events.len())..], "{start}");
+        assert_eq!(rest.remarks.cut_short, None);
+    }
+    let (mut batch, block) = (Batch::default(), indexed.blocks()[2]);
+    indexed.read_block(2, &mut batch).unwrap();
+    let part = Trace {
+        events: batch.events,
+        pool: batch.pool,
+        names: indexed.names().clone(),
+        ..Trace::default()
+    };
+    let first = block.first as usize;
+    assert!(meaning(&part, false) == events[first..first + block.count as usize]);
+}
+
+#[test]
+fn positions_are_those_of_the_records() {
+    let trace = small_trace();
+    let bytes = written(&trace, &Native);
+    let mut source = Native.read(Box::new(&bytes[..])).unwrap();
+    let mut batch = Batch::default();
+    assert!(source.next_batch(&mut batch).unwrap());
+    let mut last = 0;
+    for (i, event) in batch.events.iter().enumerate() {
+        let Position::Byte(at) = source.position(i) else { panic!() };
+        assert!(at > last);
+        last = at;
+        assert_eq!(bytes[at as usize] & 0x7f, event.op() as u8);
+    }
+}
+
+#[test]
+fn a_sink_that_is_dropped_leaves_a_trace_cut_short() {
+    let bytes = Bytes::default();
+    let trace = random_trace(&mut Random(2), 100_000);
+    let mut sink = Native.write(Box::new(bytes.clone()));
+    let (mut source, mut batch) = (trace.source(), Batch::default());
+    while source.next_batch(&mut batch).unwrap() {
+        sink.write_batch(&batch, source.names()).unwrap();
+    }
+    drop(sink);
+    let got = loaded(&bytes.0.take(), None).unwrap();
+    assert_eq!(got.events.len(), 65_536);
+    assert!(got.remarks.cut_short.unwrap().contains("end mark is missing"));
+}

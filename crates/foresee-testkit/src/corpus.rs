@@ -1,0 +1,149 @@
+//! Worked examples with known answers, for every analysis to be run on.
+//!
+//! Each `testdata/cases/*.toml` has a list of cases:
+//!
+//! ```toml
+//! [[case]]
+//! name = "lock-swap"
+//! why = "the sections can swap: there is no race, but the read may see the initial value"
+//! trace = '''
+//! T1|acq(l)|
+//! T1|w(x)|
+//! T1|rel(l)|
+//! T2|acq(l)|
+//! T2|r(x)|
+//! T2|rel(l)|
+//! '''
+//! breakable = { 4 = ["INIT"] }
+//! ```
+//!
+//! The trace is in the std format; events are counted from zero. All other keys are columns: what
+//! one kind of analysis is expected to say. A consumer looks at the columns it knows; those of
+//! [`COLUMNS`] are all there are.
+
+use std::path::{Path, PathBuf};
+
+use foresee_trace::Trace;
+use toml::{Table, Value};
+
+use crate::notation::std_trace;
+
+/// Every column and what it holds. The Mazurkiewicz order is meant where none is named.
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("relevant", "variables whose writes are the relevant events"),
+    ("cuts", "the number of consistent cuts of the relevant events"),
+    ("runs", "the number of runs of the relevant events"),
+    ("clocks", "for each relevant event, the number of relevant events of each thread up to it"),
+    ("breakable", "for each read that could see other writes, which: indices or \"INIT\""),
+    (
+        "patterns",
+        "lists of labels, whether they are `observed` in this order, whether they are `predictable`",
+    ),
+    (
+        "properties",
+        "specifications, the number of relevant runs that violate them (`violating_runs`), and \
+         whether the `observed` one does",
+    ),
+];
+
+/// One worked example.
+#[derive(Debug)]
+pub struct Case {
+    /// A name that no other case has.
+    pub name: String,
+    /// What is to be learned from it.
+    pub why: String,
+    /// The trace, well-formed and with inner lock operations told apart.
+    pub trace: Trace,
+    columns: Table,
+}
+
+impl Case {
+    /// What is expected in a column, if the case says anything about it.
+    pub fn expect(&self, column: &str) -> Option<&Value> {
+        self.columns.get(column)
+    }
+
+    /// The names of the columns that the case has.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.keys().map(String::as_str)
+    }
+}
+
+/// Where the cases are.
+pub fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases")
+}
+
+/// All cases of all files.
+///
+/// # Panics
+/// If a file cannot be read or a case is incomplete.
+pub fn cases() -> Vec<Case> {
+    let read = || -> Result<Vec<Case>, String> {
+        let listing = std::fs::read_dir(directory()).map_err(|e| e.to_string())?;
+        let paths: Result<Vec<PathBuf>, _> = listing.map(|entry| entry.map(|e| e.path())).collect();
+        let mut paths = paths.map_err(|e| e.to_string())?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        paths.sort();
+        let mut cases = Vec::new();
+        for path in paths {
+            let text = std::fs::read_to_string(&path).map_err(|e| e.to_string());
+            let parsed = text.and_then(|text| parse(&text));
+            cases.extend(parsed.map_err(|error| format!("{}: {error}", path.display()))?);
+        }
+        Ok(cases)
+    };
+    read().unwrap_or_else(|error| panic!("the corpus in {}: {error}", directory().display()))
+}
+
+fn parse(text: &str) -> Result<Vec<Case>, String> {
+    let mut file: Table = text.parse().map_err(|error| format!("{error}"))?;
+    let Some(Value::Array(cases)) = file.remove("case") else {
+        return Err("there is no [[case]]".to_owned());
+    };
+    if let Some(key) = file.keys().next() {
+        return Err(format!("`{key}` does not belong to a [[case]]"));
+    }
+    cases.into_iter().map(parse_case).collect()
+}
+
+fn parse_case(case: Value) -> Result<Case, String> {
+    let Value::Table(mut columns) = case else {
+        return Err("a case is a table".to_owned());
+    };
+    let name = text(&mut columns, "name")?;
+    let mut rest = || {
+        let why = text(&mut columns, "why")?;
+        let trace = text(&mut columns, "trace")?;
+        let trace = std_trace(trace.trim_start(), true).map_err(|error| error.to_string())?;
+        Ok((why, trace))
+    };
+    let (why, trace) = rest().map_err(|error: String| format!("case `{name}`: {error}"))?;
+    Ok(Case { name, why, trace, columns })
+}
+
+fn text(columns: &mut Table, key: &str) -> Result<String, String> {
+    match columns.remove(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(text),
+        _ => Err(format!("a case has a text `{key}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_cases_are_refused() {
+        let says = |text: &str, expected: &str| {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        says("", "no [[case]]");
+        says("x = 1\n[[case]]", "`x` does not belong");
+        says("[[case]]\nwhy = 'a'", "a text `name`");
+        says("[[case]]\nname = 'a'\nwhy = ' '", "case `a`: a case has a text `why`");
+        says("[[case]]\nname = 'a'\nwhy = 'b'\ntrace = 'T1|rel(l)|'", "case `a`: line 1");
+    }
+}

@@ -1,0 +1,46 @@
+//! What the tests of foresee stand on, and what bug reports are written with.
+//!
+//! - [`trace!`] writes down a trace as a person would.
+//! - [`oracle`] answers questions about tiny traces straight from the definitions, slowly. It shares
+//!   no code with the analyses it is compared with.
+//! - [`random_trace`] is a tiny random trace, different for every seed; see
+//!   [`foresee_trace::generate`] for larger ones.
+//! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
+//!   expected to say about it.
+//! - [`shrink`] makes a failing trace small enough to look at.
+//!
+//! ```
+//! use foresee_testkit::oracle::{possible_writers, Order, Relation};
+//! use foresee_testkit::trace;
+//!
+//! let trace = trace! { T1: acq(l), w(x)=1, rel(l); T2: acq(l), r(x)=1, rel(l) };
+//! // The lock orders the sections as they were observed ...
+//! assert!(Order::new(&trace, Relation::Mazurkiewicz).before(1, 4));
+//! // ... but they could as well run the other way round, and then the read sees no write.
+//! assert!(possible_writers(&trace)[4].contains(&None));
+//! ```
+
+pub mod corpus;
+mod notation;
+pub mod oracle;
+mod shrink;
+
+pub use notation::parse_trace;
+pub use shrink::{only, shrink};
+
+use foresee_trace::Trace;
+use foresee_trace::generate::{Config, Generator};
+
+/// The trace that `config` describes.
+///
+/// # Panics
+/// If there is no such trace.
+pub fn generated(config: Config) -> Trace {
+    let mut generator = Generator::new(config).unwrap_or_else(|error| panic!("{error}"));
+    Trace::load(&mut generator).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A tiny random trace, as of [`Config::small`].
+pub fn random_trace(seed: u64) -> Trace {
+    generated(Config::small(seed))
+}

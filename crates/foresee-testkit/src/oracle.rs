@@ -1,0 +1,29 @@
+//! Answers straight from the definitions, for traces of about a dozen events.
+//!
+//! Nothing here is fast, and nothing here is shared with the analyses: an oracle that uses the code
+//! it judges agrees with every mistake.
+//!
+//! | question | answer |
+//! |---|---|
+//! | could these events be an execution? | [`wellformed`] |
+//! | which event comes before which? | [`Order`] |
+//! | in which orders can the events happen? | [`for_each_run`], [`count_runs`] |
+//! | what is true of all cuts, or of some run? | [`Ideals`], [`pattern_predictable`] |
+//! | what else could happen if locks only exclude, and reads see what they saw? | [`Reorderings`] |
+//! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
+//! | is this one order really possible? | [`is_correct_reordering`] |
+
+mod closure;
+mod ideals;
+mod linearisations;
+mod notify;
+mod reorder;
+mod replay;
+pub mod wellformed;
+
+pub use closure::{Order, Relation, reads_from};
+pub use ideals::{Ideals, matching_events, pattern_predictable};
+pub use linearisations::{count_runs, for_each_run};
+pub use notify::matched_notifications;
+pub use reorder::{Reads, Reorderings, State, Step, final_writers, possible_writers};
+pub use replay::is_correct_reordering;

@@ -1,0 +1,375 @@
+//! Correct reorderings: everything that could have happened instead, as far as one run can tell.
+//!
+//! A correct reordering takes a prefix of each thread and puts the events in any order in which
+//! locks exclude each other, fork, join and notification keep their order, and every read sees the
+//! write it saw in the trace. Then each thread was told what it was told in the trace, and does what
+//! it did there. Unlike in the Mazurkiewicz order, critical sections can swap and events can be
+//! missing.
+//!
+//! With terminal reads, the last event of a thread may also be a read that sees another write:
+//! nothing is claimed of the thread after it. A read-modify-write always keeps its writer, because
+//! it would leave another value behind.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
+
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId};
+
+use super::closure::reads_from;
+use super::notify::matched_notifications;
+
+/// After this many states the search has no chance to end in a test's time.
+const MAX_STATES: usize = 4_000_000;
+
+/// What reads may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Only the write they saw in the trace.
+    Strict,
+    /// The last read of a thread may see any write.
+    Terminal,
+}
+
+/// How far each thread has come, and who wrote what is in the variables.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// For each thread, the number of its events so far.
+    done: Vec<usize>,
+    /// For each variable, the last write; `None` is the initial value.
+    writer: Vec<Option<usize>>,
+    /// The threads whose last read saw another write than in the trace.
+    stopped: Vec<bool>,
+}
+
+/// One event of a reordering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its index in the trace.
+    pub event: usize,
+    /// Whether it is a read that sees another write than in the trace.
+    pub other_writer: bool,
+}
+
+/// All correct reorderings of a trace.
+#[derive(Debug)]
+pub struct Reorderings<'t> {
+    trace: &'t Trace,
+    reads: Reads,
+    /// The events of each thread; initial values belong to none.
+    threads: Vec<Vec<usize>>,
+    /// The place of each event in its thread.
+    place: Vec<usize>,
+    /// For each thread, the locks it has (and whether shared) after each number of its events.
+    held: Vec<Vec<BTreeSet<(LockId, bool)>>>,
+    /// What must have happened before each event, besides program order.
+    needs: Vec<Vec<usize>>,
+    saw: Vec<Option<usize>>,
+    variables: usize,
+}
+
+impl<'t> Reorderings<'t> {
+    /// The correct reorderings of a well-formed trace.
+    pub fn new(trace: &'t Trace, reads: Reads) -> Self {
+        let events = &trace.events;
+        let steps = || events.iter().enumerate().filter(|(_, e)| e.op() != Op::Init);
+        let thread_count = steps()
+            .map(|(_, e)| match e.op() {
+                Op::Fork | Op::Join => e.thread().max(e.other()).index() + 1,
+                _ => e.thread().index() + 1,
+            })
+            .max()
+            .unwrap_or(0);
+        let mut threads = vec![Vec::new(); thread_count];
+        let mut place = vec![0; events.len()];
+        for (i, event) in steps() {
+            let own: &mut Vec<usize> = &mut threads[event.thread().index()];
+            place[i] = own.len();
+            own.push(i);
+        }
+        let accesses = steps().filter(|(_, e)| e.op().reads() || e.op().writes());
+        let variables = accesses.map(|(_, e)| e.var().index() + 1).max().unwrap_or(0);
+        let held = threads.iter().map(|own| held_after(own.iter().map(|&i| &events[i]))).collect();
+        let needs = needs(trace, &threads);
+        Reorderings { trace, reads, threads, place, held, needs, saw: reads_from(trace), variables }
+    }
+
+    /// The thread's next event in this state, whether or not it can happen.
+    pub fn next(&self, state: &State, thread: ThreadId) -> Option<usize> {
+        let own = self.threads.get(thread.index())?;
+        own.get(state.done[thread.index()]).copied().filter(|_| !state.stopped[thread.index()])
+    }
+
+    /// Whether an event has happened.
+    pub fn has_happened(&self, state: &State, event: usize) -> bool {
+        self.place[event] < state.done[self.trace.events[event].thread().index()]
+    }
+
+    /// The last write of a variable, `None` for its initial value.
+    pub fn last_writer(&self, state: &State, variable: VarId) -> Option<usize> {
+        state.writer.get(variable.index()).copied().flatten()
+    }
+
+    /// Whether a thread has a lock, and if so whether it shares it.
+    pub fn holds(&self, state: &State, thread: ThreadId, lock: LockId) -> Option<bool> {
+        let held = &self.held[thread.index()][state.done[thread.index()]];
+        [false, true].into_iter().find(|&shared| held.contains(&(lock, shared)))
+    }
+
+    /// Whether the thread's next event could happen now, if it could see any write.
+    fn is_free(&self, state: &State, event: usize) -> bool {
+        let it = &self.trace.events[event];
+        let happened = |&need: &usize| self.has_happened(state, need);
+        let joins_stopped = it.op() == Op::Join && state.stopped[it.other().index()];
+        let others_hold = |lock: LockId, shared: bool| {
+            (0..self.threads.len()).filter(|&t| t != it.thread().index()).any(|t| {
+                let held = &self.held[t][state.done[t]];
+                held.contains(&(lock, false)) || !shared && held.contains(&(lock, true))
+            })
+        };
+        let blocked = taken(it).is_some_and(|(lock, shared)| others_hold(lock, shared));
+        self.needs[event].iter().all(happened) && !joins_stopped && !blocked
+    }
+
+    /// The step that the thread can take now.
+    pub fn step(&self, state: &State, thread: ThreadId) -> Option<Step> {
+        let event = self.next(state, thread).filter(|&event| self.is_free(state, event))?;
+        let it = &self.trace.events[event];
+        let other_writer = it.op().reads() && self.last_writer(state, it.var()) != self.saw[event];
+        let allowed = !other_writer || self.reads == Reads::Terminal && it.op() != Op::Rmw;
+        allowed.then_some(Step { event, other_writer })
+    }
+
+    fn after(&self, state: &State, step: Step) -> State {
+        let event = &self.trace.events[step.event];
+        let mut next = state.clone();
+        next.done[event.thread().index()] += 1;
+        next.stopped[event.thread().index()] = step.other_writer;
+        if event.op().writes() {
+            next.writer[event.var().index()] = Some(step.event);
+        }
+        next
+    }
+
+    /// A shortest reordering that leads to a state as wanted. Initial values are not listed.
+    pub fn reach(&self, mut wanted: impl FnMut(&State) -> bool) -> Option<Vec<usize>> {
+        self.search((), |(), _| Some(()), |state, ()| wanted(state))
+    }
+
+    /// A shortest reordering that drives a monitor into a bad state. `step` may answer `None`
+    /// where the event is not to happen in this way, for instance because what it is called
+    /// depends on the value read.
+    pub fn with_monitor<M: Clone + Eq + Hash>(
+        &self,
+        start: M,
+        step: impl FnMut(&M, Step) -> Option<M>,
+        mut is_bad: impl FnMut(&M) -> bool,
+    ) -> Option<Vec<usize>> {
+        self.search(start, step, |_, monitor| is_bad(monitor))
+    }
+
+    /// Breadth-first search over pairs of a state and a monitor state.
+    ///
+    /// # Panics
+    /// When there are too many of them: the trace is too large for this oracle.
+    fn search<M: Clone + Eq + Hash>(
+        &self,
+        start: M,
+        mut monitor: impl FnMut(&M, Step) -> Option<M>,
+        mut wanted: impl FnMut(&State, &M) -> bool,
+    ) -> Option<Vec<usize>> {
+        let state = State {
+            done: vec![0; self.threads.len()],
+            writer: vec![None; self.variables],
+            stopped: vec![false; self.threads.len()],
+        };
+        let mut seen = HashSet::from([(state.clone(), start.clone())]);
+        // Each with the event that led to it, and from where.
+        let mut found = vec![(state, start, usize::MAX, 0)];
+        let mut at = 0;
+        while at < found.len() {
+            let (state, m, ..) = found[at].clone();
+            if wanted(&state, &m) {
+                let mut order = Vec::new();
+                while at != 0 {
+                    order.push(found[at].2);
+                    at = found[at].3;
+                }
+                order.reverse();
+                return Some(order);
+            }
+            for t in 0..self.threads.len() {
+                let Some(step) = self.step(&state, ThreadId::new(t)) else { continue };
+                let Some(m) = monitor(&m, step) else { continue };
+                let next = (self.after(&state, step), m);
+                if seen.insert(next.clone()) {
+                    found.push((next.0, next.1, step.event, at));
+                }
+            }
+            assert!(found.len() < MAX_STATES, "the trace is too large for exhaustive search");
+            at += 1;
+        }
+        None
+    }
+}
+
+/// The lock that an event takes, and whether it shares it.
+fn taken(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Acquire => Some((event.lock(), false)),
+        Op::AcquireShared => Some((event.lock(), true)),
+        Op::WaitEnd => event.wait_lock().map(|lock| (lock, false)),
+        _ => None,
+    }
+}
+
+/// The lock that an event gives back, and whether it shared it.
+fn given(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Release => Some((event.lock(), false)),
+        Op::ReleaseShared => Some((event.lock(), true)),
+        Op::WaitBegin => event.wait_lock().map(|lock| (lock, false)),
+        _ => None,
+    }
+}
+
+fn held_after<'e>(own: impl Iterator<Item = &'e Event>) -> Vec<BTreeSet<(LockId, bool)>> {
+    let mut held = vec![BTreeSet::new()];
+    for event in own {
+        let mut now = held.last().cloned().unwrap_or_default();
+        now.extend(taken(event));
+        if let Some(hold) = given(event) {
+            now.remove(&hold);
+        }
+        held.push(now);
+    }
+    held
+}
+
+/// Fork before the thread's events; all of them, and the fork, before its join; the beginning of a
+/// wait before the notification that ends it, since it would have been lost otherwise, and that
+/// before the end.
+fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut needs = vec![Vec::new(); trace.events.len()];
+    let notifications = matched_notifications(trace);
+    for (i, event) in trace.events.iter().enumerate() {
+        match event.op() {
+            Op::Fork => {
+                let first = threads[event.other().index()].first().copied();
+                let is_join = |&j: &usize| {
+                    let join = &trace.events[j];
+                    join.op() == Op::Join && join.other() == event.other()
+                };
+                let joins = (0..trace.events.len()).filter(is_join);
+                first.into_iter().chain(joins).for_each(|later| needs[later].push(i));
+            }
+            Op::Join => needs[i].extend(threads[event.other().index()].last()),
+            _ => {}
+        }
+        if let Some(notification) = notifications[i] {
+            needs[i].push(notification);
+            let begin = trace.events[..i]
+                .iter()
+                .rposition(|e| e.op() == Op::WaitBegin && e.thread() == event.thread());
+            if event.op() == Op::WaitEnd {
+                needs[notification].extend(begin);
+            }
+        }
+    }
+    needs
+}
+
+/// For each event that reads, the writes it could see (`None` is the initial value) if it were the
+/// last event of an otherwise strict reordering. A read that could see another write than in the
+/// trace makes the program nondeterministic. A read-modify-write keeps its writer.
+pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
+    let all = Reorderings::new(trace, Reads::Strict);
+    let mut writers = vec![BTreeSet::new(); trace.events.len()];
+    all.reach(|state| {
+        for t in (0..all.threads.len()).map(ThreadId::new) {
+            let Some(event) = all.next(state, t).filter(|&e| all.is_free(state, e)) else {
+                continue;
+            };
+            let it = &trace.events[event];
+            let writer = || all.last_writer(state, it.var());
+            if it.op().reads() && (it.op() != Op::Rmw || writer() == all.saw[event]) {
+                writers[event].insert(writer());
+            }
+        }
+        false
+    });
+    writers
+}
+
+/// For each variable, the writes that could be its last one after a strict reordering of the whole
+/// trace.
+pub fn final_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
+    let all = Reorderings::new(trace, Reads::Strict);
+    let mut writers = vec![BTreeSet::new(); all.variables];
+    all.reach(|state| {
+        if all.threads.iter().zip(&state.done).all(|(own, &done)| own.len() == done) {
+            for (writers, writer) in writers.iter_mut().zip(&state.writer) {
+                writers.insert(*writer);
+            }
+        }
+        false
+    });
+    writers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace;
+
+    fn reaches(trace: &Trace, reads: Reads, events: &[usize]) -> Option<Vec<usize>> {
+        let all = Reorderings::new(trace, reads);
+        let step = |next: &usize, step: Step| {
+            Some(next + usize::from(events.get(*next) == Some(&step.event)))
+        };
+        all.with_monitor(0, step, |&next| next == events.len())
+    }
+
+    #[test]
+    fn sections_swap_and_events_are_left_out() {
+        let trace = trace! { T1: acq(l), w(x), rel(l); T2: acq(l), w(y), rel(l) };
+        assert_eq!(reaches(&trace, Reads::Strict, &[4, 1]), Some(vec![3, 4, 5, 0, 1]));
+        let open = trace! { T1: acq(l), w(x), rel(l); T2: acq(l), w(y) };
+        assert_eq!(reaches(&open, Reads::Strict, &[4, 1]), None);
+        assert_eq!(reaches(&open, Reads::Strict, &[4]), Some(vec![3, 4]));
+    }
+
+    #[test]
+    fn reads_keep_their_writer_unless_they_are_the_last() {
+        let trace = trace! { T1: w(x); T2: r(x); T2: w(y) };
+        assert_eq!(reaches(&trace, Reads::Strict, &[1, 0]), None);
+        assert_eq!(reaches(&trace, Reads::Terminal, &[1, 0]), Some(vec![1, 0]));
+        assert_eq!(reaches(&trace, Reads::Terminal, &[2, 0]), None);
+        let rmw = trace! { T1: w(x); T2: rmw(x) };
+        assert_eq!(reaches(&rmw, Reads::Terminal, &[1, 0]), None);
+        let joined = trace! { T1: w(x); T2: r(x); T3: join(T2) };
+        assert_eq!(reaches(&joined, Reads::Terminal, &[2, 0]), None);
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        let trace = trace! { T1: racq(l); T2: racq(l), rrel(l); T1: rrel(l); T3: acq(l), rel(l) };
+        assert!(reaches(&trace, Reads::Strict, &[1, 0]).is_some());
+        assert!(reaches(&trace, Reads::Strict, &[4, 1]).is_some());
+        assert!(reaches(&trace, Reads::Strict, &[4, 1, 5]).is_none());
+    }
+
+    #[test]
+    fn a_notification_needs_somebody_who_waits() {
+        let trace = trace! { T1: wait_begin(c); T2: notify(c); T1: wait_end(c) };
+        assert_eq!(reaches(&trace, Reads::Strict, &[1, 0]), None);
+        let timeout = trace! { T1: wait_begin(c); T1: wait_end(c); T2: notify(c) };
+        assert!(reaches(&timeout, Reads::Strict, &[2, 0, 1]).is_some());
+    }
+
+    #[test]
+    fn final_values_depend_on_the_order_of_sections() {
+        let trace = trace! { T1: acq(l), w(x), rel(l); T2: acq(l), w(x), rel(l), w(y) };
+        let x = trace.names.vars.lookup("x").unwrap();
+        assert_eq!(final_writers(&trace)[x.index()], BTreeSet::from([Some(1), Some(4)]));
+    }
+}
