@@ -1,0 +1,223 @@
+//! What is measured against what.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use foresee_causality::{Clocks, Order};
+use foresee_trace::{Batch, Census, Event, EventSource, Mode, Validated};
+
+use crate::baseline::lines::Lines;
+use crate::baseline::tree_clocks::TreeClocks;
+use crate::baseline::vector_clocks::VectorClocks;
+use crate::trace_file;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    Ours,
+    Baseline,
+}
+
+impl Way {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Way::Ours => "ours",
+            Way::Baseline => "baseline",
+        }
+    }
+}
+
+/// How long it took, and how many events it saw.
+type Run = fn(&Path) -> anyhow::Result<(Duration, u64)>;
+
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) ours_is: &'static str,
+    pub(crate) ours: Run,
+    pub(crate) baseline_is: &'static str,
+    pub(crate) baseline: Run,
+    /// Whether the file is to be read from the disk.
+    pub(crate) cold: bool,
+}
+
+pub(crate) const CASES: &[Case] = &[
+    Case {
+        name: "std parsing",
+        ours_is: "the std reader, all names interned",
+        ours: |traces| read_all(traces, "std"),
+        baseline_is: "`lines()`, `split` and maps of strings",
+        baseline: std_lines,
+        cold: false,
+    },
+    Case {
+        name: "native reading, warm",
+        ours_is: "the native reader, checksums included",
+        ours: |traces| read_all(traces, "native"),
+        baseline_is: "reading the same bytes and looking at none",
+        baseline: read_bytes,
+        cold: false,
+    },
+    Case {
+        name: "native reading, cold",
+        ours_is: "the same with the file not in memory",
+        ours: |traces| read_all(traces, "native"),
+        baseline_is: "reading the same bytes, also cold",
+        baseline: read_bytes,
+        cold: true,
+    },
+    Case {
+        name: "native reading, two cores",
+        ours_is: "`load_parallel` into one trace, two threads",
+        ours: load_parallel,
+        baseline_is: "`Trace::load`, one thread",
+        baseline: load,
+        cold: false,
+    },
+    Case {
+        name: "validation",
+        ours_is: "native reading with all well-formedness rules",
+        ours: validate,
+        baseline_is: "native reading alone",
+        baseline: |traces| read_all(traces, "native"),
+        cold: false,
+    },
+    Case {
+        name: "counting (`trace info`)",
+        ours_is: "native reading, validation and the census",
+        ours: census,
+        baseline_is: "native reading alone",
+        baseline: |traces| read_all(traces, "native"),
+        cold: false,
+    },
+    Case {
+        name: "clocks",
+        ours_is: "native reading and Mazurkiewicz clocks (shared vectors with epochs)",
+        ours: clocks,
+        baseline_is: "native reading and plain vector clocks",
+        baseline: |traces| {
+            let mut clocks = VectorClocks::default();
+            each_event(traces, |event| clocks.event(event))
+        },
+        cold: false,
+    },
+    Case {
+        name: "clocks against tree clocks",
+        ours_is: "as before",
+        ours: clocks,
+        baseline_is: "native reading and tree clocks",
+        baseline: |traces| {
+            let mut clocks = TreeClocks::default();
+            each_event(traces, |event| clocks.event(event))
+        },
+        cold: false,
+    },
+];
+
+fn open(traces: &Path, format: &str) -> anyhow::Result<Box<dyn EventSource>> {
+    Ok(foresee_formats::open(&trace_file(traces, format), None)?.source)
+}
+
+/// Reads a source to its end and looks at every event.
+fn drain(source: &mut dyn EventSource, mut each: impl FnMut(&Batch)) -> anyhow::Result<u64> {
+    let mut batch = Batch::default();
+    let mut events = 0;
+    while source.next_batch(&mut batch)? {
+        events += batch.events.len() as u64;
+        each(&batch);
+    }
+    Ok(events)
+}
+
+fn timed(run: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<(Duration, u64)> {
+    let start = Instant::now();
+    let events = run()?;
+    Ok((start.elapsed(), events))
+}
+
+fn read_all(traces: &Path, format: &str) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        drain(&mut open(traces, format)?, |batch| {
+            black_box(&batch.events);
+        })
+    })
+}
+
+fn each_event(traces: &Path, mut each: impl FnMut(&Event)) -> anyhow::Result<(Duration, u64)> {
+    timed(|| drain(&mut open(traces, "native")?, |batch| batch.events.iter().for_each(&mut each)))
+}
+
+fn std_lines(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        let file = BufReader::with_capacity(1 << 20, File::open(trace_file(traces, "std"))?);
+        let (events, sum) = Lines::default().read(file)?;
+        black_box(sum);
+        Ok(events)
+    })
+}
+
+fn read_bytes(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    let (time, _) = timed(|| {
+        let mut file = File::open(trace_file(traces, "native"))?;
+        let mut buffer = vec![0; 1 << 20];
+        let mut all = 0;
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(all),
+                n => all += n as u64,
+            }
+        }
+    })?;
+    Ok((time, count(traces)?))
+}
+
+fn count(traces: &Path) -> anyhow::Result<u64> {
+    Ok(foresee_formats::native::Indexed::open(&trace_file(traces, "native"))?.events())
+}
+
+fn load(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| Ok(foresee_trace::Trace::load(&mut *open(traces, "native")?)?.events.len() as u64))
+}
+
+fn load_parallel(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        let file = foresee_formats::native::Indexed::open(&trace_file(traces, "native"))?;
+        Ok(file.load_parallel(2)?.events.len() as u64)
+    })
+}
+
+fn validate(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        drain(&mut Validated::new(open(traces, "native")?, Mode::Reject), |batch| {
+            black_box(&batch.events);
+        })
+    })
+}
+
+fn census(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        let mut census = Census::default();
+        let mut source = Validated::new(open(traces, "native")?, Mode::Reject);
+        drain(&mut source, |batch| census.batch(batch))?;
+        Ok(census.events)
+    })
+}
+
+fn clocks(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+    timed(|| {
+        let mut clocks: Clocks = Clocks::new(Order::Mazurkiewicz);
+        let mut result = Ok(());
+        let events = drain(&mut open(traces, "native")?, |batch| {
+            for event in &batch.events {
+                match clocks.event(event) {
+                    Ok(stamp) => drop(black_box(stamp)),
+                    Err(error) => result = Err(error),
+                }
+            }
+            clocks.forget_old(&[]);
+        })?;
+        result?;
+        Ok(events)
+    })
+}

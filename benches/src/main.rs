@@ -1,0 +1,164 @@
+//! Measurements, side by side: each case runs foresee's way and a stated baseline in turn, each in
+//! a process of its own, on the same trace, and prints the ratio. Absolute times depend on the
+//! machine and its mood; ratios of one run do much less.
+//!
+//! `cargo run --release -p foresee-benches` prints the tables of `docs/benchmarks.md`.
+
+#![allow(clippy::print_stdout, reason = "printing tables is what this program is for")]
+
+mod baseline;
+mod cases;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser;
+use foresee_trace::generate::{Config, Generator};
+use foresee_trace::{Batch, EventSink, EventSource};
+
+use crate::cases::{CASES, Case, Way};
+
+#[derive(Parser)]
+struct Args {
+    /// Only the cases whose names contain this.
+    #[arg(default_value = "")]
+    filter: String,
+    /// How many events the traces have.
+    #[arg(long, value_delimiter = ',', default_value = "1000000,10000000")]
+    events: Vec<u64>,
+    /// How many threads they have.
+    #[arg(long, value_delimiter = ',', default_value = "4,16,64")]
+    threads: Vec<u32>,
+    /// How often each way is measured; the fastest counts.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Measure one way of one case in this process: name, way, folder with the traces.
+    #[arg(long, hide = true, num_args = 3)]
+    child: Option<Vec<String>>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    if let Some(child) = &args.child {
+        return measure_here(&child[0], &child[1], Path::new(&child[2]));
+    }
+    let folder = tempfile::Builder::new().prefix("foresee-benches").tempdir()?;
+    println!("| case | threads | events | ours | baseline | ratio | ours, peak | baseline, peak |");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    for &events in &args.events {
+        for &threads in &args.threads {
+            let traces = folder.path().join(format!("{threads}-{events}"));
+            make_traces(&traces, threads, events)?;
+            for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {
+                let row = measure(case, &traces, args.rounds)?;
+                println!("| {} | {threads} | {} |{row}", case.name, millions(events as f64));
+            }
+            fs::remove_dir_all(&traces)?;
+        }
+    }
+    println!();
+    for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {
+        println!("- **{}**: {}; baseline: {}.", case.name, case.ours_is, case.baseline_is);
+    }
+    Ok(())
+}
+
+/// The same synthetic trace in the formats that cases read.
+fn make_traces(folder: &Path, threads: u32, events: u64) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    for name in ["std", "native"] {
+        let mut source = Generator::new(Config::bench(threads, events, 1))?;
+        let format = foresee_formats::by_name(name)?;
+        let mut sink = foresee_formats::create(&trace_file(folder, name), format)?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            sink.write_batch(&batch, source.names())?;
+        }
+        sink.finish(source.names(), source.remarks())?;
+    }
+    Ok(())
+}
+
+fn trace_file(folder: &Path, format: &str) -> PathBuf {
+    folder.join(format!("trace.{format}"))
+}
+
+/// One way's best time and worst memory.
+#[derive(Clone, Copy)]
+struct Measured {
+    seconds: f64,
+    events: u64,
+    peak_kib: u64,
+}
+
+fn measure(case: &Case, traces: &Path, rounds: usize) -> anyhow::Result<String> {
+    let mut best: [Option<Measured>; 2] = [None, None];
+    for _ in 0..rounds {
+        // In turn, so that a slow minute of the machine hits both.
+        for (way, best) in [Way::Ours, Way::Baseline].into_iter().zip(&mut best) {
+            if case.cold {
+                forget_file(&trace_file(traces, "native"))?;
+            }
+            let one = measure_in_child(case, way, traces)?;
+            *best = Some(match *best {
+                Some(b) if b.seconds <= one.seconds => {
+                    Measured { peak_kib: b.peak_kib.max(one.peak_kib), ..b }
+                }
+                _ => one,
+            });
+        }
+    }
+    let [Some(ours), Some(baseline)] = best else { bail!("there must be a round") };
+    ensure!(ours.events == baseline.events, "{}: the ways saw different events", case.name);
+    let rate = |m: Measured| format!("{:.1} M/s", m.events as f64 / m.seconds / 1e6);
+    let mib = |m: Measured| format!("{:.0} MiB", m.peak_kib as f64 / 1024.0);
+    Ok(format!(
+        " {} | {} | {:.2} | {} | {} |",
+        rate(ours),
+        rate(baseline),
+        baseline.seconds / ours.seconds,
+        mib(ours),
+        mib(baseline)
+    ))
+}
+
+fn measure_in_child(case: &Case, way: Way, traces: &Path) -> anyhow::Result<Measured> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["--child", case.name, way.word()])
+        .arg(traces)
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{}: {}", case.name, String::from_utf8_lossy(&output.stderr));
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let [seconds, events, peak] = numbers[..] else { bail!("bad measurement: {text}") };
+    Ok(Measured { seconds, events: events as u64, peak_kib: peak as u64 })
+}
+
+fn measure_here(name: &str, way: &str, traces: &Path) -> anyhow::Result<()> {
+    let case = CASES.iter().find(|c| c.name == name).context("no such case")?;
+    let run = if way == Way::Ours.word() { case.ours } else { case.baseline };
+    let (seconds, events) = run(traces)?;
+    println!("{} {events} {}", seconds.as_secs_f64(), peak_kib()?);
+    Ok(())
+}
+
+/// The most memory this process ever had.
+fn peak_kib() -> anyhow::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM")).context("no VmHWM")?;
+    Ok(line.split_whitespace().nth(1).context("no number")?.parse()?)
+}
+
+/// Makes the operating system forget what it remembers of a file.
+fn forget_file(file: &Path) -> anyhow::Result<()> {
+    let of = format!("of={}", file.display());
+    let nothing = ["count=0", "conv=notrunc,fdatasync", "oflag=nocache", "status=none"];
+    ensure!(Command::new("dd").arg("if=/dev/null").arg(of).args(nothing).status()?.success());
+    Ok(())
+}
+
+fn millions(n: f64) -> String {
+    format!("{} M", n / 1e6)
+}

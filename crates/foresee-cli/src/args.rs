@@ -1,0 +1,166 @@
+//! The command line, as it is documented: `--help`, completions and manual pages all come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Predicts concurrency failures from a run that passed.
+#[derive(Parser)]
+#[command(name = "foresee", version, max_term_width = 100)]
+#[command(after_help = "Exit status:\n  \
+    0  nothing found, and the answer is complete\n  \
+    1  something found, observed or predicted\n  \
+    2  the request could not be carried out\n  \
+    3  nothing found, but the answer is not complete")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Analyse a trace.
+    Check(CheckArgs),
+    /// Look at traces, convert and make them.
+    Trace(TraceArgs),
+    /// Print the completion script of a shell.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+    /// Print the manual page, or write one page for each command.
+    Man {
+        /// Write the pages into this folder.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// How a trace is read.
+#[derive(Args)]
+pub(crate) struct InputArgs {
+    /// The trace; `-` is standard input. Its format is recognised, `.gz` and `.zst` are unpacked.
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Read it as this format, whatever it looks like.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) input_format: Option<String>,
+    /// Change what no execution could have produced, and say what was changed.
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// What to look for.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    pub(crate) check: Vec<String>,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum ReportFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+#[derive(Args)]
+pub(crate) struct TraceArgs {
+    #[command(subcommand)]
+    pub(crate) command: TraceCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Tell what is in a trace.
+    Info {
+        #[command(flatten)]
+        input: InputArgs,
+        /// How to print it.
+        #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+        format: ReportFormat,
+        /// How many of the hottest variables, locks and threads to list.
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        top: usize,
+    },
+    /// Tell whether an execution could have produced a trace.
+    Validate {
+        #[command(flatten)]
+        input: InputArgs,
+    },
+    /// Write a trace in another format.
+    Convert {
+        #[command(flatten)]
+        input: InputArgs,
+        /// Where to write; `-` is standard output. Endings `.gz` and `.zst` pack.
+        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        output: PathBuf,
+        /// The format to write.
+        #[arg(long, value_name = "FORMAT")]
+        to: String,
+    },
+    /// Make a trace up, for trying things out and for measurements.
+    Generate(GenerateArgs),
+    /// Draw a trace with a column for each thread and arrows from causes to effects.
+    Show {
+        #[command(flatten)]
+        input: InputArgs,
+        /// The event in the middle of what is drawn; without it, drawing starts at the beginning.
+        #[arg(long, value_name = "EVENT")]
+        around: Option<u64>,
+        /// How many events to draw at most.
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        rows: u64,
+        /// Write a picture instead.
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        /// Whose arrows to draw.
+        #[arg(long, value_enum, default_value_t = OrderArg::Mazurkiewicz)]
+        order: OrderArg,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// What every reordering must keep.
+    Mazurkiewicz,
+    /// Writes before the reads that saw them, releases before acquires.
+    ReadsFrom,
+    /// Forks, joins and wake-ups alone.
+    SyncOnly,
+}
+
+#[derive(Args)]
+pub(crate) struct GenerateArgs {
+    /// Where to write; `-` is standard output. Endings `.gz` and `.zst` pack.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// The format to write.
+    #[arg(long, value_name = "FORMAT", default_value = "std")]
+    pub(crate) to: String,
+    /// How many events.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) events: u64,
+    /// How many threads.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) threads: u32,
+    /// How many shared variables.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) variables: u32,
+    /// How many locks.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) locks: u32,
+    /// The share of events inside critical sections, from 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
+    pub(crate) locked: f64,
+    /// Equal seeds make equal traces.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+}

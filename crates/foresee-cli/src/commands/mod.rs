@@ -1,0 +1,5 @@
+//! One module a command.
+
+pub(crate) mod check;
+pub(crate) mod shell;
+pub(crate) mod trace;

@@ -1,0 +1,34 @@
+//! `foresee completions` and `foresee man`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::output;
+
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "foresee", &mut script);
+    output::print(&String::from_utf8(script)?)?;
+    Ok(0)
+}
+
+pub(crate) fn man(out: Option<&Path>) -> anyhow::Result<u8> {
+    match out {
+        Some(folder) => {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            clap_mangen::generate_to(Cli::command(), folder)
+                .with_context(|| folder.display().to_string())?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            output::print(&String::from_utf8(page)?)?;
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,49 @@
+//! `foresee trace convert` and `foresee trace generate`: traces out.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use foresee_trace::generate::{Config, Generator};
+use foresee_trace::{EventSink, EventSource};
+
+use super::{cut_short, for_each_batch};
+use crate::args::{GenerateArgs, InputArgs};
+use crate::{input, output};
+
+pub(crate) fn convert(args: &InputArgs, to: &Path, format: &str) -> anyhow::Result<u8> {
+    let mut source = input::open(args)?;
+    write(&mut source, to, format, "converting").with_context(|| input::name(args))?;
+    for warning in &source.remarks().warnings {
+        output::note(warning);
+    }
+    Ok(cut_short(source.remarks()))
+}
+
+pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<u8> {
+    ensure!((0.0..=1.0).contains(&args.locked), "--locked is a share, from 0 to 1");
+    ensure!(args.threads > 0 && args.variables > 0, "a trace needs a thread and a variable");
+    let config = Config {
+        variables: args.variables,
+        locks: args.locks,
+        in_sections: if args.locks == 0 { 0.0 } else { args.locked },
+        ..Config::bench(args.threads, args.events, args.seed)
+    };
+    write(&mut Generator::new(config)?, &args.output, &args.to, "generating")?;
+    Ok(0)
+}
+
+/// Writes a source to a file that appears only when it is whole.
+fn write<S: EventSource>(
+    source: &mut S,
+    to: &Path,
+    format: &str,
+    what: &'static str,
+) -> anyhow::Result<()> {
+    let format = foresee_formats::by_name(format)?;
+    let writing = || format!("cannot write {}", to.display());
+    let mut sink = foresee_formats::create(to, format).with_context(writing)?;
+    for_each_batch(source, what, |batch, source| {
+        sink.write_batch(batch, source.names()).with_context(writing)
+    })?;
+    sink.finish(source.names(), source.remarks()).with_context(writing)
+}

@@ -1,0 +1,71 @@
+//! `foresee trace`: look at traces, convert and make them.
+
+mod convert;
+mod info;
+mod show;
+
+use anyhow::Context;
+use foresee_trace::{Batch, EventSource};
+
+use crate::args::{InputArgs, TraceArgs, TraceCommand};
+use crate::{input, output};
+
+pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
+    match &args.command {
+        TraceCommand::Info { input, format, top } => info::run(input, *format, *top),
+        TraceCommand::Validate { input } => validate(input),
+        TraceCommand::Convert { input, output, to } => convert::convert(input, output, to),
+        TraceCommand::Generate(args) => convert::generate(args),
+        TraceCommand::Show { input, around, rows, svg, order } => {
+            show::run(input, *around, *rows, svg.as_deref(), *order)
+        }
+    }
+}
+
+fn validate(args: &InputArgs) -> anyhow::Result<u8> {
+    let mut source = input::open(args)?;
+    let events = for_each_batch(&mut source, "validating", |_, _| Ok(()))
+        .with_context(|| input::name(args))?;
+    for warning in &source.remarks().warnings {
+        output::note(warning);
+    }
+    let name = input::name(args);
+    let verdict = match (source.repairs(), events) {
+        (0, 0) => format!("{name}: well-formed, but empty: it has no event\n"),
+        (0, _) => format!("{name}: well-formed, {events} events\n"),
+        (repairs, _) => {
+            format!("{name}: well-formed after {repairs} repairs, {events} events\n")
+        }
+    };
+    output::print(&verdict)?;
+    Ok(cut_short(source.remarks()))
+}
+
+/// Tells of a trace that ends too early, which is worth exit status 3.
+fn cut_short(remarks: &foresee_trace::Remarks) -> u8 {
+    match &remarks.cut_short {
+        Some(why) => {
+            output::note(&format!("the trace was cut short: {why}"));
+            3
+        }
+        None => 0,
+    }
+}
+
+/// Reads a trace to its end; the number of events.
+fn for_each_batch<S: EventSource>(
+    source: &mut S,
+    what: &'static str,
+    mut each: impl FnMut(&Batch, &S) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let bar = input::progress(what);
+    let mut batch = Batch::default();
+    let mut events = 0;
+    while source.next_batch(&mut batch)? {
+        events += batch.events.len() as u64;
+        each(&batch, source)?;
+        bar.set_position(events);
+    }
+    bar.finish_and_clear();
+    Ok(events)
+}

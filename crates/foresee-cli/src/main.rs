@@ -1,0 +1,31 @@
+//! The `foresee` command: flags, glue and exit codes. Everything else lives in the libraries.
+
+mod args;
+mod commands;
+mod input;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    // Help and version are wishes fulfilled; everything else clap rejects is bad usage, status 2.
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Check(args) => commands::check::run(&args),
+        Command::Trace(args) => commands::trace::run(&args),
+        Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Man { out } => commands::shell::man(out.as_deref()),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::from(2)
+        }
+    }
+}

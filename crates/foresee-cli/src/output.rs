@@ -1,0 +1,45 @@
+//! Saying things: results on standard output, troubles on standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use foresee_report::text::Style;
+use foresee_trace::ReadError;
+
+/// Prints a result.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Colours, if standard output is a terminal that wants them.
+pub(crate) fn style() -> Style {
+    let colour = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    if colour && io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
+}
+
+/// Prints why a command failed, where, and what to do about it.
+pub(crate) fn error(error: &anyhow::Error) {
+    let mut err = anstream::stderr().lock();
+    // If standard error is gone there is nobody left to tell.
+    let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {error:#}");
+    let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());
+    if let Some(help) = help {
+        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {help}");
+    }
+}
+
+/// Prints something the user should know that is no failure.
+pub(crate) fn note(text: &str) {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {text}");
+}
+
+/// Whether the reader of our output went away, as `head` does: no reason to complain.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,97 @@
+//! The seam between the loop and the analyses.
+
+use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome, ReadError};
+
+use crate::causality::Freedom;
+
+/// A number or a text that an analysis reports beside its findings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stat {
+    /// A count.
+    Count(u64),
+    /// Anything else.
+    Text(String),
+}
+
+/// What an analysis has to say of one property, once the trace has ended.
+#[derive(Clone, Debug)]
+pub struct Analysed {
+    /// The analysis.
+    pub name: &'static str,
+    /// The property, for analyses of properties.
+    pub property: Option<String>,
+    /// How much was searched.
+    pub outcome: Outcome,
+    /// What was found out, and what silence means here, in a sentence or two.
+    pub statement: String,
+    /// Figures, in the order in which to show them.
+    pub stats: Vec<(&'static str, Stat)>,
+}
+
+/// Why an analysis could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// The trace could not be read to its end.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The trace is longer than clocks can count.
+    #[error(transparent)]
+    TooLong(#[from] foresee_causality::TooLong),
+    /// A limit was hit that leaves no answer.
+    #[error("{0}")]
+    Limit(String),
+}
+
+/// Something that looks at a whole trace. Those that need more than one pass keep what they need.
+pub trait Analysis {
+    /// Takes the next events; `first` is the index of the first of them.
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError>;
+
+    /// The trace has ended.
+    fn finish(
+        &mut self,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError>;
+}
+
+/// An analysis that can be asked for by name.
+#[derive(Debug)]
+pub struct AnalysisKind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it answers, in one line.
+    pub about: &'static str,
+    /// What its findings and its silence promise.
+    pub guarantees: &'static str,
+    /// Makes one.
+    pub new: fn() -> Box<dyn Analysis>,
+}
+
+/// Every analysis that needs no specification.
+pub const ANALYSES: &[AnalysisKind] = &[AnalysisKind {
+    name: "causality",
+    about: "how much of the observed order could have been otherwise",
+    guarantees: "exact: a pair is counted as free if and only if its events are unordered by the \
+                 Mazurkiewicz causality; if none is free, the observed run is the only one",
+    new: || Box::new(Freedom::new()),
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn analyses_are_told_apart_and_described() {
+        for (i, kind) in ANALYSES.iter().enumerate() {
+            assert!(!kind.about.is_empty() && !kind.guarantees.is_empty());
+            assert!(ANALYSES[..i].iter().all(|other| other.name != kind.name));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The analyses of foresee, and the one loop that feeds them.
+//!
+//! An [`Analysis`] takes a trace batch by batch and pushes findings to a sink; [`run`] reads the
+//! trace once for all analyses asked for. [`ANALYSES`] lists those that need no specification, for
+//! `foresee check --check NAME`.
+
+mod analysis;
+mod causality;
+mod runner;
+
+pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
+pub use causality::Freedom;
+pub use runner::{Progress, Summary, run};

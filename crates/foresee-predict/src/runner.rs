@@ -1,0 +1,55 @@
+//! The only event loop: one pass over the trace for everything that was asked.
+
+use foresee_trace::{Batch, EventSource, FindingSink, Flow, Outcome, Remarks};
+
+use crate::analysis::{Analysed, Analysis, AnalysisError};
+
+/// Told from time to time how many events have been read.
+pub type Progress<'a> = &'a mut dyn FnMut(u64);
+
+/// What a pass over the trace came to.
+#[derive(Debug)]
+pub struct Summary {
+    /// How many events were read.
+    pub events: u64,
+    /// What each analysis has to say, in the order in which they were given.
+    pub analysed: Vec<Analysed>,
+    /// What the reader had to say.
+    pub remarks: Remarks,
+}
+
+/// Feeds a trace to analyses until it ends or nobody wants more.
+pub fn run(
+    source: &mut dyn EventSource,
+    analyses: &mut [Box<dyn Analysis>],
+    out: &mut dyn FindingSink,
+    progress: Progress<'_>,
+) -> Result<Summary, AnalysisError> {
+    let mut batch = Batch::default();
+    let mut events = 0;
+    let mut wanted: Vec<bool> = vec![true; analyses.len()];
+    let mut ended = true;
+    while source.next_batch(&mut batch)? {
+        for (analysis, wanted) in analyses.iter_mut().zip(&mut wanted) {
+            *wanted =
+                *wanted && analysis.events(events, &batch, source.names(), out)? == Flow::Continue;
+        }
+        events += batch.events.len() as u64;
+        progress(events);
+        if !wanted.contains(&true) {
+            ended = false;
+            break;
+        }
+    }
+    let mut analysed = Vec::new();
+    for analysis in analyses {
+        analysed.extend(analysis.finish(source.names(), out)?);
+    }
+    // What was not read can hold anything.
+    if !ended {
+        for one in analysed.iter_mut().filter(|a| a.outcome == Outcome::Exhausted) {
+            one.outcome = Outcome::EventLimit;
+        }
+    }
+    Ok(Summary { events, analysed, remarks: source.remarks().clone() })
+}

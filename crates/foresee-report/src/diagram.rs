@@ -1,0 +1,133 @@
+//! A stretch of a trace, ready to be drawn.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use foresee_causality::{Clocks, Epoch, Order, Stamp};
+use foresee_predict::AnalysisError;
+use foresee_trace::{Batch, EventSource, Id, Name, Names, ThreadId};
+
+/// A stretch of a trace: a row for each event, a column for each thread that has one.
+#[derive(Clone, Debug, Default)]
+pub struct Diagram {
+    /// What stands above the columns.
+    pub threads: Vec<String>,
+    /// The events.
+    pub rows: Vec<Row>,
+    /// Which event caused which, without those that follow from others.
+    pub arrows: Vec<Arrow>,
+    /// How many events the trace has, as far as it was read.
+    pub events: u64,
+}
+
+/// One event.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its index in the trace.
+    pub index: u64,
+    /// Its thread's column.
+    pub column: usize,
+    /// What was done.
+    pub text: String,
+    /// Where in the source, or empty.
+    pub loc: String,
+    /// Whether an event before the stretch caused it directly.
+    pub caused_earlier: bool,
+}
+
+/// A direct cause, between two rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The row of the cause.
+    pub from: usize,
+    /// The row of the effect.
+    pub to: usize,
+}
+
+impl Diagram {
+    /// Reads the trace up to the end of `range` and keeps that stretch.
+    pub fn of(
+        source: &mut dyn EventSource,
+        range: Range<u64>,
+        order: Order,
+    ) -> Result<Diagram, AnalysisError> {
+        let mut clocks: Clocks = Clocks::new(order);
+        let mut diagram = Diagram::default();
+        let mut kept = Kept::default();
+        let mut batch = Batch::default();
+        let mut next = 0;
+        while next < range.end && source.next_batch(&mut batch)? {
+            for event in &batch.events {
+                let index = next;
+                next += 1;
+                let stamp = clocks.event(event)?;
+                if !range.contains(&index) {
+                    continue;
+                }
+                let row = diagram.rows.len();
+                let column = kept.column(event.thread());
+                let names = source.names();
+                let (causes, caused_earlier) = kept.causes(&clocks);
+                diagram.arrows.extend(causes.into_iter().map(|from| Arrow { from, to: row }));
+                diagram.rows.push(Row {
+                    index,
+                    column,
+                    text: event.describe(names, &batch.pool).to_string(),
+                    loc: shown(names.locs.get(event.loc())),
+                    caused_earlier,
+                });
+                kept.rows.insert(stamp.epoch(), row);
+                kept.stamps.push(stamp);
+            }
+            clocks.forget_old(&kept.stamps);
+        }
+        diagram.events = next;
+        diagram.threads = kept.thread_names(source.names());
+        Ok(diagram)
+    }
+}
+
+/// What is remembered of the rows while they are made.
+#[derive(Default)]
+struct Kept {
+    columns: Vec<Option<usize>>,
+    threads: Vec<ThreadId>,
+    rows: HashMap<Epoch, usize>,
+    stamps: Vec<Stamp>,
+}
+
+impl Kept {
+    fn column(&mut self, t: ThreadId) -> usize {
+        if t.index() >= self.columns.len() {
+            self.columns.resize(t.index() + 1, None);
+        }
+        *self.columns[t.index()].get_or_insert_with(|| {
+            self.threads.push(t);
+            self.threads.len() - 1
+        })
+    }
+
+    /// The rows of the latest event's causes, less those that are causes of others; and whether
+    /// there is one that has no row.
+    fn causes(&self, clocks: &Clocks) -> (Vec<usize>, bool) {
+        let causes = clocks.causes();
+        let mut rows: Vec<usize> =
+            causes.iter().filter_map(|c| self.rows.get(c).copied()).collect();
+        let earlier = rows.len() < causes.len();
+        let all = rows.clone();
+        rows.retain(|&row| {
+            let epoch = self.stamps[row].epoch();
+            all.iter().all(|&other| other == row || !clocks.knows(&self.stamps[other], epoch))
+        });
+        (rows, earlier)
+    }
+
+    fn thread_names(&self, names: &Names) -> Vec<String> {
+        self.threads.iter().map(|&t| shown(names.threads.get(t))).collect()
+    }
+}
+
+/// A name from a trace, made safe to show; nothing for an empty one.
+fn shown(name: &str) -> String {
+    if name.is_empty() { String::new() } else { Name(name).to_string() }
+}

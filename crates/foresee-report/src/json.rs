@@ -1,0 +1,136 @@
+//! For machines: the object described in the contract. Fields are added, never renamed.
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+use foresee_predict::Stat;
+use foresee_trace::{Finding, FindingKind};
+
+use crate::report::Report;
+
+#[derive(Serialize)]
+struct Root<'a> {
+    foresee: &'static str,
+    trace: Trace<'a>,
+    analyses: Vec<Analysis<'a>>,
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    name: &'a str,
+    events: u64,
+    threads: u64,
+    variables: u64,
+    locks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_short: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Analysis<'a> {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    property: Option<&'a str>,
+    outcome: &'static str,
+    statement: &'a str,
+    findings: Vec<JsonFinding<'a>>,
+    stats: Map<String, Json>,
+}
+
+#[derive(Serialize)]
+struct JsonFinding<'a> {
+    id: usize,
+    kind: &'static str,
+    property: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    witness: Option<JsonWitness<'a>>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    details: Map<String, Json>,
+}
+
+#[derive(Serialize)]
+struct JsonWitness<'a> {
+    order: &'a [u64],
+    violated_at: usize,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    observed: usize,
+    predicted: usize,
+}
+
+/// The report as one JSON object and a newline.
+pub fn report(report: &Report) -> String {
+    let facts = report.trace;
+    let found = |property: Option<&str>| -> Vec<JsonFinding<'_>> {
+        let of = |f: &&(usize, &Finding)| property.is_none_or(|p| p == f.1.property);
+        let findings: Vec<(usize, &Finding)> = report.findings.iter().enumerate().collect();
+        findings.iter().filter(of).map(|&(i, f)| finding(i, f)).collect()
+    };
+    let analyses = report
+        .analysed
+        .iter()
+        .map(|a| Analysis {
+            name: a.name,
+            property: a.property.as_deref(),
+            outcome: a.outcome.word(),
+            statement: &a.statement,
+            findings: found(a.property.as_deref()),
+            stats: a.stats.iter().map(|(name, s)| (name.to_string(), stat(s))).collect(),
+        })
+        .collect();
+    let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
+    let root = Root {
+        foresee: env!("CARGO_PKG_VERSION"),
+        trace: Trace {
+            name: &report.name,
+            events: facts.events,
+            threads: facts.threads,
+            variables: facts.variables,
+            locks: facts.locks,
+            cut_short: report.remarks.cut_short.as_deref(),
+            warnings: &report.remarks.warnings,
+        },
+        analyses,
+        summary: Summary {
+            observed: count(FindingKind::Observed),
+            predicted: count(FindingKind::Predicted),
+        },
+    };
+    let mut text = serde_json::to_string(&root).expect("the report has only text keys");
+    text.push('\n');
+    text
+}
+
+fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
+    JsonFinding {
+        id: index + 1,
+        kind: finding.kind.word(),
+        property: &finding.property,
+        message: &finding.message,
+        event: finding.event,
+        witness: finding
+            .witness
+            .as_ref()
+            .map(|w| JsonWitness { order: &w.order, violated_at: w.violated_at }),
+        details: finding
+            .details
+            .iter()
+            .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
+            .collect(),
+    }
+}
+
+fn stat(stat: &Stat) -> Json {
+    match stat {
+        Stat::Count(n) => Json::from(*n),
+        Stat::Text(text) => Json::from(text.as_str()),
+    }
+}

@@ -1,0 +1,14 @@
+//! How foresee shows what it found.
+//!
+//! [`Report`] holds everything one command has to say; [`text`] and [`json`] are two ways to say
+//! it. [`Diagram`] is a stretch of a trace with a column for each thread and arrows for causes,
+//! drawn as text or as SVG.
+
+mod diagram;
+pub mod json;
+mod report;
+mod svg;
+pub mod text;
+
+pub use diagram::{Arrow, Diagram, Row};
+pub use report::{Report, TraceFacts, exit_status};

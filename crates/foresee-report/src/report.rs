@@ -1,0 +1,57 @@
+//! Everything one command has to say.
+
+use foresee_predict::Analysed;
+use foresee_trace::{Finding, Names, Outcome, Remarks};
+
+/// What a trace consists of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceFacts {
+    /// Events read.
+    pub events: u64,
+    /// Threads named.
+    pub threads: u64,
+    /// Variables named.
+    pub variables: u64,
+    /// Locks named.
+    pub locks: u64,
+}
+
+impl TraceFacts {
+    /// The facts of a trace of so many events with these names.
+    pub fn new(events: u64, names: &Names) -> TraceFacts {
+        TraceFacts {
+            events,
+            threads: names.threads.len() as u64,
+            variables: names.vars.len() as u64,
+            locks: names.locks.len() as u64,
+        }
+    }
+}
+
+/// Everything one command has to say.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The trace's file name, or what stands for it.
+    pub name: String,
+    /// What the trace consists of.
+    pub trace: TraceFacts,
+    /// What was looked for, and how far.
+    pub analysed: Vec<Analysed>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What the reader had to say.
+    pub remarks: Remarks,
+}
+
+/// The exit status of the contract: 1 if something was found, 0 if nothing was and the answer is
+/// complete, 3 if nothing was found but the answer is not complete.
+pub fn exit_status(report: &Report) -> u8 {
+    let complete = report.analysed.iter().all(|a| a.outcome == Outcome::Exhausted)
+        && !report.analysed.is_empty()
+        && report.remarks.cut_short.is_none();
+    match (report.findings.is_empty(), complete) {
+        (false, _) => 1,
+        (true, true) => 0,
+        (true, false) => 3,
+    }
+}

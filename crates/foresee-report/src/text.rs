@@ -1,0 +1,189 @@
+//! For people, on a terminal or in a log.
+
+use std::fmt::{self, Write as _};
+
+use unicode_width::UnicodeWidthStr;
+
+use foresee_trace::FindingKind;
+
+use crate::diagram::{Arrow, Diagram};
+use crate::report::{Report, exit_status};
+use foresee_predict::Stat;
+
+/// How to tell headings and findings from the rest: nothing but text, or with colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// For files, pipes and tests.
+    Plain,
+    /// For terminals.
+    Colour,
+}
+
+impl Style {
+    fn wrap(self, code: &str, text: &str) -> String {
+        match self {
+            Style::Plain => text.to_owned(),
+            Style::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+    fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+    fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+    fn alarm(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+}
+
+/// A diagram as lines of text, with arrows on lines of their own.
+pub fn diagram(diagram: &Diagram, style: Style) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = Columns::of(diagram).draw(diagram, style, &mut out);
+    out
+}
+
+struct Columns {
+    /// The width of the event numbers.
+    number: usize,
+    /// Where each column starts, and where the locations do.
+    starts: Vec<usize>,
+}
+
+impl Columns {
+    fn of(diagram: &Diagram) -> Columns {
+        let number = diagram.rows.last().map_or(1, |row| row.index.to_string().len()).max(5);
+        let mut widths: Vec<usize> = diagram.threads.iter().map(|name| name.width()).collect();
+        for row in &diagram.rows {
+            let mark = if row.caused_earlier { 2 } else { 0 };
+            widths[row.column] = widths[row.column].max(row.text.width() + mark);
+        }
+        let mut at = number + 2;
+        let mut starts = Vec::new();
+        for width in widths {
+            starts.push(at);
+            at += width + 3;
+        }
+        starts.push(at);
+        Columns { number, starts }
+    }
+
+    fn draw(&self, diagram: &Diagram, style: Style, out: &mut String) -> fmt::Result {
+        let mut header = Line::default();
+        header.put(0, "event");
+        for (column, name) in diagram.threads.iter().enumerate() {
+            header.put(self.starts[column], name);
+        }
+        writeln!(out, "{}", style.bold(&header.text))?;
+        for (i, row) in diagram.rows.iter().enumerate() {
+            for arrow in diagram.arrows.iter().filter(|a| a.to == i) {
+                writeln!(out, "{}", style.dim(&self.arrow(diagram, *arrow)))?;
+            }
+            let mut line = Line::default();
+            line.put(0, &format!("{:>1$}", row.index, self.number));
+            line.put(self.starts[row.column], &row.text);
+            if row.caused_earlier {
+                line.text.push_str(" ↑");
+            }
+            let (event, end) = (line.text, self.starts[diagram.threads.len()]);
+            if row.loc.is_empty() {
+                writeln!(out, "{event}")?;
+            } else {
+                let gap = " ".repeat(end.saturating_sub(event.width()).max(1));
+                writeln!(out, "{event}{gap}{}", style.dim(&row.loc))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The line above an effect that shows where its cause is.
+    fn arrow(&self, diagram: &Diagram, arrow: Arrow) -> String {
+        let from = &diagram.rows[arrow.from];
+        let (a, b) = (self.starts[from.column], self.starts[diagram.rows[arrow.to].column]);
+        let label = format!("─{}", from.index);
+        let length = a.abs_diff(b) - 1;
+        let mut line = Line::default();
+        if a < b {
+            line.put(a, "╰");
+            line.text.push_str(&label);
+            line.text.push_str(&"─".repeat(length.saturating_sub(label.width() + 1)));
+            line.text.push('▶');
+        } else {
+            line.put(b, "◀");
+            line.text.push_str(&"─".repeat(length.saturating_sub(label.width())));
+            line.text.push_str(&format!("{}─╯", from.index));
+        }
+        line.text
+    }
+}
+
+/// A line that is filled from left to right.
+#[derive(Default)]
+struct Line {
+    text: String,
+}
+
+impl Line {
+    fn put(&mut self, at: usize, text: &str) {
+        let gap = at.saturating_sub(self.text.width());
+        self.text.push_str(&" ".repeat(gap));
+        self.text.push_str(text);
+    }
+}
+
+/// A report for people.
+pub fn report(report: &Report, style: Style) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_report(report, style, &mut out);
+    out
+}
+
+fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
+    let facts = &report.trace;
+    writeln!(
+        out,
+        "{}: {} events, {} threads, {} variables, {} locks",
+        report.name, facts.events, facts.threads, facts.variables, facts.locks
+    )?;
+    for warning in &report.remarks.warnings {
+        writeln!(out, "note: {warning}")?;
+    }
+    if let Some(why) = &report.remarks.cut_short {
+        writeln!(out, "note: the trace was cut short: {why}")?;
+    }
+    for (i, finding) in report.findings.iter().enumerate() {
+        let word = finding.kind.word().to_uppercase();
+        writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;
+        writeln!(out, "  {}", finding.message)?;
+        for (name, value) in &finding.details {
+            writeln!(out, "  {name}: {value}")?;
+        }
+    }
+    for one in &report.analysed {
+        let property = one.property.as_ref().map_or(String::new(), |p| format!(" {p}"));
+        let title = format!("{}{property}", one.name);
+        writeln!(out, "\n{}: {}", style.bold(&title), one.statement)?;
+        for (name, stat) in &one.stats {
+            let name = name.replace('_', " ");
+            match stat {
+                Stat::Count(n) => writeln!(out, "  {name}: {n}")?,
+                Stat::Text(text) => writeln!(out, "  {name}: {text}")?,
+            }
+        }
+    }
+    let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
+    let (observed, predicted) = (count(FindingKind::Observed), count(FindingKind::Predicted));
+    let complete = match exit_status(report) {
+        0 => "complete",
+        1 => "see above",
+        _ => "NOT complete, so this is no clean bill of health",
+    };
+    writeln!(
+        out,
+        "\n{}",
+        style.bold(&format!("foresee: {observed} observed, {predicted} predicted; {complete}"))
+    )
+}
