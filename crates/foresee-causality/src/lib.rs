@@ -22,6 +22,7 @@
 
 mod clock;
 mod order;
+pub mod schedule;
 
 pub use clock::{Clock, ClockStore, Epoch, Stamp};
 pub use order::{Clocks, Effect, Follows, Leaves, Link, Order, TooLong, Wakeups};

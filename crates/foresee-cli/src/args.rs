@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Look at traces, convert and make them.
     Trace(TraceArgs),
+    /// Look at specifications.
+    Spec(SpecArgs),
     /// Print the completion script of a shell.
     Completions {
         /// Which shell.
@@ -55,9 +57,22 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// What to look for.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    /// A specification the run has to keep; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) spec: Vec<PathBuf>,
+    /// What else to look for: `spec` (the default with --spec), `causality`.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present = "spec")]
     pub(crate) check: Vec<String>,
+    /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
+    /// 1 checks the observed run alone. Without it, every run is covered.
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) window: Option<u32>,
+    /// Give up after so many cuts of a lattice.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_states: Option<u64>,
+    /// Give up on a lattice after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<u64>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
@@ -138,6 +153,50 @@ pub(crate) enum OrderArg {
 }
 
 #[derive(Args)]
+pub(crate) struct SpecArgs {
+    #[command(subcommand)]
+    pub(crate) command: SpecCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SpecCommand {
+    /// Tell whether specifications are well written.
+    Check {
+        /// The specifications; `-` is standard input.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// Print them neatly formatted instead.
+        #[arg(long)]
+        fmt: bool,
+    },
+    /// Tell in plain words what a specification says, with examples.
+    Explain {
+        /// The specification; `-` is standard input.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Only this property.
+        #[arg(long, value_name = "NAME")]
+        property: Option<String>,
+        /// Draw the property's automaton instead.
+        #[arg(long, value_enum, value_name = "FORM")]
+        automaton: Option<Drawing>,
+        /// Where to write the drawing; `-` is standard output.
+        #[arg(short, long, value_name = "FILE", default_value = "-", requires = "automaton")]
+        output: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Drawing {
+    /// Graphviz.
+    Dot,
+    /// For Markdown pages.
+    Mermaid,
+    /// A picture.
+    Svg,
+}
+
+#[derive(Args)]
 pub(crate) struct GenerateArgs {
     /// Where to write; `-` is standard output. Endings `.gz` and `.zst` pack.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -160,6 +219,9 @@ pub(crate) struct GenerateArgs {
     /// The share of events inside critical sections, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     pub(crate) locked: f64,
+    /// Give reads and writes values, of which there are so many different ones; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) values: u32,
     /// Equal seeds make equal traces.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod input;
 mod output;
+mod specs;
 
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Check(args) => commands::check::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
+        Command::Spec(args) => commands::spec::run(&args),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { out } => commands::shell::man(out.as_deref()),
     };

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use foresee_report::text::Style;
 use foresee_trace::ReadError;
 
+use crate::specs::BadSpec;
+
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
@@ -22,6 +24,10 @@ pub(crate) fn style() -> Style {
 /// Prints why a command failed, where, and what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
     let mut err = anstream::stderr().lock();
+    if let Some(bad) = error.downcast_ref::<BadSpec>() {
+        let _ = writeln!(err, "{bad}");
+        return;
+    }
     // If standard error is gone there is nobody left to tell.
     let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {error:#}");
     let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());
@@ -34,6 +40,12 @@ pub(crate) fn error(error: &anyhow::Error) {
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {text}");
+}
+
+/// Prints text that is already as it should be to standard error.
+pub(crate) fn raw(text: &str) {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "{}", text.trim_end());
 }
 
 /// Whether the reader of our output went away, as `head` does: no reason to complain.

@@ -2,7 +2,7 @@
 //!
 //! Counts processor time where the system tells it, so that other work on the machine disturbs little.
 //!
-//! `cargo run --release -p foresee-formats --example read_speed -- [millions of events]`
+//! `cargo run --release -p foresee-formats --example read_speed -- [millions of events] [format]`
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -14,14 +14,15 @@ use foresee_trace::{Batch, Event, EventSource, Op, Trace, Value};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millions = std::env::args().nth(1).map_or(Ok(4), |arg| arg.parse::<usize>())?;
+    let only = std::env::args().nth(2);
     let (mut out, began) = (std::io::stdout(), Instant::now());
     for (what, values) in [("without values", false), ("with values", true)] {
         let trace = typical(millions * 1_000_000, values)?;
         writeln!(out, "{millions} million events {what}")?;
-        for format in FORMATS {
+        for format in FORMATS.iter().filter(|f| only.as_deref().is_none_or(|o| o == f.name())) {
             let bytes = written(&trace, *format)?;
             let mut best = f64::INFINITY;
-            for _ in 0..3 {
+            for _ in 0..20 {
                 let start = seconds(began);
                 let mut source = format.read(Box::new(&bytes[..]))?;
                 let (mut batch, mut count) = (Batch::default(), 0);
@@ -55,7 +56,8 @@ fn typical(events: usize, values: bool) -> Result<Trace, Box<dyn std::error::Err
     let mut trace = Trace::default();
     let mut state = 1u64;
     let mut random = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % n
     };
     for _ in 0..events {
@@ -71,8 +73,9 @@ fn typical(events: usize, values: bool) -> Result<Trace, Box<dyn std::error::Err
                 let var = trace.names.vars.intern(&format!("V{}", random(1000)))?;
                 let event = Event::new(thread, op).with_target(var.0);
                 match values {
-                    true => event
-                        .with_values(&[Value::Int(random(100_000) as i64)], &mut trace.pool),
+                    true => {
+                        event.with_values(&[Value::Int(random(100_000) as i64)], &mut trace.pool)
+                    }
                     false => event,
                 }
             }

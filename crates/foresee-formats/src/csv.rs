@@ -13,12 +13,9 @@ use foresee_trace::{
 use memchr::memchr;
 
 use crate::Format;
-use crate::operation::{
-    OperationParser, Parsed, Trouble, leading_word, op_of_word, shown, whole_name,
-};
-use crate::text::{
-    Head, LineParser, LineWriter, TextSink, TextSource, read_directives, survey,
-};
+use crate::operation::{OperationParser, leading_word, op_of_word, whole_name};
+use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, read_directives, survey};
+use crate::trouble::{Parsed, Trouble, shown};
 
 /// RAPID's column-per-thread text.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +46,7 @@ impl Format for Csv {
         }
     }
 
-    fn read<'r>(
-        &self,
-        input: Box<dyn Read + 'r>,
-    ) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
         Ok(Box::new(TextSource::new(input, CsvLines::default())))
     }
 
@@ -106,7 +100,7 @@ impl LineParser for CsvLines {
         let event = match rest.strip_prefix('@') {
             Some(location) => {
                 let location = whole_name(&mut self.unquoted, location)?;
-                event.with_loc(names.locs.intern(location)?)
+                event.with_loc(self.operation.known.loc(location, names)?)
             }
             None if rest.is_empty() => event,
             None => return Err(Trouble::syntax(format!("{} after the operation", shown(rest)))),

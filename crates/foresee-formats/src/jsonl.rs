@@ -15,11 +15,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Format;
-use crate::operation::{Parsed, Scalar, Trouble, intern_target, op_of_word, scalar, shown, unknown_op};
-use crate::shape::{
-    MAX_VALUES, TargetRule, has_arguments, is_wait_half, max_values, target_rule,
-};
+use crate::cache::KnownNames;
+use crate::operation::{op_of_word, unknown_op};
+use crate::shape::{MAX_VALUES, TargetRule, has_arguments, is_wait_half, max_values, target_rule};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
+use crate::trouble::{Parsed, Trouble, shown};
+use crate::value::{Scalar, scalar};
 
 /// One JSON object per event.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +40,7 @@ impl Format for Jsonl {
         matches!(survey(head), Head::Line(line) if line.starts_with('{') && is_ours(line))
     }
 
-    fn read<'r>(
-        &self,
-        input: Box<dyn Read + 'r>,
-    ) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
         Ok(Box::new(TextSource::new(input, JsonLines::default())))
     }
 
@@ -82,6 +80,7 @@ struct Special<'a> {
 
 #[derive(Default)]
 struct JsonLines {
+    known: KnownNames,
     values: Vec<Value>,
 }
 
@@ -106,7 +105,7 @@ impl LineParser for JsonLines {
 
 impl JsonLines {
     fn event(&mut self, line: &Line, names: &mut Names, pool: &mut Pool) -> Parsed<Event> {
-        let thread = names.thread(required("thread", &line.thread)?)?;
+        let thread = self.known.thread(required("thread", &line.thread)?, names)?;
         let word = required("op", &line.op)?;
         let op = op_of_word(word.as_bytes()).ok_or_else(|| unknown_op(word))?;
         let mut event = Event::new(thread, op);
@@ -115,7 +114,7 @@ impl JsonLines {
             TargetRule::Maybe if line.target.is_none() => {}
             _ => {
                 let target = required("target", &line.target)?;
-                event = event.with_target(intern_target(op.target_kind(), target, names)?);
+                event = event.with_target(self.known.target(op.target_kind(), target, names)?);
             }
         }
         refuse(op, "args", line.args.is_some() && !has_arguments(op))?;
@@ -139,7 +138,7 @@ impl JsonLines {
             event = event.with_wait_lock(Some(names.locks.intern(&lock.0)?));
         }
         match &line.loc {
-            Some(loc) => Ok(event.with_loc(names.locs.intern(&loc.0)?)),
+            Some(loc) => Ok(event.with_loc(self.known.loc(&loc.0, names)?)),
             None => Ok(event),
         }
     }

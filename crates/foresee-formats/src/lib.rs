@@ -14,6 +14,7 @@
 //! # Ok::<(), foresee_trace::ReadError>(())
 //! ```
 
+mod cache;
 mod create;
 mod csv;
 mod jsonl;
@@ -25,6 +26,8 @@ mod roadrunner;
 mod shape;
 mod std_text;
 mod text;
+mod trouble;
+mod value;
 
 use std::io::{Read, Write};
 
@@ -52,10 +55,7 @@ pub trait Format: Sync {
     fn sniff(&self, head: &[u8]) -> bool;
 
     /// Starts to read. Errors of the very beginning are reported at once, all others by the source.
-    fn read<'r>(
-        &self,
-        input: Box<dyn Read + 'r>,
-    ) -> Result<Box<dyn EventSource + 'r>, ReadError>;
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError>;
 
     /// Starts to write. The sink buffers; nothing is promised to be written before `finish`.
     fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w>;

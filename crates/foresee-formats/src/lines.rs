@@ -59,15 +59,15 @@ impl<'r> LineReader<'r> {
             }
         }
         let rest = &self.chunk.as_bytes()[self.next..];
-        let length = memchr(b'\n', rest).unwrap_or(rest.len());
+        let length = find_near(b'\n', rest).unwrap_or(rest.len());
+        let returned = length > 0 && rest[length - 1] == b'\r';
         let start = self.next;
         self.next = (start + length + 1).min(self.chunk.len());
         self.number += 1;
         if length > MAX_LINE {
             return Err(self.too_long());
         }
-        let line = &self.chunk[start..start + length];
-        Ok(Some(line.strip_suffix('\r').unwrap_or(line)))
+        Ok(Some(&self.chunk[start..start + length - usize::from(returned)]))
     }
 
     #[cold]
@@ -150,6 +150,49 @@ impl<'r> LineReader<'r> {
     }
 }
 
+/// The first eight bytes as a number, lowest first; missing ones are zero.
+#[inline]
+pub(crate) fn word(bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    if let Some(all) = bytes.first_chunk() {
+        return u64::from_le_bytes(*all);
+    }
+    // Two loads that overlap cost less than a loop whose end cannot be foretold.
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (length - 4));
+    }
+    match *bytes {
+        [a, b, c] => u64::from_le_bytes([a, b, c, 0, 0, 0, 0, 0]),
+        [a, b] => u64::from_le_bytes([a, b, 0, 0, 0, 0, 0, 0]),
+        [a] => u64::from(a),
+        _ => 0,
+    }
+}
+
+/// Finds a byte (not zero) that is expected to be close, for which a call of `memchr` costs more
+/// than the search.
+#[inline]
+pub(crate) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const NEAR: usize = 32;
+    let mut at = 0;
+    while at < bytes.len() {
+        if at == NEAR {
+            return memchr(byte, &bytes[at..]).map(|i| at + i);
+        }
+        // A byte of `differs` is zero where the byte is found; only then is its high bit set below,
+        // at least in the first such byte.
+        let differs = word(&bytes[at..]) ^ (ONES * u64::from(byte));
+        let found = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +229,20 @@ mod tests {
             assert!(error.is_none());
         }
         assert_eq!(lines(b"", 1).0, [""; 0]);
+    }
+
+    #[test]
+    fn near_and_far_are_found() {
+        for length in 0..70 {
+            for at in 0..=length {
+                let mut bytes = vec![b'{'; length];
+                if at < length {
+                    bytes[at..].fill(b'|');
+                }
+                assert_eq!(find_near(b'|', &bytes), bytes.iter().position(|&b| b == b'|'));
+                assert_eq!(find_near(b'x', &bytes), None);
+            }
+        }
     }
 
     #[test]

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use foresee_trace::{ErrorKind, EventSource, Position, ReadError};
 
-use crate::operation::shown;
+use crate::text::{Head, survey};
+use crate::trouble::shown;
 use crate::{FORMATS, Format, format_names};
 
 /// How much of a file is looked at to find out its format.
 const HEAD: usize = 64 << 10;
+/// How much of it is looked at whenever something arrives.
+const FIRST_LINES: usize = 4 << 10;
 
 /// A trace that is ready to be read.
 pub struct Opened<'r> {
@@ -45,7 +48,7 @@ pub fn open_reader<'r>(
     input: Box<dyn Read + 'r>,
     format: Option<&'static dyn Format>,
 ) -> Result<Opened<'r>, ReadError> {
-    let (head, input) = peek(input, 4)?;
+    let (head, input) = peek(input, |head| head.len() >= 4)?;
     if head.is_empty() {
         return Err(empty());
     }
@@ -53,27 +56,57 @@ pub fn open_reader<'r>(
         [0x1f, 0x8b, ..] => {
             Box::new(Checked { name: "gz", inner: flate2::read::MultiGzDecoder::new(input) })
         }
-        [0x28, 0xb5, 0x2f, 0xfd] => {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
             Box::new(Checked { name: "zst", inner: zstd::stream::read::Decoder::new(input)? })
         }
         _ => input,
     };
-    let (head, input) = peek(input, HEAD)?;
+    let (head, input) = peek(input, |head| format.is_some() || is_enough(head))?;
     if head.is_empty() {
         return Err(empty());
     }
-    let found = || FORMATS.iter().find(|f| f.sniff(&head)).copied();
-    let format = format.or_else(found).ok_or_else(|| unknown(&head))?;
+    let format = format.or_else(|| find(&head)).ok_or_else(|| unknown(&head))?;
     Ok(Opened { format, source: format.read(input)? })
 }
 
-/// The first bytes of a reader, up to a number of them, and a reader that still has them.
+/// The format that claims a beginning.
+fn find(head: &[u8]) -> Option<&'static dyn Format> {
+    FORMATS.iter().find(|format| format.sniff(head)).copied()
+}
+
+/// Whether a beginning says enough already, so that a trace that is still being written can be
+/// followed from its first lines on.
+fn is_enough(head: &[u8]) -> bool {
+    match survey(head) {
+        Head::Line(_) | Head::Declared(_) => head.ends_with(b"\n") && find(head).is_some(),
+        // More lines may follow the comments.
+        Head::CommentsOnly => false,
+        Head::Nothing => find(head).is_some(),
+    }
+}
+
+/// The first bytes of a reader, until they are enough, and a reader that still has them.
 fn peek<'r>(
     mut input: Box<dyn Read + 'r>,
-    most: usize,
+    enough: impl Fn(&[u8]) -> bool,
 ) -> Result<(Vec<u8>, Box<dyn Read + 'r>), ReadError> {
-    let mut head = Vec::new();
-    input.by_ref().take(most as u64).read_to_end(&mut head)?;
+    let (mut head, mut have, mut looked_at) = (vec![0; HEAD], 0, 0);
+    while have < HEAD {
+        match input.read(&mut head[have..]) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+        // After the first lines only when it has doubled, or single bytes would make this slow.
+        if have < FIRST_LINES || have >= 2 * looked_at {
+            looked_at = have;
+            if enough(&head[..have]) {
+                break;
+            }
+        }
+    }
+    head.truncate(have);
     let again = Cursor::new(head.clone());
     Ok((head, Box::new(again.chain(input))))
 }

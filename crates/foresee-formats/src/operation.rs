@@ -3,43 +3,15 @@
 //! It reads back exactly what `Event::describe` writes. Names that others wrote are taken more
 //! loosely: the only operand of an operation may hold anything, brackets included.
 
-use foresee_trace::{
-    ErrorKind, Event, Id, Interner, Names, Op, Pool, TargetKind, ThreadId, TooManyNames, Value,
-};
-use memchr::{memchr, memchr2, memrchr};
+use foresee_trace::{ErrorKind, Event, Names, Op, Pool, TargetKind, ThreadId, Value};
+use memchr::{memchr2, memrchr};
+
+use crate::cache::KnownNames;
+use crate::lines::find_near;
 
 use crate::shape::{MAX_VALUES, TargetRule, is_wait_half, max_values, target_rule};
-
-/// What is wrong with a line, still without its number.
-#[derive(Debug)]
-pub(crate) struct Trouble {
-    pub(crate) kind: ErrorKind,
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
-}
-
-/// Boxed, because results of the hot path should stay small.
-pub(crate) type Parsed<T> = Result<T, Box<Trouble>>;
-
-impl Trouble {
-    #[cold]
-    pub(crate) fn syntax(message: impl Into<String>) -> Box<Trouble> {
-        Box::new(Trouble { kind: ErrorKind::Syntax, message: message.into(), help: None })
-    }
-
-    #[cold]
-    pub(crate) fn with_help(mut self: Box<Self>, help: impl Into<String>) -> Box<Trouble> {
-        self.help = Some(help.into());
-        self
-    }
-}
-
-impl From<TooManyNames> for Box<Trouble> {
-    #[cold]
-    fn from(error: TooManyNames) -> Self {
-        Box::new(Trouble { kind: ErrorKind::Limit, message: error.to_string(), help: None })
-    }
-}
+use crate::trouble::{Parsed, Trouble, shown};
+use crate::value::{Scalar, scalar, small_number, token_length};
 
 /// Words that other tools use for our operations.
 const ALIASES: &[(&str, Op)] =
@@ -73,6 +45,7 @@ pub(crate) fn leading_word(text: &str) -> &str {
 pub(crate) struct OperationParser {
     values: Vec<Value>,
     unquoted: String,
+    pub(crate) known: KnownNames,
 }
 
 impl OperationParser {
@@ -131,8 +104,7 @@ impl OperationParser {
         let op = event.op();
         let (name, rest) = only_operand(&mut self.unquoted, text)?;
         let Some(name) = name else { return Err(missing_operand(op)) };
-        let target = intern_target(op.target_kind(), name, names)?;
-        let event = event.with_target(target);
+        let event = event.with_target(self.known.target(op.target_kind(), name, names)?);
         let Some(mut values) = rest.strip_prefix('=') else { return Ok((event, rest)) };
         self.values.clear();
         loop {
@@ -185,6 +157,7 @@ impl OperationParser {
         Ok((event.with_wait_lock(lock), closed(rest)?))
     }
 
+    #[inline]
     fn push(&mut self, op: Op, value: Value) -> Parsed<()> {
         if self.values.len() == max_values(op) {
             let (word, most) = (op.word(), max_values(op));
@@ -196,10 +169,14 @@ impl OperationParser {
         Ok(())
     }
 
+    #[inline]
     fn value<'t>(&mut self, text: &'t str, names: &mut Names) -> Parsed<(Value, &'t str)> {
         if let Some(quoted) = text.strip_prefix('"') {
             let (text, rest) = unquote(&mut self.unquoted, quoted)?;
             return Ok((Value::Str(names.syms.intern(text)?), rest));
+        }
+        if let Some(number) = small_number(text.as_bytes()) {
+            return Ok((Value::Int(number), ""));
         }
         let (token, rest) = text.split_at(token_length(text));
         let value = match scalar(token)? {
@@ -207,23 +184,6 @@ impl OperationParser {
             Scalar::Word => Value::Str(names.syms.intern(token)?),
         };
         Ok((value, rest))
-    }
-}
-
-/// The number of a target's name.
-#[inline]
-pub(crate) fn intern_target(kind: TargetKind, name: &str, names: &mut Names) -> Parsed<u32> {
-    #[inline]
-    fn number<I: Id>(interner: &mut Interner<I>, name: &str) -> Parsed<u32> {
-        Ok(interner.intern(name)?.index() as u32)
-    }
-    match kind {
-        TargetKind::Var => number(&mut names.vars, name),
-        TargetKind::Lock => number(&mut names.locks, name),
-        TargetKind::Cond => number(&mut names.conds, name),
-        TargetKind::Sym => number(&mut names.syms, name),
-        TargetKind::Thread => Ok(names.thread(name)?.0),
-        TargetKind::None => unreachable!("operations without target have no name to intern"),
     }
 }
 
@@ -238,9 +198,13 @@ fn only_operand<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> NameAndRes
         return Ok((name, closed(rest)?));
     }
     let bytes = text.as_bytes();
-    let first = memchr(b')', bytes).ok_or_else(unclosed)?;
+    let first = find_near(b')', bytes).ok_or_else(unclosed)?;
     // Brackets are matched only where it makes a difference.
-    let end = if first + 1 == bytes.len() { first } else { closing_bracket(bytes) };
+    let end = match bytes.get(first + 1) {
+        None => first,
+        Some(b'=') if find_near(b'(', &bytes[..first]).is_none() => first,
+        Some(_) => closing_bracket(bytes),
+    };
     let name = &text[..end];
     Ok(((!name.is_empty()).then_some(name), &text[end + 1..]))
 }
@@ -367,95 +331,4 @@ fn escape(text: &str) -> Option<(char, &str)> {
         _ => return None,
     };
     Some((c, &text[1..]))
-}
-
-/// How far an unquoted value reaches.
-fn token_length(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let ends = |i: usize| match bytes[i] {
-        b',' | b'(' | b')' | b'@' | b'|' | b'"' | b' ' | b'\t' => true,
-        b'-' => bytes.get(i + 1) == Some(&b'>'),
-        _ => false,
-    };
-    let end = (0..bytes.len()).find(|&i| ends(i)).unwrap_or(bytes.len());
-    // The bits of a NaN stand in brackets.
-    match &text[..end] {
-        "nan" if bytes.get(end) == Some(&b'(') => {
-            memchr(b')', bytes).map_or(bytes.len(), |close| close + 1)
-        }
-        _ => end,
-    }
-}
-
-/// What an unquoted value is.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Scalar {
-    Value(Value),
-    /// A text without quotes.
-    Word,
-}
-
-/// Understands an unquoted value.
-pub(crate) fn scalar(token: &str) -> Parsed<Scalar> {
-    let value = match token {
-        "" => return Err(Trouble::syntax("a value is missing")),
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        "nan" => Value::Float(f64::NAN),
-        "inf" => Value::Float(f64::INFINITY),
-        "-inf" => Value::Float(f64::NEG_INFINITY),
-        _ if token.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => number(token)?,
-        _ => match token.strip_prefix("nan(").and_then(|t| t.strip_suffix(')')) {
-            Some(bits) => nan(bits).ok_or_else(|| {
-                Trouble::syntax(format!("{} is not the bits of a NaN in hexadecimal", shown(bits)))
-            })?,
-            None if token.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
-                return Ok(Scalar::Word);
-            }
-            None => return Err(not_a_value(token)),
-        },
-    };
-    Ok(Scalar::Value(value))
-}
-
-fn nan(bits: &str) -> Option<Value> {
-    let bits = bits.bytes().all(|b| b.is_ascii_hexdigit()).then_some(bits)?;
-    let value = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
-    value.is_nan().then_some(Value::Float(value))
-}
-
-fn number(token: &str) -> Parsed<Value> {
-    let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
-    let out_of_range = || Trouble::syntax(format!("the number {} is out of range", shown(token)));
-    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-        let signed = token.parse().map(Value::Int);
-        return signed.or_else(|_| {
-            let unsigned = if token.starts_with('-') { None } else { digits.parse().ok() };
-            unsigned.map(Value::from_u64).ok_or_else(out_of_range)
-        });
-    }
-    // Rust also reads words like "infinity" as numbers.
-    if digits.bytes().any(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E')) {
-        return Err(not_a_value(token));
-    }
-    match token.parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok(Value::Float(value)),
-        Ok(_) => Err(out_of_range()),
-        Err(_) => Err(not_a_value(token)),
-    }
-}
-
-#[cold]
-fn not_a_value(token: &str) -> Box<Trouble> {
-    Trouble::syntax(format!("{} is not a value", shown(token)))
-        .with_help("values are numbers, true, false, words, and any text in double quotes")
-}
-
-/// A piece of the input for a message: quoted, escaped and short.
-pub(crate) fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
 }

@@ -9,8 +9,9 @@ use std::io::{Read, Write};
 use foresee_trace::{Event, EventSink, EventSource, Name, Names, Op, Pool, ReadError, Remarks};
 
 use crate::Format;
-use crate::operation::{OperationParser, Parsed, Trouble, listed_name, shown, whole_name};
+use crate::operation::{OperationParser, listed_name, whole_name};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
+use crate::trouble::{Parsed, Trouble, shown};
 
 /// RoadRunner's log.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +38,7 @@ impl Format for RoadRunner {
         }
     }
 
-    fn read<'r>(
-        &self,
-        input: Box<dyn Read + 'r>,
-    ) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
         Ok(Box::new(TextSource::new(input, RoadRunnerLines::default())))
     }
 
@@ -118,12 +116,12 @@ impl LineParser for RoadRunnerLines {
         };
         let (thread, rest) = listed_name(&mut self.unquoted, operands)?;
         let Some(thread) = thread else { return Err(Trouble::syntax("the thread is missing")) };
-        let event = Event::new(names.thread(thread)?, op);
+        let event = Event::new(self.operation.known.thread(thread, names)?, op);
         // The operands of the operation start behind the thread's comma, or are none.
         let operands = rest.strip_prefix(',').unwrap_or(rest);
         let (event, rest) = self.operation.operands(event, operands, names, pool)?;
         let location = location(&mut self.unquoted, rest)?;
-        Ok(Some(event.with_loc(names.locs.intern(location)?)))
+        Ok(Some(event.with_loc(self.operation.known.loc(location, names)?)))
     }
 
     fn end(&mut self, remarks: &mut Remarks) {

@@ -13,8 +13,9 @@ use foresee_trace::{
 };
 
 use crate::lines::{LineReader, MAX_LINE};
-use crate::operation::{Parsed, Trouble, shown, whole_name};
+use crate::operation::whole_name;
 use crate::shape::check_batch;
+use crate::trouble::{Parsed, Trouble, shown};
 
 /// A batch ends early when its values take more room than this.
 pub(crate) const VALUES_PER_BATCH: usize = 65_536;
@@ -81,13 +82,12 @@ impl<'r, P: LineParser> TextSource<'r, P> {
                 return Ok(());
             };
             let (names, remarks) = (&mut self.names, &mut self.remarks);
-            let parsed = match line.trim_ascii_start().as_bytes().first() {
-                None => Ok(None),
-                Some(b'#') => {
-                    let text = &line.trim_ascii_start()[1..];
-                    self.parser.comment(text, names, remarks).map(|()| None)
-                }
-                Some(_) => self.parser.line(line, names, &mut batch.pool, remarks),
+            let parsed = if is_content(line) {
+                self.parser.line(line, names, &mut batch.pool, remarks)
+            } else if let Some(comment) = line.trim_ascii_start().strip_prefix('#') {
+                self.parser.comment(comment, names, remarks).map(|()| None)
+            } else {
+                Ok(None)
             };
             match parsed {
                 Ok(Some(event)) => {
@@ -104,6 +104,16 @@ impl<'r, P: LineParser> TextSource<'r, P> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a line is neither blank nor a comment.
+#[inline]
+fn is_content(line: &str) -> bool {
+    match line.as_bytes().first() {
+        // Letters and digits, as nearly always.
+        Some(first) if *first > b'#' => true,
+        _ => !matches!(line.trim_ascii_start().as_bytes().first(), None | Some(b'#')),
     }
 }
 

@@ -1,4 +1,5 @@
 //! Native files that are whole, cut off, damaged, continued, and read from the middle.
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 mod common;
 
@@ -233,4 +234,22 @@ fn a_sink_that_is_dropped_leaves_a_trace_cut_short() {
     let got = loaded(&bytes.0.take(), None).unwrap();
     assert_eq!(got.events.len(), 65_536);
     assert!(got.remarks.cut_short.unwrap().contains("end mark is missing"));
+}
+
+#[test]
+fn the_example_of_the_document_is_a_trace() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/native-format.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let (_, example) = document.split_once("## A whole file").unwrap();
+    let block = example.split("```").nth(1).unwrap();
+    let bytes: Vec<u8> = block
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(str::split_whitespace)
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect();
+    assert!(example.contains(&format!("in {} bytes", bytes.len())));
+    let trace = loaded(&bytes, None).unwrap();
+    assert_eq!(meaning(&trace, false), ["\"T\" Write Some(\"x\") [\"Int(20)\"] None \"\""]);
+    assert_eq!(trace.remarks.cut_short, None);
 }

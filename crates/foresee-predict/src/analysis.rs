@@ -24,6 +24,8 @@ pub struct Analysed {
     pub outcome: Outcome,
     /// What was found out, and what silence means here, in a sentence or two.
     pub statement: String,
+    /// What else the user should know: values that were missing, texts compared with numbers.
+    pub notes: Vec<String>,
     /// Figures, in the order in which to show them.
     pub stats: Vec<(&'static str, Stat)>,
 }

@@ -100,6 +100,7 @@ impl Analysis for Freedom {
             property: None,
             outcome: if self.steps == 0 { Outcome::NothingRelevant } else { Outcome::Exhausted },
             statement: self.statement(),
+            notes: Vec::new(),
             stats: vec![
                 ("steps", Stat::Count(self.steps)),
                 ("switches", Stat::Count(self.switches)),

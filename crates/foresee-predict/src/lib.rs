@@ -6,8 +6,15 @@
 
 mod analysis;
 mod causality;
+mod confirm;
+mod initial;
+pub mod lattice;
+mod observed;
 mod runner;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
 pub use causality::Freedom;
+pub use confirm::{Unconfirmed, confirm};
+pub use initial::learn_initial_values;
+pub use observed::Observed;
 pub use runner::{Progress, Summary, run};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
-use foresee_trace::{Batch, EventSource, Id, Name, Names, ThreadId};
+use foresee_trace::{Batch, EventSource, Id, Name, Names, ThreadId, Trace};
 
 /// A stretch of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,8 @@ pub struct Row {
     pub loc: String,
     /// Whether an event before the stretch caused it directly.
     pub caused_earlier: bool,
+    /// The first event observed before it that has not happened yet, in a reordering.
+    pub overtakes: Option<u64>,
 }
 
 /// A direct cause, between two rows.
@@ -75,6 +77,7 @@ impl Diagram {
                     text: event.describe(names, &batch.pool).to_string(),
                     loc: shown(names.locs.get(event.loc())),
                     caused_earlier,
+                    overtakes: None,
                 });
                 kept.rows.insert(stamp.epoch(), row);
                 kept.stamps.push(stamp);
@@ -84,6 +87,40 @@ impl Diagram {
         diagram.events = next;
         diagram.threads = kept.thread_names(source.names());
         Ok(diagram)
+    }
+}
+
+impl Diagram {
+    /// A reordering of a trace, from the first event on that is not where it was observed, or the
+    /// last `most` events of it.
+    pub fn of_order(trace: &Trace, order: &[u64], most: usize) -> Diagram {
+        let same = order.iter().enumerate().take_while(|&(i, &index)| i as u64 == index).count();
+        // Some events of the common beginning show where the orders part.
+        let start = same.saturating_sub(3).max(order.len().saturating_sub(most));
+        let mut kept = Kept::default();
+        let mut rows = Vec::new();
+        let mut happened = vec![false; trace.events.len()];
+        let mut missing = 0;
+        for (i, &index) in order.iter().enumerate() {
+            happened[index as usize] = true;
+            while happened.get(missing) == Some(&true) {
+                missing += 1;
+            }
+            if i < start {
+                continue;
+            }
+            let event = &trace.events[index as usize];
+            rows.push(Row {
+                index,
+                column: kept.column(event.thread()),
+                text: event.describe(&trace.names, &trace.pool).to_string(),
+                loc: shown(trace.names.locs.get(event.loc())),
+                caused_earlier: false,
+                overtakes: Some(missing as u64).filter(|&missing| missing < index),
+            });
+        }
+        let threads = kept.thread_names(&trace.names);
+        Diagram { threads, rows, arrows: Vec::new(), events: order.len() as u64 }
     }
 }
 

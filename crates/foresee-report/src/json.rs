@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-use foresee_predict::Stat;
+use foresee_predict::{Analysed, Stat};
 use foresee_trace::{Finding, FindingKind};
 
 use crate::report::Report;
@@ -11,6 +11,7 @@ use crate::report::Report;
 #[derive(Serialize)]
 struct Root<'a> {
     foresee: &'static str,
+    assumptions: &'static str,
     trace: Trace<'a>,
     analyses: Vec<Analysis<'a>>,
     summary: Summary,
@@ -36,6 +37,8 @@ struct Analysis<'a> {
     property: Option<&'a str>,
     outcome: &'static str,
     statement: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [String],
     findings: Vec<JsonFinding<'a>>,
     stats: Map<String, Json>,
 }
@@ -44,6 +47,8 @@ struct Analysis<'a> {
 struct JsonFinding<'a> {
     id: usize,
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reorder: Option<&'static str>,
     property: &'a str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,10 +74,12 @@ struct Summary {
 /// The report as one JSON object and a newline.
 pub fn report(report: &Report) -> String {
     let facts = report.trace;
-    let found = |property: Option<&str>| -> Vec<JsonFinding<'_>> {
-        let of = |f: &&(usize, &Finding)| property.is_none_or(|p| p == f.1.property);
-        let findings: Vec<(usize, &Finding)> = report.findings.iter().enumerate().collect();
-        findings.iter().filter(of).map(|&(i, f)| finding(i, f)).collect()
+    let found = |analysis: &Analysed| -> Vec<JsonFinding<'_>> {
+        let all = report.findings.iter().enumerate();
+        all.filter(|(_, f)| f.analysis == analysis.name)
+            .filter(|(_, f)| analysis.property.as_ref().is_none_or(|p| *p == f.property))
+            .map(|(i, f)| finding(i, f))
+            .collect()
     };
     let analyses = report
         .analysed
@@ -82,13 +89,15 @@ pub fn report(report: &Report) -> String {
             property: a.property.as_deref(),
             outcome: a.outcome.word(),
             statement: &a.statement,
-            findings: found(a.property.as_deref()),
+            notes: &a.notes,
+            findings: found(a),
             stats: a.stats.iter().map(|(name, s)| (name.to_string(), stat(s))).collect(),
         })
         .collect();
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
     let root = Root {
         foresee: env!("CARGO_PKG_VERSION"),
+        assumptions: crate::text::ASSUMPTIONS,
         trace: Trace {
             name: &report.name,
             events: facts.events,
@@ -113,6 +122,8 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
     JsonFinding {
         id: index + 1,
         kind: finding.kind.word(),
+        // The space of reorderings in which the witness lies.
+        reorder: finding.witness.as_ref().map(|_| "maz"),
         property: &finding.property,
         message: &finding.message,
         event: finding.event,

@@ -3,6 +3,8 @@
 use foresee_predict::Analysed;
 use foresee_trace::{Finding, Names, Outcome, Remarks};
 
+use crate::diagram::Diagram;
+
 /// What a trace consists of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TraceFacts {
@@ -39,6 +41,8 @@ pub struct Report {
     pub analysed: Vec<Analysed>,
     /// What was found.
     pub findings: Vec<Finding>,
+    /// A drawing of each finding's witness, where there is one.
+    pub witnesses: Vec<Option<Diagram>>,
     /// What the reader had to say.
     pub remarks: Remarks,
 }
@@ -46,12 +50,20 @@ pub struct Report {
 /// The exit status of the contract: 1 if something was found, 0 if nothing was and the answer is
 /// complete, 3 if nothing was found but the answer is not complete.
 pub fn exit_status(report: &Report) -> u8 {
-    let complete = report.analysed.iter().all(|a| a.outcome == Outcome::Exhausted)
-        && !report.analysed.is_empty()
-        && report.remarks.cut_short.is_none();
-    match (report.findings.is_empty(), complete) {
+    match (report.findings.is_empty(), is_complete(report)) {
         (false, _) => 1,
         (true, true) => 0,
         (true, false) => 3,
     }
+}
+
+/// Whether everything that was asked was answered for all runs: every property by some analysis.
+fn is_complete(report: &Report) -> bool {
+    let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
+    let answered = |a: &Analysed| {
+        let about = |b: &&Analysed| a.property.is_some() && a.property == b.property;
+        exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
+    };
+    let whole = report.remarks.cut_short.is_none();
+    whole && !report.analysed.is_empty() && report.analysed.iter().all(answered)
 }

@@ -21,15 +21,17 @@ impl Diagram {
              viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" \
              font-size=\"12\">\n\
              <style>\n\
-             text {{ fill: #1f2328 }} .dim {{ fill: #6e7781 }} .line {{ stroke: #d0d7de }}\n\
+             text {{ fill: #1f2328; stroke: #fff; stroke-width: 4px; paint-order: stroke }}\n\
+             .ground {{ fill: #fff }} .dim {{ fill: #6e7781 }} .line {{ stroke: #d0d7de }}\n\
              .dot {{ fill: #0969da }} .arrow {{ stroke: #bc4c00; fill: none }} #head path \
              {{ fill: #bc4c00 }}\n\
-             @media (prefers-color-scheme: dark) {{ text {{ fill: #e6edf3 }} .dim {{ fill: \
-             #8b949e }} .line {{ stroke: #30363d }} }}\n\
+             @media (prefers-color-scheme: dark) {{ text {{ fill: #e6edf3; stroke: #0d1117 }} \
+             .ground {{ fill: #0d1117 }} .dim {{ fill: #8b949e }} .line {{ stroke: #30363d }} }}\n\
              </style>\n\
              <defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" \
              markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/>\
-             </marker></defs>\n"
+             </marker></defs>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n"
         );
         // Writing to a string cannot fail.
         let _ = self.draw(&columns, &mut svg);
@@ -53,7 +55,9 @@ impl Diagram {
             let (from, to) = (&self.rows[arrow.from], &self.rows[arrow.to]);
             let (x1, y1) = (columns.x[from.column], y(arrow.from));
             let (x2, y2) = (columns.x[to.column], y(arrow.to));
-            let tip = if x2 > x1 { x2 - 6 } else { x2 + 6 };
+            // From the right the arrow ends behind the text, which would hide its head.
+            let text = to.text.chars().count() * CHAR;
+            let tip = if x2 > x1 { x2 - 6 } else { x2 + text + 16 };
             let middle = (x1 + tip) / 2;
             writeln!(
                 svg,

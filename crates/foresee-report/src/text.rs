@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 
 use foresee_trace::FindingKind;
 
-use crate::diagram::{Arrow, Diagram};
+use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
-use foresee_predict::Stat;
+use foresee_predict::{Analysed, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +54,11 @@ struct Columns {
 
 impl Columns {
     fn of(diagram: &Diagram) -> Columns {
-        let number = diagram.rows.last().map_or(1, |row| row.index.to_string().len()).max(5);
+        let number =
+            diagram.rows.iter().map(|r| r.index).max().map_or(1, |i| i.to_string().len()).max(5);
         let mut widths: Vec<usize> = diagram.threads.iter().map(|name| name.width()).collect();
         for row in &diagram.rows {
-            let mark = if row.caused_earlier { 2 } else { 0 };
+            let mark = mark(row).width();
             widths[row.column] = widths[row.column].max(row.text.width() + mark);
         }
         let mut at = number + 2;
@@ -84,9 +85,7 @@ impl Columns {
             let mut line = Line::default();
             line.put(0, &format!("{:>1$}", row.index, self.number));
             line.put(self.starts[row.column], &row.text);
-            if row.caused_earlier {
-                line.text.push_str(" ↑");
-            }
+            line.text.push_str(&mark(row));
             let (event, end) = (line.text, self.starts[diagram.threads.len()]);
             if row.loc.is_empty() {
                 writeln!(out, "{event}")?;
@@ -119,6 +118,15 @@ impl Columns {
     }
 }
 
+/// What stands behind an event: a cause out of sight, or an event that it overtakes.
+fn mark(row: &Row) -> String {
+    match row.overtakes {
+        Some(event) => format!(" « {event}"),
+        None if row.caused_earlier => " ↑".to_owned(),
+        None => String::new(),
+    }
+}
+
 /// A line that is filled from left to right.
 #[derive(Default)]
 struct Line {
@@ -133,12 +141,22 @@ impl Line {
     }
 }
 
+/// What every claim about other runs rests on.
+pub(crate) const ASSUMPTIONS: &str = "assuming that the run was sequentially consistent and that \
+     the trace holds every shared access and all synchronisation";
+
 /// A report for people.
 pub fn report(report: &Report, style: Style) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = write_report(report, style, &mut out);
     out
+}
+
+/// Whether another analysis says all that this one does: the whole lattice holds the observed run.
+fn is_covered(one: &Analysed, report: &Report) -> bool {
+    let covers = |other: &Analysed| other.name == "lattice" && other.property == one.property;
+    one.name == "observed" && report.analysed.iter().any(covers)
 }
 
 fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
@@ -161,11 +179,28 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         for (name, value) in &finding.details {
             writeln!(out, "  {name}: {value}")?;
         }
+        if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
+            let shown = diagram.rows.len() as u64;
+            if diagram.events > shown {
+                let before = diagram.events - shown;
+                writeln!(out, "\n  after the first {before} events of the run:")?;
+            }
+            writeln!(out)?;
+            for line in self::diagram(diagram, style).lines() {
+                writeln!(out, "  {line}")?;
+            }
+            if diagram.rows.iter().any(|row| row.overtakes.is_some()) {
+                writeln!(out, "  « N: happens before event N, which was observed before it")?;
+            }
+        }
     }
-    for one in &report.analysed {
+    for one in report.analysed.iter().filter(|one| !is_covered(one, report)) {
         let property = one.property.as_ref().map_or(String::new(), |p| format!(" {p}"));
         let title = format!("{}{property}", one.name);
         writeln!(out, "\n{}: {}", style.bold(&title), one.statement)?;
+        for note in &one.notes {
+            writeln!(out, "  note: {note}")?;
+        }
         for (name, stat) in &one.stats {
             let name = name.replace('_', " ");
             match stat {
@@ -181,9 +216,13 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         1 => "see above",
         _ => "NOT complete, so this is no clean bill of health",
     };
+    writeln!(out)?;
+    if report.analysed.iter().any(|one| one.name == "lattice") {
+        writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
+    }
     writeln!(
         out,
-        "\n{}",
+        "{}",
         style.bold(&format!("foresee: {observed} observed, {predicted} predicted; {complete}"))
     )
 }

@@ -34,6 +34,8 @@ pub struct Witness {
 pub struct Finding {
     /// Seen or foreseen.
     pub kind: FindingKind,
+    /// The analysis that found it.
+    pub analysis: &'static str,
     /// The property or check that is violated.
     pub property: String,
     /// What happens, in one sentence.
@@ -75,8 +77,14 @@ pub enum Outcome {
     Exhausted,
     /// Only some runs were looked at; with a window of one, the observed run alone.
     Window,
+    /// The property's monitor, or the search, grew too large.
+    StateLimit,
+    /// There was no time left.
+    TimeLimit,
     /// The trace was not read to its end.
     EventLimit,
+    /// A value that a property needs was not captured, so it could not be judged everywhere.
+    UnknownValues,
     /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
     NothingRelevant,
 }
@@ -87,7 +95,10 @@ impl Outcome {
         match self {
             Outcome::Exhausted => "exhausted",
             Outcome::Window => "window",
+            Outcome::StateLimit => "state-limit",
+            Outcome::TimeLimit => "time-limit",
             Outcome::EventLimit => "event-limit",
+            Outcome::UnknownValues => "unknown-values",
             Outcome::NothingRelevant => "nothing-relevant",
         }
     }

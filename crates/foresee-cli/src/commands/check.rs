@@ -1,37 +1,87 @@
 //! `foresee check`: one pass over a trace for everything that was asked.
 
-use anyhow::{Context, bail};
-use foresee_predict::{ANALYSES, Analysis};
-use foresee_report::{Report, TraceFacts, exit_status};
-use foresee_trace::EventSource;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_predict::{ANALYSES, Analysis, Observed, confirm, learn_initial_values};
+use foresee_report::{Diagram, Report, TraceFacts, exit_status};
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
+use foresee_spec::property::Compiled;
+use foresee_trace::{EventSource, Finding, Trace};
 
 use crate::args::{CheckArgs, ReportFormat};
-use crate::{input, output};
+use crate::input::Input;
+use crate::{input, output, specs};
+
+/// How many events of a witness are drawn at most.
+const DRAWN_EVENTS: usize = 60;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
-    let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in &args.check {
-        match ANALYSES.iter().find(|kind| kind.name == name) {
-            Some(kind) => analyses.push((kind.new)()),
-            None => {
-                let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
-                bail!("there is no check named `{name}`; there are: {}", known.join(", "));
-            }
+    let mut analyses = built_in(args)?;
+    // Specifications are judged before the trace is opened, which may take long.
+    let compiled: Vec<_> = args
+        .spec
+        .iter()
+        .map(|file| {
+            let source = specs::read(file)?;
+            let (spec, compiled) = specs::compile(&source)?;
+            Ok((source, spec, compiled))
+        })
+        .collect::<anyhow::Result<_>>()?;
+    let trace = Input::new(&args.input, !compiled.is_empty())?;
+    let mut judged = Vec::new();
+    if !compiled.is_empty() {
+        let names = trace.names()?;
+        for (source, mut spec, properties) in compiled {
+            let resolution = foresee_spec::resolve(&spec, &names);
+            specs::settle(&source, &resolution.diagnostics)?;
+            let resolved = resolution.resolved;
+            let open = || trace.open_raw();
+            learn_initial_values(&mut spec, &properties, &resolved, &names, open)
+                .with_context(|| trace.name())?;
+            // The monitors of the two analyses grow apart.
+            let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
+            analyses.push(Box::new(Observed::new(&spec, properties, &resolved, &names)));
+            let predictions = Predictions::default();
+            analyses.push(Box::new(Lattice::new(
+                &spec,
+                again,
+                &resolved,
+                &names,
+                limits(args),
+                Rc::clone(&predictions),
+            )));
+            judged.push(Judged { spec, resolved, predictions });
         }
     }
-    let mut source = input::open(&args.input)?;
+    let mut source = trace.open()?;
     let bar = input::progress("checking");
     let mut findings = Vec::new();
     let summary = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |n| {
         bar.set_position(n);
     })
-    .with_context(|| input::name(&args.input))?;
+    .with_context(|| trace.name())?;
     bar.finish_and_clear();
+    let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
+    if judged.iter().any(|j| !j.predictions.borrow().is_empty()) {
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for judged in &judged {
+            for (finding, diagram) in judged.confirm(&whole)? {
+                findings.push(finding);
+                witnesses.push(diagram);
+            }
+        }
+    }
     let report = Report {
-        name: input::name(&args.input),
+        name: trace.name(),
         trace: TraceFacts::new(summary.events, source.names()),
         analysed: summary.analysed,
         findings,
+        witnesses,
         remarks: summary.remarks,
     };
     output::print(&match args.format {
@@ -39,4 +89,56 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         ReportFormat::Json => foresee_report::json::report(&report),
     })?;
     Ok(exit_status(&report))
+}
+
+/// The checks that need no specification.
+fn built_in(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
+    let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
+    for name in args.check.iter().filter(|name| *name != "spec") {
+        match ANALYSES.iter().find(|kind| kind.name == name) {
+            Some(kind) => analyses.push((kind.new)()),
+            None => {
+                let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
+                bail!("there is no check named `{name}`; there are: spec, {}", known.join(", "));
+            }
+        }
+    }
+    ensure!(
+        !args.spec.is_empty() || !args.check.iter().any(|name| name == "spec"),
+        "--check spec needs a specification: give one with --spec FILE"
+    );
+    Ok(analyses)
+}
+
+fn limits(args: &CheckArgs) -> Limits {
+    let default = Limits::default();
+    Limits {
+        window: args.window.map(|w| w as usize),
+        cuts: args.max_states.unwrap_or(default.cuts),
+        time: args.time_limit.map(Duration::from_secs),
+        ..default
+    }
+}
+
+/// A specification and what its lattices showed.
+struct Judged {
+    spec: Spec,
+    resolved: Resolved,
+    predictions: Rc<RefCell<Vec<foresee_predict::lattice::Prediction>>>,
+}
+
+impl Judged {
+    /// The findings whose witnesses stand up to the judge. One that does not is a mistake of ours,
+    /// and nothing is printed that rests on it.
+    fn confirm(&self, trace: &Trace) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
+        let predictions = self.predictions.borrow();
+        let confirmed = predictions.iter().map(|prediction| {
+            let finding = confirm(prediction, &self.spec, &self.resolved, trace)
+                .context("internal error, please report it with the trace and the specification")?;
+            let witness = finding.witness.as_ref();
+            let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, DRAWN_EVENTS));
+            Ok((finding, diagram))
+        });
+        confirmed.collect()
+    }
 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod check;
 pub(crate) mod shell;
+pub(crate) mod spec;
 pub(crate) mod trace;

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use foresee_trace::{ErrorKind, EventSink, Names, Position, ReadError, Remarks};
 
-use super::frame::{HEADER, name_counts};
+use super::frame::HEADER;
 use super::indexed::Indexed;
+use super::names::name_counts;
 use super::writer::NativeSink;
 
 /// A trace to be continued.

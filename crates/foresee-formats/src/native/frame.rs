@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use foresee_trace::{ErrorKind, FileOrder, Id, Interner, Names, Position, ReadError, Remarks};
+use foresee_trace::{ErrorKind, FileOrder, Position, ReadError, Remarks};
 
 /// Like PNG's: a byte that is no text, the name, and line ends that show what a transfer in text
 /// mode has done to the file.
@@ -224,122 +224,6 @@ pub(crate) fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
         }
     }
     None
-}
-
-/// The kinds of names, in the order of their codes.
-pub(crate) const NAMESPACES: usize = 6;
-
-/// Does something with the names of one kind.
-macro_rules! with_namespace {
-    ($names:expr, $code:expr, $interner:ident => $body:expr, $other:expr) => {
-        match $code {
-            0 => { let $interner = &mut $names.threads; $body }
-            1 => { let $interner = &mut $names.vars; $body }
-            2 => { let $interner = &mut $names.locks; $body }
-            3 => { let $interner = &mut $names.conds; $body }
-            4 => { let $interner = &mut $names.locs; $body }
-            5 => { let $interner = &mut $names.syms; $body }
-            _ => $other,
-        }
-    };
-}
-
-/// How many names of each kind there are, by code.
-pub(crate) fn name_counts(names: &Names) -> [usize; NAMESPACES] {
-    [
-        names.threads.len(),
-        names.vars.len(),
-        names.locks.len(),
-        names.conds.len(),
-        names.locs.len(),
-        names.syms.len(),
-    ]
-}
-
-/// Adds the names of a names frame whose payload starts at byte `at`.
-pub(crate) fn read_names(
-    payload: &[u8],
-    count: u32,
-    at: u64,
-    names: &mut Names,
-) -> Result<(), ReadError> {
-    if payload.len() < 8 {
-        return Err(damaged(at, "a names frame is too short"));
-    }
-    let (namespace, first) = (payload[0], u32_at(payload, 4) as usize);
-    with_namespace!(names, namespace, interner => add_names(payload, first, count, at, interner),
-        Err(damaged(at, format!("there is no kind of names {namespace}"))))?;
-    if names.threads.len() > foresee_trace::ThreadId::MAX as usize + 1 {
-        return Err(ReadError::new(ErrorKind::Limit, Position::Byte(at), "too many threads"));
-    }
-    Ok(())
-}
-
-fn add_names<I: Id>(
-    payload: &[u8],
-    first: usize,
-    count: u32,
-    start: u64,
-    interner: &mut Interner<I>,
-) -> Result<(), ReadError> {
-    if first != interner.len() {
-        let message = format!("names start at number {first}, not at {}", interner.len());
-        return Err(damaged(start, message));
-    }
-    let mut at = 8;
-    for number in first..first + count as usize {
-        let place = start + at as u64;
-        let length = varint(payload, &mut at).and_then(|length| usize::try_from(length).ok());
-        let text = length.and_then(|length| payload.get(at..at.checked_add(length)?));
-        let text = text.ok_or_else(|| damaged(place, "a name is cut off"))?;
-        at += text.len();
-        let name = std::str::from_utf8(text)
-            .map_err(|_| damaged(place, format!("name {number} is not UTF-8")))?;
-        let id = interner.intern(name).map_err(|error| {
-            ReadError::new(ErrorKind::Limit, Position::Byte(place), error.to_string())
-        })?;
-        if id.index() != number {
-            let message = format!("the name {name:?} has both number {} and {number}", id.index());
-            return Err(damaged(place, message));
-        }
-    }
-    if at != payload.len() {
-        return Err(damaged(start + at as u64, "bytes are left over after the last name"));
-    }
-    Ok(())
-}
-
-/// The payload of a names frame with the names of one kind from `first` on: as many as fit.
-pub(crate) fn encode_names(
-    names: &Names,
-    namespace: usize,
-    first: usize,
-    payload: &mut Vec<u8>,
-) -> u32 {
-    fn push<I: Id>(interner: &Interner<I>, first: usize, payload: &mut Vec<u8>) -> u32 {
-        const ENOUGH: usize = 1 << 20;
-        let mut count = 0;
-        for number in first..interner.len() {
-            if payload.len() > ENOUGH {
-                break;
-            }
-            let name = interner.get(I::new(number));
-            push_varint(name.len() as u64, payload);
-            payload.extend_from_slice(name.as_bytes());
-            count += 1;
-        }
-        count
-    }
-    payload.extend_from_slice(&[namespace as u8, 0, 0, 0]);
-    payload.extend_from_slice(&(first as u32).to_le_bytes());
-    match namespace {
-        0 => push(&names.threads, first, payload),
-        1 => push(&names.vars, first, payload),
-        2 => push(&names.locks, first, payload),
-        3 => push(&names.conds, first, payload),
-        4 => push(&names.locs, first, payload),
-        _ => push(&names.syms, first, payload),
-    }
 }
 
 /// The payload of a remarks frame.

@@ -10,9 +10,9 @@ use foresee_trace::{
 };
 
 use super::frame::{
-    FrameHeader, HEADER, Kind, damaged, decode_file_header, read_full, read_names, read_remarks,
-    u32_at, u64_at,
+    FrameHeader, HEADER, Kind, damaged, decode_file_header, read_full, read_remarks, u32_at, u64_at,
 };
+use super::names::read_names;
 use super::reader::NativeSource;
 use super::record::Decoder;
 use super::writer::Entry;
@@ -185,8 +185,7 @@ impl Indexed {
             return Err(damaged(block.offset, "the index does not fit the events"));
         }
         let mut at = 8;
-        let result =
-            decoder.decode(buffer, &mut at, block.count as usize, usize::MAX, batch);
+        let result = decoder.decode(buffer, &mut at, block.count as usize, usize::MAX, batch);
         let place = block.offset + at as u64;
         result.map_err(|bad| damaged(place, bad.message()))?;
         match at == buffer.len() {
@@ -341,13 +340,7 @@ impl Indexed {
         let (mut whole, mut batch) = (8, Batch::default());
         let decoder = Decoder::new(&self.names);
         // The error is where the file was cut off.
-        let _ = decoder.decode(
-            &payload,
-            &mut whole,
-            header.count as usize,
-            usize::MAX,
-            &mut batch,
-        );
+        let _ = decoder.decode(&payload, &mut whole, header.count as usize, usize::MAX, &mut batch);
         let (count, length) = (batch.events.len() as u32, whole as u32);
         if count > 0 {
             self.blocks.push(Block { first, count, offset, length, crc: None });

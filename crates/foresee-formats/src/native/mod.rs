@@ -4,6 +4,7 @@
 mod append;
 mod frame;
 mod indexed;
+mod names;
 mod reader;
 mod record;
 mod writer;
@@ -36,10 +37,7 @@ impl Format for Native {
         head.starts_with(&frame::MAGIC[..4])
     }
 
-    fn read<'r>(
-        &self,
-        input: Box<dyn Read + 'r>,
-    ) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
         Ok(Box::new(reader::NativeSource::open(input)?))
     }
 

@@ -5,9 +5,9 @@ use std::io::Read;
 use foresee_trace::{Batch, ErrorKind, EventSource, Names, Position, ReadError, Remarks};
 
 use super::frame::{
-    FrameHeader, HEADER, Kind, damaged, decode_file_header, read_full, read_names, read_remarks,
-    u64_at,
+    FrameHeader, HEADER, Kind, damaged, decode_file_header, read_full, read_remarks, u64_at,
 };
+use super::names::read_names;
 use super::record::{BadRecord, Decoder};
 use crate::text::VALUES_PER_BATCH;
 

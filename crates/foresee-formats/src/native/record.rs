@@ -6,7 +6,8 @@
 
 use foresee_trace::{Batch, Event, Names, Op, Pool, SymId, TargetKind, Value};
 
-use super::frame::{name_counts, push_varint, varint};
+use super::frame::{push_varint, u64_at, varint};
+use super::names::name_counts;
 use crate::shape::{TargetRule, is_wait_half, max_values, target_rule};
 
 /// Set in `op` when values follow the record; the payload is then their number.
@@ -87,21 +88,23 @@ fn fields(window: &[u8; WINDOW]) -> Fields {
     }
 }
 
-/// The bytes from `at` on, filled up with zeros at the end of the frame.
+/// Takes the record at `at` apart, if it is all there.
 #[inline]
-fn window(bytes: &[u8], at: usize) -> Option<[u8; WINDOW]> {
-    match bytes.get(at..at + WINDOW) {
-        Some(window) => window.try_into().ok(),
-        None => last_window(bytes.get(at..)?),
+fn fields_at(bytes: &[u8], at: usize) -> Option<Fields> {
+    let rest = bytes.get(at..)?;
+    match rest.first_chunk() {
+        Some(window) => Some(fields(window)),
+        None => last_fields(rest),
     }
 }
 
+/// The same near the end of the frame, where loads would reach beyond it.
 #[cold]
-fn last_window(rest: &[u8]) -> Option<[u8; WINDOW]> {
+fn last_fields(rest: &[u8]) -> Option<Fields> {
     let mut window = [0; WINDOW];
     window[..rest.len()].copy_from_slice(rest);
-    let length = LAYOUTS[*rest.get(1)? as usize].length as usize;
-    (length <= rest.len()).then_some(window)
+    let fields = fields(&window);
+    (rest.len() >= 2 && fields.length <= rest.len()).then_some(fields)
 }
 
 /// What holds for the records of one `op` byte.
@@ -200,7 +203,7 @@ impl Decoder {
         batch.events.reserve(most.min(bytes.len() / 2));
         let mut p = *at;
         for _ in 0..most {
-            let fields = fields(&window(bytes, p).ok_or(BadRecord::Cut)?);
+            let fields = fields_at(bytes, p).ok_or(BadRecord::Cut)?;
             let rule = self.rules[fields.op as usize];
             if CAREFUL || rule.slow {
                 let (mut event, end) = self.careful(&fields, bytes, p, &mut scratch)?;
@@ -251,7 +254,8 @@ impl Decoder {
         let &Fields { thread, target, loc, payload, length, .. } = fields;
         let wrong = |message: String| BadRecord::Wrong(message);
         let code = fields.op & !INLINE;
-        let op = Op::from_code(code).ok_or_else(|| wrong(format!("there is no operation {code}")))?;
+        let op =
+            Op::from_code(code).ok_or_else(|| wrong(format!("there is no operation {code}")))?;
         let word = op.word();
         if thread >= self.threads {
             return Err(wrong(format!("thread {thread} of \"{word}\" has no name")));
@@ -307,7 +311,7 @@ impl Decoder {
             TAG_FLOAT => {
                 let bits = bytes.get(start..start + 8).ok_or(BadRecord::Cut)?;
                 *at += 8;
-                Value::Float(f64::from_bits(super::frame::u64_at(bits, 0)))
+                Value::Float(f64::from_bits(u64_at(bits, 0)))
             }
             TAG_FALSE => Value::Bool(false),
             TAG_TRUE => Value::Bool(true),
@@ -323,7 +327,7 @@ impl Decoder {
     pub(crate) fn skip(&self, bytes: &[u8], mut at: usize, count: usize) -> usize {
         let mut values = Vec::new();
         for _ in 0..count {
-            let Some(fields) = window(bytes, at).as_ref().map(fields) else { break };
+            let Some(fields) = fields_at(bytes, at) else { break };
             at = match fields.op & INLINE {
                 0 => at + fields.length,
                 _ => self.careful(&fields, bytes, at, &mut values).map_or(at, |(_, end)| end),

@@ -4,10 +4,8 @@ use std::io::{self, Write};
 
 use foresee_trace::{Batch, EventSink, FileOrder, Names, Remarks};
 
-use super::frame::{
-    FrameHeader, HEADER, Kind, MAX_PAYLOAD, NAMESPACES, encode_file_header, encode_names,
-    encode_remarks, name_counts,
-};
+use super::frame::{FrameHeader, HEADER, Kind, MAX_PAYLOAD, encode_file_header, encode_remarks};
+use super::names::{NAMESPACES, encode_names, name_counts};
 use super::record::encode;
 use crate::shape::check_batch;
 

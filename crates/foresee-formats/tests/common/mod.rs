@@ -1,6 +1,6 @@
 //! Traces to write and read back, and the way to compare them.
 // Every test file uses another part, and none exports any.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -34,12 +34,69 @@ impl Random {
 
 pub fn nasty_names() -> Vec<String> {
     let mut names: Vec<String> = [
-        "x", "V234.23[0]", "", " ", "a|b", "a,b", "\"", "\\", "a\"b\\c", "line\nbreak", "\r\n", "\t",
-        "#comment", "@03", "f(int,long)", "f(int, long)", ")", "(", "a)b(c", "x)=5", "x(a)=5", "a->b",
-        "=", "=5", "Ünï·cödé", "日本語", "🦀", "\u{0}", "\u{1b}[31m", "\u{7f}", "\u{85}", "\u{feff}T",
-        "\u{2028}", "true", "nan", "inf", "-inf", "12", "-7", "1e5", "infinity", "null", "from",
-        "Final", "test/Test.main([Ljava/lang/String;)V", "T0", "T1", "{", "'", "a b", "foresee:",
-        "threads: a", "\u{301}", "nan(1)", "w(x)", "[", "<init>", "x@y", "@", "_", "a-b", "é=", "//",
+        "x",
+        "V234.23[0]",
+        "",
+        " ",
+        "a|b",
+        "a,b",
+        "\"",
+        "\\",
+        "a\"b\\c",
+        "line\nbreak",
+        "\r\n",
+        "\t",
+        "#comment",
+        "@03",
+        "f(int,long)",
+        "f(int, long)",
+        ")",
+        "(",
+        "a)b(c",
+        "x)=5",
+        "x(a)=5",
+        "a->b",
+        "=",
+        "=5",
+        "Ünï·cödé",
+        "日本語",
+        "🦀",
+        "\u{0}",
+        "\u{1b}[31m",
+        "\u{7f}",
+        "\u{85}",
+        "\u{feff}T",
+        "\u{2028}",
+        "true",
+        "nan",
+        "inf",
+        "-inf",
+        "12",
+        "-7",
+        "1e5",
+        "infinity",
+        "null",
+        "from",
+        "Final",
+        "test/Test.main([Ljava/lang/String;)V",
+        "T0",
+        "T1",
+        "{",
+        "'",
+        "a b",
+        "foresee:",
+        "threads: a",
+        "\u{301}",
+        "nan(1)",
+        "w(x)",
+        "[",
+        "<init>",
+        "x@y",
+        "@",
+        "_",
+        "a-b",
+        "é=",
+        "//",
     ]
     .map(String::from)
     .to_vec();
@@ -126,8 +183,7 @@ pub fn rich_trace() -> Trace {
         }
         for count in 1..=most_values(op) {
             for (i, &value) in values.iter().enumerate() {
-                let list: Vec<_> =
-                    (0..count).map(|k| values[(i + 7 * k) % values.len()]).collect();
+                let list: Vec<_> = (0..count).map(|k| values[(i + 7 * k) % values.len()]).collect();
                 assert_eq!(list[0], value);
                 push(&mut trace, "T2", op, "f", &list, "b.c:2");
             }
@@ -185,11 +241,16 @@ pub fn meaning(trace: &Trace, outer: bool) -> Vec<String> {
             op if !outer => op,
             op => *Op::ALL.iter().find(|o| o.word() == op.word()).unwrap(),
         };
-        let values: Vec<_> = trace.pool.values(event).iter().map(|v| match *v {
-            Value::Str(s) => format!("{:?}", names.syms.get(s)),
-            Value::Float(x) => format!("float {:x}", x.to_bits()),
-            other => format!("{other:?}"),
-        }).collect();
+        let values: Vec<_> = trace
+            .pool
+            .values(event)
+            .iter()
+            .map(|v| match *v {
+                Value::Str(s) => format!("{:?}", names.syms.get(s)),
+                Value::Float(x) => format!("float {:x}", x.to_bits()),
+                other => format!("{other:?}"),
+            })
+            .collect();
         let lock = event.wait_lock().map(|lock| names.locks.get(lock));
         let (thread, loc) = (names.threads.get(event.thread()), names.locs.get(event.loc()));
         format!("{thread:?} {op:?} {:?} {values:?} {lock:?} {loc:?}", event.target_name(names))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use foresee_trace::generate::{Config, Generator};
+use foresee_trace::generate::{Config, Generator, Written};
 use foresee_trace::{EventSink, EventSource};
 
 use super::{cut_short, for_each_batch};
@@ -25,6 +25,10 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<u8> {
     let config = Config {
         variables: args.variables,
         locks: args.locks,
+        values: match args.values {
+            0 => Written::Nothing,
+            n => Written::Repeating(n),
+        },
         in_sections: if args.locks == 0 { 0.0 } else { args.locked },
         ..Config::bench(args.threads, args.events, args.seed)
     };

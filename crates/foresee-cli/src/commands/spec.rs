@@ -1,0 +1,99 @@
+//! `foresee spec`: look at specifications without a trace.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use foresee_spec::ast::Spec;
+use foresee_spec::draw;
+use foresee_spec::explain::explain;
+use foresee_spec::property::Compiled;
+
+use crate::args::{Drawing, SpecArgs, SpecCommand};
+use crate::specs::Source;
+use crate::{output, specs};
+
+pub(crate) fn run(args: &SpecArgs) -> anyhow::Result<u8> {
+    match &args.command {
+        SpecCommand::Check { files, fmt } => {
+            for file in files {
+                check(file, *fmt)?;
+            }
+        }
+        SpecCommand::Explain { file, property, automaton, output } => {
+            let source = specs::read(file)?;
+            let (spec, compiled) = specs::compile(&source)?;
+            match automaton {
+                None => explain_all(&spec, compiled, property.as_deref())?,
+                Some(form) => {
+                    let text = draw_one(compiled, property.as_deref(), *form)?;
+                    write(output, &text)?;
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
+    let source = specs::read(file)?;
+    if fmt {
+        let formatted =
+            foresee_spec::format(&source.text).map_err(|diagnostics| source.error(&diagnostics))?;
+        return output::print(&formatted);
+    }
+    let (_, compiled) = specs::compile(&source)?;
+    let mut text = String::new();
+    for property in &compiled {
+        text += &format!("{}: {} ({})\n", source.name, property.name, property.logic);
+    }
+    if compiled.is_empty() {
+        output::note(&format!("{}: no property", source.name));
+    }
+    output::print(&text)
+}
+
+fn explain_all(spec: &Spec, compiled: Vec<Compiled>, only: Option<&str>) -> anyhow::Result<()> {
+    let mut shown = 0;
+    for (property, mut compiled) in spec.properties.iter().zip(compiled) {
+        if only.is_none_or(|name| name == compiled.name) {
+            if shown > 0 {
+                output::print("\n")?;
+            }
+            output::print(&explain(property, &mut compiled, &spec.inits).to_string())?;
+            shown += 1;
+        }
+    }
+    ensure!(shown > 0 || only.is_none(), "there is no property `{}`", only.unwrap_or_default());
+    Ok(())
+}
+
+fn draw_one(compiled: Vec<Compiled>, only: Option<&str>, form: Drawing) -> anyhow::Result<String> {
+    let mut wanted: Vec<Compiled> =
+        compiled.into_iter().filter(|c| only.is_none_or(|name| name == c.name)).collect();
+    let mut compiled = match wanted.len() {
+        1 => wanted.remove(0),
+        0 => bail!("there is no such property"),
+        n => bail!("there are {n} properties: choose the one to draw with --property"),
+    };
+    let drawing = draw::Drawing::new(&mut compiled)?;
+    Ok(match form {
+        Drawing::Dot => drawing.to_dot(),
+        Drawing::Mermaid => drawing.to_mermaid(),
+        Drawing::Svg => drawing.to_svg(),
+    })
+}
+
+fn write(to: &Path, text: &str) -> anyhow::Result<()> {
+    if to == Path::new("-") {
+        return output::print(text);
+    }
+    fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))
+}
+
+impl Source {
+    /// Mistakes as an error.
+    fn error(&self, diagnostics: &[foresee_spec::Diagnostic]) -> anyhow::Error {
+        specs::BadSpec::new(self, diagnostics).into()
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading specifications the way every command does.
+
+use std::fmt;
+use std::fs;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use foresee_spec::ast::Spec;
+use foresee_spec::property::Compiled;
+use foresee_spec::{Diagnostic, render};
+
+use crate::output;
+
+/// The text of a specification.
+pub(crate) struct Source {
+    /// What the user knows it by.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// A specification that cannot be used: its mistakes, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct BadSpec(String);
+
+impl BadSpec {
+    pub(crate) fn new(source: &Source, diagnostics: &[Diagnostic]) -> BadSpec {
+        let colour = std::io::stderr().is_terminal();
+        let mut text = render(diagnostics, &source.name, &source.text, colour);
+        let errors = diagnostics.iter().filter(|d| d.is_error()).count();
+        let plural = if errors == 1 { "" } else { "s" };
+        text += &format!("\n{}: {errors} mistake{plural}", source.name);
+        BadSpec(text)
+    }
+}
+
+impl fmt::Display for BadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadSpec {}
+
+/// The largest specification that is read.
+const MAX_BYTES: u64 = 16 << 20;
+
+pub(crate) fn read(file: &Path) -> anyhow::Result<Source> {
+    let name = match file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => file.display().to_string(),
+    };
+    let mut bytes = Vec::new();
+    let mut input: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(std::io::stdin().lock()),
+        _ => Box::new(fs::File::open(file).with_context(|| format!("cannot open {name}"))?),
+    };
+    input.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(|| name.clone())?;
+    ensure!(bytes.len() as u64 <= MAX_BYTES, "{name}: more than 16 MiB is not a specification");
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("{name}: byte {at} is not UTF-8: this is not a specification")
+    })?;
+    Ok(Source { name, text })
+}
+
+/// Parses and compiles a specification; warnings are printed, mistakes are the error.
+pub(crate) fn compile(source: &Source) -> anyhow::Result<(Spec, Vec<Compiled>)> {
+    let parsed = foresee_spec::parse(&source.text);
+    settle(source, &parsed.diagnostics)?;
+    let compiled = Compiled::all(&parsed.spec).map_err(|errors| BadSpec::new(source, &errors))?;
+    for property in &compiled {
+        settle(source, &property.warnings)?;
+    }
+    Ok((parsed.spec, compiled))
+}
+
+/// Prints warnings, unless there are mistakes among them.
+pub(crate) fn settle(source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(BadSpec::new(source, diagnostics).into());
+    }
+    if !diagnostics.is_empty() {
+        let colour = std::io::stderr().is_terminal();
+        output::raw(&render(diagnostics, &source.name, &source.text, colour));
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! A small memory of names looked up lately, in front of an interner.
+//!
+//! Most names of most traces are short and come again soon. They are compared as two machine words
+//! here, without hashing the text or touching the interner's.
+
+use std::marker::PhantomData;
+
+use foresee_trace::{
+    Id, Interner, LocId, LockId, Names, TargetKind, ThreadId, TooManyNames, VarId,
+};
+
+use crate::lines::word;
+
+/// Names longer than this are left to the interner.
+const SHORT: usize = 16;
+/// How many names are remembered; each has one place where it can be.
+const PLACES: usize = 4096;
+/// A trace with fewer look-ups than this is not worth the memory.
+const WORTHWHILE: u32 = 500;
+
+/// A name of up to sixteen bytes as two numbers, which with its length tell it from all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Key {
+    first: u64,
+    last: u64,
+    length: u32,
+}
+
+impl Key {
+    #[inline]
+    fn of(name: &[u8]) -> Option<Key> {
+        if name.is_empty() || name.len() > SHORT {
+            return None;
+        }
+        // The last eight bytes may overlap the first, which does no harm.
+        let last = name.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        Some(Key { first: word(name), last, length: name.len() as u32 })
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        let mixed = (self.first ^ self.last.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - PLACES.trailing_zeros())) as usize
+    }
+}
+
+/// The names looked up lately, for one interner.
+#[derive(Debug)]
+pub(crate) struct NameCache<I> {
+    /// None at first. Empty places have the length zero, which no key has.
+    places: Vec<(Key, u32)>,
+    look_ups: u32,
+    kind: PhantomData<I>,
+}
+
+impl<I> Default for NameCache<I> {
+    fn default() -> Self {
+        NameCache { places: Vec::new(), look_ups: 0, kind: PhantomData }
+    }
+}
+
+impl<I: Id> NameCache<I> {
+    /// The number of `name` in `interner`, which must always be the same one.
+    #[inline]
+    pub(crate) fn intern(
+        &mut self,
+        name: &str,
+        interner: &mut Interner<I>,
+    ) -> Result<I, TooManyNames> {
+        let Some(key) = Key::of(name.as_bytes()) else { return interner.intern(name) };
+        match self.places.get(key.place()) {
+            Some((known, id)) if *known == key => Ok(I::new(*id as usize)),
+            _ => self.miss(key, name, interner),
+        }
+    }
+
+    #[inline(never)]
+    fn miss(
+        &mut self,
+        key: Key,
+        name: &str,
+        interner: &mut Interner<I>,
+    ) -> Result<I, TooManyNames> {
+        let id = interner.intern(name)?;
+        if self.places.is_empty() {
+            self.look_ups += 1;
+            if self.look_ups == WORTHWHILE {
+                self.places = vec![(Key::default(), 0); PLACES];
+            }
+        }
+        if let Some(place) = self.places.get_mut(key.place()) {
+            *place = (key, id.index() as u32);
+        }
+        Ok(id)
+    }
+}
+
+/// The names of a trace, with what is worth remembering of them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownNames {
+    threads: NameCache<ThreadId>,
+    vars: NameCache<VarId>,
+    locks: NameCache<LockId>,
+    locs: NameCache<LocId>,
+}
+
+impl KnownNames {
+    /// The number of a thread.
+    #[inline]
+    pub(crate) fn thread(
+        &mut self,
+        name: &str,
+        names: &mut Names,
+    ) -> Result<ThreadId, TooManyNames> {
+        let id = self.threads.intern(name, &mut names.threads)?;
+        if id.0 > ThreadId::MAX { Err(TooManyNames) } else { Ok(id) }
+    }
+
+    /// The number of a location.
+    #[inline]
+    pub(crate) fn loc(&mut self, name: &str, names: &mut Names) -> Result<LocId, TooManyNames> {
+        self.locs.intern(name, &mut names.locs)
+    }
+
+    /// The number of a target.
+    #[inline]
+    pub(crate) fn target(
+        &mut self,
+        kind: TargetKind,
+        name: &str,
+        names: &mut Names,
+    ) -> Result<u32, TooManyNames> {
+        Ok(match kind {
+            TargetKind::Var => self.vars.intern(name, &mut names.vars)?.0,
+            TargetKind::Lock => self.locks.intern(name, &mut names.locks)?.0,
+            TargetKind::Cond => names.conds.intern(name)?.0,
+            TargetKind::Sym => names.syms.intern(name)?.0,
+            TargetKind::Thread => self.thread(name, names)?.0,
+            TargetKind::None => unreachable!("operations without target have no name to look up"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_trace::VarId;
+
+    use super::*;
+
+    #[test]
+    fn the_cache_never_changes_an_answer() {
+        let (mut cached, mut plain) = (Interner::<VarId>::default(), Interner::default());
+        let mut cache = NameCache::default();
+        let mut names: Vec<String> = (0..5000).map(|i| format!("v{i}")).collect();
+        for length in 0..20 {
+            for i in 0..length {
+                // Names that differ in one place only.
+                let mut name = "a".repeat(length);
+                name.replace_range(i..=i, "b");
+                names.push(name);
+                names.push("\0".repeat(i));
+            }
+        }
+        for name in names.iter().chain(names.iter().rev()).chain(&names) {
+            assert_eq!(cache.intern(name, &mut cached), plain.intern(name), "{name:?}");
+        }
+        assert_eq!(cached.len(), plain.len());
+    }
+}

@@ -1,0 +1,43 @@
+//! What is wrong with a line, before anyone knows which line it is.
+
+use foresee_trace::{ErrorKind, TooManyNames};
+
+/// What is wrong with a line, still without its number.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// Boxed, because results of the hot path should stay small.
+pub(crate) type Parsed<T> = Result<T, Box<Trouble>>;
+
+impl Trouble {
+    #[cold]
+    pub(crate) fn syntax(message: impl Into<String>) -> Box<Trouble> {
+        Box::new(Trouble { kind: ErrorKind::Syntax, message: message.into(), help: None })
+    }
+
+    #[cold]
+    pub(crate) fn with_help(mut self: Box<Self>, help: impl Into<String>) -> Box<Trouble> {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl From<TooManyNames> for Box<Trouble> {
+    #[cold]
+    fn from(error: TooManyNames) -> Self {
+        Box::new(Trouble { kind: ErrorKind::Limit, message: error.to_string(), help: None })
+    }
+}
+
+/// A piece of the input for a message: quoted, escaped and short.
+pub(crate) fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

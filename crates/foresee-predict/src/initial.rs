@@ -1,0 +1,65 @@
+//! What variables held before the first event, where the specification does not say.
+
+use foresee_spec::Resolved;
+use foresee_spec::ast::{Ident, Init, Literal, Span, Spec};
+use foresee_spec::observe::{InitialValues, Lens};
+use foresee_spec::property::Compiled;
+use foresee_trace::{Batch, EventSource, Names, ReadError, Value};
+
+/// Adds to a specification the initial values that the trace tells: by `init` lines, or by a read
+/// before any write. Every later analysis, and the judge of witnesses, then starts from the same
+/// state. Reads only as much of the trace as is needed.
+pub fn learn_initial_values(
+    spec: &mut Spec,
+    properties: &[Compiled],
+    resolved: &Resolved,
+    names: &Names,
+    open: impl FnOnce() -> Result<Box<dyn EventSource>, ReadError>,
+) -> Result<(), ReadError> {
+    let lens = |p: &Compiled| Lens::new(&p.alphabet, &spec.inits, resolved, names);
+    let mut open_values: Vec<(Lens, InitialValues)> = properties
+        .iter()
+        .map(lens)
+        .map(|lens| {
+            let initial = InitialValues::new(&lens);
+            (lens, initial)
+        })
+        .filter(|(lens, _)| lens.initial().values().contains(&None))
+        .collect();
+    if open_values.is_empty() {
+        return Ok(());
+    }
+    let mut source = open()?;
+    let mut batch = Batch::default();
+    'trace: while source.next_batch(&mut batch)? {
+        for event in &batch.events {
+            for (lens, initial) in &mut open_values {
+                initial.learn(lens, event, &batch.pool);
+            }
+        }
+        if open_values.iter().all(|(_, initial)| initial.settled()) {
+            break 'trace;
+        }
+    }
+    for (lens, initial) in &open_values {
+        let state = initial.state(lens, &mut Default::default());
+        for (name, value) in lens.variables().zip(state.values()) {
+            let known = spec.inits.iter().any(|init| init.var.name == name);
+            if let (false, Some(value)) = (known, value) {
+                let var = Ident { name: name.to_owned(), span: Span::default() };
+                spec.inits.push(Init { var, value: literal(*value, names) });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn literal(value: Value, names: &Names) -> Literal {
+    match value {
+        Value::Int(n) => Literal::Int(n.into()),
+        Value::Uint(n) => Literal::Int(n.into()),
+        Value::Float(x) => Literal::Float(x),
+        Value::Bool(b) => Literal::Bool(b),
+        Value::Str(s) => Literal::Str(names.syms.get(s).to_owned()),
+    }
+}

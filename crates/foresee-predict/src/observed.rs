@@ -1,0 +1,170 @@
+//! The observed run itself, against the properties of a specification.
+//!
+//! This is the baseline every prediction is compared with: one pass, constant memory, and no
+//! claim about any other run.
+
+use foresee_spec::ast::Spec;
+use foresee_spec::params::Object;
+use foresee_spec::property::Compiled;
+use foresee_spec::run::{ObservedMonitor, Violation};
+use foresee_spec::{Resolved, print_atom};
+use foresee_trace::{
+    Batch, DescribedValue, Finding, FindingKind, FindingSink, Flow, Name, Names, Outcome, Value,
+};
+
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+
+/// Watches the captured order for violations.
+///
+/// # Guarantees
+/// Every violation is in the run that was captured. Silence says nothing of other runs: the
+/// outcome is [`Outcome::Window`].
+#[derive(Debug)]
+pub struct Observed {
+    monitor: ObservedMonitor,
+    properties: Vec<String>,
+    /// The texts of the atoms of each property, for warnings.
+    atoms: Vec<Vec<String>>,
+    violated: Vec<u64>,
+}
+
+/// How many bindings of one property are reported one by one.
+const REPORTED_BINDINGS: u64 = 20;
+
+impl Observed {
+    /// Makes ready for a trace with these names.
+    pub fn new(spec: &Spec, properties: Vec<Compiled>, resolved: &Resolved, names: &Names) -> Self {
+        let atoms = properties
+            .iter()
+            .map(|p| p.alphabet.atoms().iter().map(print_atom).collect())
+            .collect();
+        Observed {
+            properties: properties.iter().map(|p| p.name.clone()).collect(),
+            atoms,
+            violated: vec![0; properties.len()],
+            monitor: ObservedMonitor::new(spec, properties, resolved, names),
+        }
+    }
+
+    /// Hands on what the monitor found.
+    fn report(&mut self, names: &Names, out: &mut dyn FindingSink) -> Flow {
+        for violation in self.monitor.take_violations() {
+            let count = &mut self.violated[violation.property];
+            *count += 1;
+            if *count > REPORTED_BINDINGS {
+                continue;
+            }
+            let finding = self.finding(&violation, names);
+            if out.finding(finding) == Flow::Stop {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+
+    fn finding(&self, violation: &Violation, names: &Names) -> Finding {
+        let mut details = Vec::new();
+        for (name, object) in &violation.binding {
+            details.push((name.clone(), describe(*object, names)));
+        }
+        details.extend(describe_state(violation, names));
+        if violation.trail.len() > 1 {
+            let trail: Vec<String> = violation.trail.iter().map(u64::to_string).collect();
+            details.push(("events that led there".to_owned(), trail.join(", ")));
+        }
+        let message = match violation.event {
+            Some(event) => format!("violated in the observed run, at event {event}"),
+            None => "violated in the initial state, before any event".to_owned(),
+        };
+        Finding {
+            kind: FindingKind::Observed,
+            analysis: "observed",
+            property: self.properties[violation.property].clone(),
+            message,
+            event: violation.event,
+            // The captured order up to the event; there is no need to write it out.
+            witness: None,
+            details,
+        }
+    }
+
+    fn analysed(&self, i: usize) -> Analysed {
+        let steps = self.monitor.steps(i);
+        let mut statement = match (self.violated[i], steps) {
+            (0, 0) => "no event of the trace concerns this property".to_owned(),
+            (0, _) => "no violation in the observed run, which says nothing of others".to_owned(),
+            (1, _) => "violated in the observed run".to_owned(),
+            (n, _) => format!("violated in the observed run by {n} bindings"),
+        };
+        if self.violated[i] > REPORTED_BINDINGS {
+            statement += &format!(", of which {REPORTED_BINDINGS} are shown");
+        }
+        if let Some(why) = self.monitor.stopped(i) {
+            statement += &format!("; watching was given up: {why}");
+        }
+        let notes = self.monitor.warnings(i, |atom| self.atoms[i][atom].clone());
+        Analysed {
+            name: "observed",
+            property: Some(self.properties[i].clone()),
+            outcome: match (self.monitor.stopped(i), steps) {
+                (Some(_), _) => Outcome::StateLimit,
+                (None, 0) => Outcome::NothingRelevant,
+                _ if !notes.is_empty() => Outcome::UnknownValues,
+                _ => Outcome::Window,
+            },
+            statement,
+            notes,
+            stats: vec![("relevant_events", Stat::Count(steps))],
+        }
+    }
+}
+
+/// The variables of a violated property, each with its value and where that came from.
+pub(crate) fn describe_state(violation: &Violation, names: &Names) -> Vec<(String, String)> {
+    let one = |(name, value, event): &(String, Option<Value>, Option<u64>)| {
+        let value = match value {
+            Some(value) => DescribedValue { value: *value, names }.to_string(),
+            None => "unknown".to_owned(),
+        };
+        let since = match event {
+            Some(event) => format!(" since event {event}"),
+            None => " from the start".to_owned(),
+        };
+        (name.clone(), value + &since)
+    };
+    violation.state.iter().map(one).collect()
+}
+
+pub(crate) fn describe(object: Object, names: &Names) -> String {
+    match object {
+        Object::Value(value) => DescribedValue { value, names }.to_string(),
+        Object::Var(x) => Name(names.vars.get(x)).to_string(),
+        Object::Lock(l) => Name(names.locks.get(l)).to_string(),
+        Object::Thread(t) => Name(names.threads.get(t)).to_string(),
+    }
+}
+
+impl Analysis for Observed {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        for (i, event) in batch.events.iter().enumerate() {
+            self.monitor.event(first + i as u64, event, &batch.pool);
+        }
+        Ok(self.report(names, out))
+    }
+
+    fn finish(
+        &mut self,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        self.monitor.finish();
+        self.report(names, out);
+        Ok((0..self.properties.len()).map(|i| self.analysed(i)).collect())
+    }
+}

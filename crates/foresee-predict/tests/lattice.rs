@@ -1,0 +1,336 @@
+//! The lattice against enumeration of all runs, on random traces and random properties of every
+//! logic, and on the papers' examples.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use fastrand::Rng;
+use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
+use foresee_spec::ast::Spec;
+use foresee_spec::observe::Lens;
+use foresee_spec::property::Compiled;
+use foresee_spec::run::ObservedMonitor;
+use foresee_spec::{Resolved, parse, resolve};
+use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
+use foresee_testkit::{corpus, generated};
+use foresee_trace::generate::{Config, Written};
+use foresee_trace::{Finding, Outcome, Trace};
+
+/// A specification tied to a trace.
+struct Tied<'t> {
+    trace: &'t Trace,
+    spec: Spec,
+    resolved: Resolved,
+}
+
+impl<'t> Tied<'t> {
+    fn new(trace: &'t Trace, text: &str) -> Tied<'t> {
+        let parsed = parse(text);
+        let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
+        assert!(errors.is_empty(), "{text}: {errors:?}");
+        let mut spec = parsed.spec;
+        let resolved = resolve(&spec, &trace.names).resolved;
+        let properties = Compiled::all(&spec).unwrap();
+        // The trace outlives every source of it that a test makes.
+        let trace_copy = trace.clone();
+        let open = || {
+            let leaked: &'static Trace = Box::leak(Box::new(trace_copy));
+            Ok(Box::new(leaked.source()) as Box<dyn foresee_trace::EventSource>)
+        };
+        learn_initial_values(&mut spec, &properties, &resolved, &trace.names, open).unwrap();
+        Tied { trace, spec, resolved }
+    }
+
+    fn compiled(&self) -> Vec<Compiled> {
+        Compiled::all(&self.spec).unwrap()
+    }
+
+    /// What the lattice says.
+    fn predict(&self, limits: Limits) -> (Vec<Prediction>, Vec<Analysed>) {
+        let predictions = Predictions::default();
+        let lattice = Lattice::new(
+            &self.spec,
+            self.compiled(),
+            &self.resolved,
+            &self.trace.names,
+            limits,
+            Rc::clone(&predictions),
+        );
+        let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
+        let mut findings: Vec<Finding> = Vec::new();
+        let mut source = self.trace.source();
+        let run = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {});
+        let analysed = run.unwrap().analysed;
+        assert!(findings.is_empty(), "the lattice reports through predictions");
+        (predictions.take(), analysed)
+    }
+
+    /// Whether a plain monitor rejects this order of events.
+    fn rejects(&self, order: &[usize]) -> bool {
+        let mut monitor =
+            ObservedMonitor::new(&self.spec, self.compiled(), &self.resolved, &self.trace.names);
+        for &i in order {
+            monitor.event(i as u64, &self.trace.events[i], &self.trace.pool);
+        }
+        monitor.finish();
+        !monitor.violations().is_empty()
+    }
+
+    /// The relevant events of the only property.
+    fn relevant(&self) -> Vec<usize> {
+        let compiled = &self.compiled()[0];
+        let (inits, names) = (&self.spec.inits, &self.trace.names);
+        let lens = Lens::new(&compiled.alphabet, inits, &self.resolved, names);
+        let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
+        (0..self.trace.events.len()).filter(step).collect()
+    }
+}
+
+fn stat(analysed: &Analysed, name: &str) -> Option<String> {
+    let found = analysed.stats.iter().find(|(n, _)| *n == name)?;
+    Some(match &found.1 {
+        Stat::Count(n) => n.to_string(),
+        Stat::Text(text) => text.clone(),
+    })
+}
+
+/// A random property of a random logic over the names that generated traces have.
+fn random_spec(rng: &mut Rng) -> String {
+    let body = match rng.u8(..5) {
+        // Guarded, because what fails in the first state is no test of other runs.
+        0 => format!("property p: start({}) -> ({})", atom(rng), past(rng, 2)),
+        1 if rng.bool() => format!("property p: {} -> ({})", event(rng), past(rng, 2)),
+        1 => format!("property p: {}", past(rng, 3)),
+        2 => format!("property p: always ({} -> ({}))", event(rng), future(rng, 2)),
+        3 => format!("violation p: .* {} {} .*", event(rng), regex(rng, 2)),
+        _ if rng.bool() => {
+            let positions: Vec<String> = (0..rng.usize(2..=3)).map(|_| event(rng)).collect();
+            format!("pattern p: {}", positions.join(" .. "))
+        }
+        _ => format!(
+            "automaton p {{ initial a; a: {} -> b, {} -> a; b: {} -> bad, {} -> a; }}",
+            event(rng),
+            event(rng),
+            event(rng),
+            atom(rng)
+        ),
+    };
+    format!("init x0 = 0, x1 = 0\n{body}\n")
+}
+
+fn pick<'s>(rng: &mut Rng, options: &[&'s str]) -> &'s str {
+    options[rng.usize(..options.len())]
+}
+
+fn event(rng: &mut Rng) -> String {
+    let options = [
+        "event(a0)",
+        "event(a1)",
+        "write(x0)",
+        "write(x1)",
+        "read(x0)",
+        "acquire(l0)",
+        "release(l0)",
+        "write(_)",
+        "write(x0)@T1",
+        "read(_)@T0",
+    ];
+    pick(rng, &options).to_owned()
+}
+
+fn atom(rng: &mut Rng) -> String {
+    let options = ["x0 == 1", "x1 == 2", "x0 > x1", "x1 >= 1", "x0 != 2"];
+    if rng.u8(..3) == 0 { event(rng) } else { pick(rng, &options).to_owned() }
+}
+
+fn past(rng: &mut Rng, depth: u8) -> String {
+    if depth == 0 || rng.u8(..4) == 0 {
+        return atom(rng);
+    }
+    let a = past(rng, depth - 1);
+    match rng.u8(..13) {
+        0 => format!("!({a})"),
+        1 => format!("prev ({a})"),
+        2 => format!("once ({a})"),
+        3 => format!("hist ({a})"),
+        4 => format!("start({a})"),
+        5 => format!("end({a})"),
+        op => {
+            let b = past(rng, depth - 1);
+            match op {
+                6 => format!("({a}) && ({b})"),
+                7 => format!("({a}) || ({b})"),
+                8 => format!("({a}) -> ({b})"),
+                9 => format!("({a}) since ({b})"),
+                10 => format!("({a}) wsince ({b})"),
+                11 => format!("[{a}, {b})"),
+                _ => format!("[{a}, {b})w"),
+            }
+        }
+    }
+}
+
+fn future(rng: &mut Rng, depth: u8) -> String {
+    if depth == 0 || rng.u8(..4) == 0 {
+        return past(rng, 1);
+    }
+    let (a, b) = (future(rng, depth - 1), future(rng, depth - 1));
+    match rng.u8(..6) {
+        0 => format!("next ({a})"),
+        1 => format!("({a}) until ({b})"),
+        2 => format!("({a}) wuntil ({b})"),
+        3 => format!("({a}) release ({b})"),
+        4 => format!("({a}) -> ({b})"),
+        _ => format!("({a}) || ({b})"),
+    }
+}
+
+fn regex(rng: &mut Rng, depth: u8) -> String {
+    if depth == 0 || rng.u8(..4) == 0 {
+        return match rng.u8(..3) {
+            0 => ".".to_owned(),
+            1 => format!("{{{}}}", atom(rng)),
+            _ => event(rng),
+        };
+    }
+    let (a, b) = (regex(rng, depth - 1), regex(rng, depth - 1));
+    match rng.u8(..7) {
+        0 => format!("({a})*"),
+        1 => format!("({a}) | ({b})"),
+        2 => format!("({a}) & ({b})"),
+        3 => format!("~({a})"),
+        4 => format!("({a})+"),
+        _ => format!("({a}) ({b})"),
+    }
+}
+
+fn random_trace(seed: u64) -> Trace {
+    generated(Config {
+        events: 6 + seed % 6,
+        variables: 2,
+        named: 0.2,
+        reads: 0.3,
+        values: Written::Repeating(2),
+        in_sections: if seed % 3 == 0 { 0.5 } else { 0.0 },
+        initial: 0.0,
+        ..Config::small(seed)
+    })
+}
+
+#[test]
+fn the_lattice_is_the_set_of_all_runs() {
+    let (mut predicted, mut observed) = (0, 0);
+    for seed in 0..20_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let (predictions, analysed) = tied.predict(Limits::default());
+        let relevant = tied.relevant();
+        let order = Order::new(&trace, Relation::Mazurkiewicz);
+        let mut violating = 0u64;
+        let _ = for_each_run::<()>(&order, &relevant, |run| {
+            violating += u64::from(tied.rejects(run));
+            ControlFlow::Continue(())
+        });
+        let context = || format!("seed {seed}: {text}\n{trace}\n{analysed:?}");
+        if tied.rejects(&relevant) {
+            assert!(predictions.is_empty(), "{}", context());
+            observed += 1;
+            continue;
+        }
+        assert_eq!(predictions.is_empty(), violating == 0, "{}", context());
+        for prediction in &predictions {
+            let finding = confirm(prediction, &tied.spec, &tied.resolved, &trace);
+            finding.unwrap_or_else(|e| panic!("{e}: {}", context()));
+            predicted += 1;
+        }
+        if relevant.is_empty() {
+            assert_eq!(analysed[0].outcome, Outcome::NothingRelevant, "{}", context());
+            continue;
+        }
+        let ideals = Ideals::new(&order, &relevant);
+        assert_eq!(stat(&analysed[0], "states"), Some(ideals.count().to_string()), "{}", context());
+        let runs = ideals.runs().map(|n| n.to_string());
+        assert_eq!(stat(&analysed[0], "runs"), runs, "{}", context());
+        if violating > 0 {
+            let counted = stat(&analysed[0], "violating_runs");
+            assert_eq!(counted, Some(violating.to_string()), "{}", context());
+        }
+        assert_eq!(analysed[0].outcome, Outcome::Exhausted);
+    }
+    assert!(predicted > 500 && observed > 500, "{predicted} predicted, {observed} observed");
+}
+
+#[test]
+fn a_window_never_says_what_the_whole_does_not() {
+    let mut found = 0;
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let all = !tied.predict(Limits::default()).0.is_empty();
+        for window in 1..=3 {
+            let limits = Limits { window: Some(window), ..Limits::default() };
+            let (predictions, analysed) = tied.predict(limits);
+            assert!(all || predictions.is_empty(), "seed {seed}: {text}\n{trace}");
+            if window == 1 {
+                // The observed run alone, which does not fail.
+                assert!(predictions.is_empty(), "seed {seed}: {text}\n{trace}");
+            }
+            if predictions.is_empty() && all {
+                assert_eq!(analysed[0].outcome, Outcome::Window, "seed {seed}: {text}\n{trace}");
+            }
+            found += predictions.len();
+        }
+    }
+    assert!(found > 100);
+}
+
+#[test]
+fn witnesses_are_found_again_when_levels_were_not_kept() {
+    for seed in 0..3_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let (plenty, _) = tied.predict(Limits::default());
+        let (scarce, _) = tied.predict(Limits { history: 1, ..Limits::default() });
+        assert_eq!(plenty.len(), scarce.len());
+        for (a, b) in plenty.iter().zip(&scarce) {
+            assert_eq!(a.shortest, b.shortest, "seed {seed}: {text}\n{trace}");
+        }
+    }
+}
+
+#[test]
+fn the_papers_examples_have_their_numbers() {
+    let mut checked = 0;
+    for case in corpus::cases() {
+        let Some(properties) = case.expect("properties").and_then(|v| v.as_array()) else {
+            continue;
+        };
+        for property in properties {
+            let text = format!("property p: {}", property["spec"].as_str().unwrap());
+            let tied = Tied::new(&case.trace, &text);
+            let (predictions, analysed) = tied.predict(Limits::default());
+            let violating = property["violating_runs"].as_integer().unwrap();
+            let observed = property["observed"].as_bool().unwrap();
+            let context = format!("{}: {text}: {analysed:?}", case.name);
+            assert_eq!(predictions.is_empty(), violating == 0 || observed, "{context}");
+            if !observed {
+                for (stat_name, column) in [("states", "cuts"), ("runs", "runs")] {
+                    let expected = case.expect(column).map(ToString::to_string);
+                    if expected.is_some() {
+                        assert_eq!(stat(&analysed[0], stat_name), expected, "{context}");
+                    }
+                }
+                if violating > 0 {
+                    let counted = stat(&analysed[0], "violating_runs");
+                    assert_eq!(counted, Some(violating.to_string()), "{context}");
+                }
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 6, "only {checked} properties in the corpus");
+}

@@ -1,0 +1,146 @@
+//! What is wrong with a specification, and how it is shown.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::ast::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The specification cannot be used.
+    Error,
+    /// The specification can be used, but hardly means what its author meant.
+    Warning,
+}
+
+/// One mistake, or one thing that looks like a mistake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// Places in the source and what is to be said of each; the first is the place of the mistake.
+    pub labels: Vec<(Span, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// A short fixed name of this kind of mistake, for scripts and for the documentation.
+    pub code: &'static str,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        at: Span,
+        label: impl Into<String>,
+    ) -> Diagnostic {
+        let labels = vec![(at, label.into())];
+        Diagnostic { severity: Severity::Error, message: message.into(), labels, help: None, code }
+    }
+
+    /// A warning at a place.
+    pub fn warning(
+        code: &'static str,
+        message: impl Into<String>,
+        at: Span,
+        label: impl Into<String>,
+    ) -> Diagnostic {
+        let error = Diagnostic::error(code, message, at, label);
+        Diagnostic { severity: Severity::Warning, ..error }
+    }
+
+    /// The same with a further place that has to do with the mistake.
+    pub fn and(mut self, at: Span, label: impl Into<String>) -> Diagnostic {
+        self.labels.push((at, label.into()));
+        self
+    }
+
+    /// The same with advice.
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with advice if there is any.
+    pub fn maybe_help(mut self, help: Option<String>) -> Diagnostic {
+        self.help = help.or(self.help);
+        self
+    }
+
+    /// Whether the specification cannot be used.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// The diagnostics as text for people, each with its source lines. `source_name` is what the
+/// reader knows the source by, usually the path of a file.
+pub fn render(diagnostics: &[Diagnostic], source_name: &str, text: &str, colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&renderer.render(&[group(diagnostic, source_name, text)]));
+        out.push('\n');
+    }
+    out
+}
+
+/// Lines longer than this are not copied to the renderer as a whole.
+const LONG: usize = 2000;
+
+fn group<'a>(diagnostic: &'a Diagnostic, source_name: &'a str, text: &'a str) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(&diagnostic.message).id(diagnostic.code));
+    let (from, to) = excerpt(diagnostic, text);
+    let annotations = diagnostic.labels.iter().enumerate().filter_map(|(i, (span, label))| {
+        let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let (start, end) = (span.start as usize, span.end as usize);
+        let inside = from <= start && start <= end && end <= to;
+        inside.then(|| kind.span(start - from..end - from).label(label.as_str()))
+    });
+    if !diagnostic.labels.is_empty() {
+        let lines_before = text[..from].matches('\n').count();
+        group = group.element(
+            Snippet::source(&text[from..to])
+                .line_start(1 + lines_before)
+                .path(source_name)
+                .annotations(annotations),
+        );
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    group
+}
+
+/// The part of the source that holds all labels: whole lines, unless a line is so long that no
+/// reader would want it, and the renderer would take its time with it. Labels far away from the
+/// first are given up in that case.
+fn excerpt(diagnostic: &Diagnostic, text: &str) -> (usize, usize) {
+    let places = || diagnostic.labels.iter().map(|(span, _)| span);
+    let start = places().map(|s| s.start as usize).min().unwrap_or(0).min(text.len());
+    let end = places().map(|s| s.end as usize).max().unwrap_or(0).min(text.len());
+    let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let line_end = text[end..].find('\n').map_or(text.len(), |i| end + i);
+    let longest = text[line_start..line_end].split('\n').map(str::len).max().unwrap_or(0);
+    if longest <= LONG {
+        return (line_start, line_end);
+    }
+    let Some((first, _)) = diagnostic.labels.first() else { return (0, 0) };
+    let boundary = |at: &usize| text.is_char_boundary(*at);
+    let start = (first.start as usize).saturating_sub(LONG / 2);
+    let end = (first.end as usize + LONG / 2).min(text.len());
+    let from = (0..=start).rev().find(boundary).unwrap_or(0);
+    let to = (end..=text.len()).find(boundary).unwrap_or(text.len());
+    (from.max(line_start), to.min(line_end))
+}

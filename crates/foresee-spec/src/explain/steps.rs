@@ -1,0 +1,216 @@
+//! Words that a run can really show, for examples.
+//!
+//! Not every sequence of letters is one: no event happens in the initial state, and a step writes
+//! at most one variable, so only conditions on that variable change.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::Hash;
+
+use foresee_trace::Names;
+
+use crate::ast::{Atom, EventAtom, EventKind, Expr, ExprKind, Init, Term};
+use crate::letter::{Alphabet, Letter};
+use crate::observe::Lens;
+use crate::property::Compiled;
+use crate::resolve::Resolved;
+
+/// Which letter may follow which.
+pub(super) struct Steps {
+    reads_initial: bool,
+    /// The atoms about events.
+    events: u64,
+    variables: Vec<Variable>,
+    /// Event atoms that say that some variable of the conditions is written.
+    writes: u64,
+    /// The atoms whose value in the initial state the specification gives, and those that are true.
+    given: u64,
+    given_true: u64,
+}
+
+/// A variable of the conditions.
+struct Variable {
+    /// The conditions on it.
+    conditions: u64,
+    /// The event atoms that a write of it may match, and those that it always matches.
+    may: u64,
+    must: u64,
+}
+
+/// How many steps a search tries before it gives up.
+const MAX_TRIES: usize = 4_000_000;
+
+/// What a search has found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// A shortest word, by places in the list of letters.
+    Found(Vec<usize>),
+    /// There is none.
+    Nothing,
+    /// There may be one, but the search became too large.
+    GaveUp,
+}
+
+impl Steps {
+    pub(super) fn new(compiled: &Compiled, inits: &[Init]) -> Steps {
+        let alphabet = &compiled.alphabet;
+        let events = alphabet.event_bits();
+        let mut names: Vec<&str> = Vec::new();
+        for atom in alphabet.atoms() {
+            each_variable(atom, &mut |name| {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            });
+        }
+        let variables: Vec<Variable> =
+            names.iter().map(|name| Variable::new(name, alphabet)).collect();
+        let is_variable = |e: &EventAtom| match &e.target {
+            Term::Name(ident) => names.contains(&ident.name.as_str()),
+            _ => false,
+        };
+        let writes = bits(
+            alphabet,
+            |a| matches!(a, Atom::Event(e) if e.kind == EventKind::Write && is_variable(e)),
+        );
+        let given = bits(alphabet, |atom| {
+            let mut all = !matches!(atom, Atom::Event(_));
+            each_variable(atom, &mut |name| all &= inits.iter().any(|i| i.var.name == name));
+            all
+        });
+        let lens = Lens::new(alphabet, inits, &Resolved::default(), &Names::default());
+        Steps {
+            reads_initial: compiled.reads_initial,
+            events,
+            variables,
+            writes,
+            given,
+            given_true: lens.initial().letter().0 & given,
+        }
+    }
+
+    /// Whether a letter may be the first, or follow one with these conditions true.
+    fn may_follow(&self, before: Option<u64>, letter: Letter) -> bool {
+        let (events, conditions) = (letter.0 & self.events, letter.0 & !self.events);
+        let Some(before) = before else {
+            return if self.reads_initial {
+                events == 0 && conditions & self.given == self.given_true
+            } else {
+                events != 0
+            };
+        };
+        let changed = before ^ conditions;
+        let without_write = changed == 0 && events != 0 && events & self.writes == 0;
+        without_write
+            || self.variables.iter().any(|v| {
+                changed & !v.conditions == 0 && events & !v.may == 0 && v.must & !events == 0
+            })
+    }
+
+    /// A shortest word of at least one letter that leads to a state that is wanted.
+    pub(super) fn shortest<S: Clone + Eq + Hash>(
+        &self,
+        letters: &[Letter],
+        start: S,
+        next: &mut impl FnMut(&S, usize) -> Option<S>,
+        wanted: impl Fn(&S) -> bool,
+    ) -> Search {
+        // What may follow depends on the conditions that are true now.
+        let mut nodes: Vec<(S, Option<u64>, usize, usize)> = vec![(start.clone(), None, 0, 0)];
+        let mut seen = HashSet::from([(start, None)]);
+        let mut queue = VecDeque::from([0usize]);
+        let mut tries = 0;
+        while let Some(at) = queue.pop_front() {
+            tries += letters.len();
+            if tries > MAX_TRIES {
+                return Search::GaveUp;
+            }
+            for (i, &letter) in letters.iter().enumerate() {
+                if !self.may_follow(nodes[at].1, letter) {
+                    continue;
+                }
+                let Some(state) = next(&nodes[at].0, i) else { continue };
+                let key = (state, Some(letter.0 & !self.events));
+                if seen.contains(&key) {
+                    continue;
+                }
+                let found = wanted(&key.0);
+                nodes.push((key.0.clone(), key.1, at, i));
+                if found {
+                    return Search::Found(word_to(nodes.len() - 1, |n| (nodes[n].2, nodes[n].3)));
+                }
+                queue.push_back(nodes.len() - 1);
+                seen.insert(key);
+            }
+        }
+        Search::Nothing
+    }
+}
+
+fn word_to(mut node: usize, before: impl Fn(usize) -> (usize, usize)) -> Vec<usize> {
+    let mut word = Vec::new();
+    while node != 0 {
+        let (from, letter) = before(node);
+        word.push(letter);
+        node = from;
+    }
+    word.reverse();
+    word
+}
+
+impl Variable {
+    fn new(name: &str, alphabet: &Alphabet) -> Variable {
+        // `landing` may be short for `file.c:landing`.
+        let same = |target: &Term| match target {
+            Term::Name(ident) => ident.name.ends_with(name) || name.ends_with(&ident.name),
+            _ => true,
+        };
+        // A read-modify-write is a read, too.
+        let may = bits(alphabet, |a| {
+            matches!(a, Atom::Event(e)
+                if matches!(e.kind, EventKind::Read | EventKind::Write) && same(&e.target))
+        });
+        let must = bits(alphabet, |a| {
+            matches!(a, Atom::Event(e) if e.kind == EventKind::Write
+            && e.args.is_empty()
+            && e.thread == Term::Any
+            && match &e.target {
+                Term::Name(ident) => ident.name == name,
+                target => *target == Term::Any,
+            })
+        });
+        let conditions = bits(alphabet, |atom| {
+            let mut mentioned = false;
+            each_variable(atom, &mut |n| mentioned |= n == name);
+            mentioned
+        });
+        Variable { conditions, may, must }
+    }
+}
+
+fn bits(alphabet: &Alphabet, wanted: impl Fn(&Atom) -> bool) -> u64 {
+    let atoms = alphabet.atoms().iter().enumerate();
+    atoms.filter(|(_, a)| wanted(a)).fold(0, |m, (i, _)| m | 1 << i)
+}
+
+/// Calls `found` with every variable that a condition mentions.
+fn each_variable<'a>(atom: &'a Atom, found: &mut impl FnMut(&'a str)) {
+    fn within<'a>(expr: &'a Expr, found: &mut impl FnMut(&'a str)) {
+        match &expr.kind {
+            ExprKind::Literal(_) => {}
+            ExprKind::Var(name) => found(name),
+            ExprKind::Neg(e) => within(e, found),
+            ExprKind::Arith(_, a, b) => {
+                within(a, found);
+                within(b, found);
+            }
+        }
+    }
+    match atom {
+        Atom::Event(_) => {}
+        Atom::Truth(e) => within(e, found),
+        Atom::Compare(_, a, b) => {
+            within(a, found);
+            within(b, found);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The specification language of foresee.
+//!
+//! A specification says what must hold of every run of a program. [`parse`] turns its text into a
+//! [`ast::Spec`] and says, with the place underlined, what is wrong with it; [`format()`] writes it
+//! neatly; [`resolve`] finds the trace's names for the names in it.
+
+pub mod ast;
+pub mod automaton;
+pub mod diagnostic;
+pub mod draw;
+pub mod ere;
+pub mod explain;
+pub mod letter;
+pub mod logic;
+pub mod ltl;
+mod mentions;
+pub mod monitor;
+mod nearest;
+pub mod observe;
+pub mod params;
+mod past;
+pub mod pattern;
+pub mod property;
+pub mod ptltl;
+mod resolve;
+pub mod run;
+mod syntax;
+#[cfg(test)]
+mod testing;
+pub mod value;
+
+pub use diagnostic::{Diagnostic, Severity, render};
+pub use resolve::{Resolution, Resolved, resolve};
+pub use syntax::{Parsed, format, parse, print, print_atom, print_formula};

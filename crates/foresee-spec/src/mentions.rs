@@ -1,0 +1,146 @@
+//! The names that a specification mentions, and what each is a name of.
+
+use std::collections::HashSet;
+
+use crate::ast::{
+    Atom, Body, EventAtom, EventKind, Expr, ExprKind, Formula, FormulaKind, Pattern, PatternKind,
+    Regex, RegexKind, Span, Spec, Term,
+};
+
+/// What a name is a name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Entity {
+    /// A variable whose value is asked for.
+    State,
+    /// A variable that is read or written.
+    Accessed,
+    Lock,
+    Thread,
+    /// A method or a named event.
+    Sym,
+    /// An argument of an event.
+    Text,
+}
+
+/// One mention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mention<'a> {
+    pub(crate) entity: Entity,
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+}
+
+impl Mention<'_> {
+    /// Whether it is the name of a variable.
+    pub(crate) fn is_variable(&self) -> bool {
+        matches!(self.entity, Entity::State | Entity::Accessed)
+    }
+}
+
+/// Every mention in the properties of a specification. What a let says is listed once, and only if
+/// a property uses it.
+pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
+    let mut walk = Walk { found: Vec::new(), lets: HashSet::new() };
+    for property in &spec.properties {
+        match &property.body {
+            Body::Formula(formula) => walk.formula(formula),
+            Body::Violation(regex) => walk.regex(regex),
+            Body::Pattern(pattern) => walk.pattern(pattern),
+            Body::Automaton(automaton) => {
+                let edges = automaton.states.iter().flat_map(|state| &state.edges);
+                edges.for_each(|edge| walk.formula(&edge.guard));
+            }
+        }
+    }
+    walk.found
+}
+
+struct Walk<'a> {
+    found: Vec<Mention<'a>>,
+    /// Lets that have been walked, by their name: they are unique.
+    lets: HashSet<&'a str>,
+}
+
+impl<'a> Walk<'a> {
+    fn formula(&mut self, formula: &'a Formula) {
+        match &formula.kind {
+            FormulaKind::Const(_) => {}
+            FormulaKind::Atom(Atom::Compare(_, left, right)) => {
+                self.expr(left);
+                self.expr(right);
+            }
+            FormulaKind::Atom(Atom::Truth(expr)) => self.expr(expr),
+            FormulaKind::Atom(Atom::Event(event)) => self.event(event),
+            FormulaKind::Let(name, body) => {
+                if self.lets.insert(&name.name) {
+                    self.formula(body);
+                }
+            }
+            FormulaKind::Unary(_, operand) => self.formula(operand),
+            FormulaKind::Binary(_, left, right) => {
+                self.formula(left);
+                self.formula(right);
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Literal(_) => {}
+            ExprKind::Var(name) => self.mention(Entity::State, name, expr.span),
+            ExprKind::Neg(operand) => self.expr(operand),
+            ExprKind::Arith(_, left, right) => {
+                self.expr(left);
+                self.expr(right);
+            }
+        }
+    }
+
+    fn event(&mut self, event: &'a EventAtom) {
+        let target = match event.kind {
+            EventKind::Read | EventKind::Write => Entity::Accessed,
+            EventKind::Acquire | EventKind::Release => Entity::Lock,
+            EventKind::Fork | EventKind::Join => Entity::Thread,
+            EventKind::Enter | EventKind::Exit | EventKind::Event => Entity::Sym,
+        };
+        self.term(target, &event.target);
+        event.args.iter().for_each(|arg| self.term(Entity::Text, arg));
+        self.term(Entity::Thread, &event.thread);
+    }
+
+    fn term(&mut self, entity: Entity, term: &'a Term) {
+        if let Term::Name(name) = term {
+            self.mention(entity, &name.name, name.span);
+        }
+    }
+
+    fn mention(&mut self, entity: Entity, name: &'a str, span: Span) {
+        self.found.push(Mention { entity, name, span });
+    }
+
+    fn regex(&mut self, regex: &'a Regex) {
+        match &regex.kind {
+            RegexKind::Empty | RegexKind::Any => {}
+            RegexKind::Step(formula) => self.formula(formula),
+            RegexKind::Event(event) => self.event(event),
+            RegexKind::Concat(parts) | RegexKind::Union(parts) | RegexKind::Intersection(parts) => {
+                parts.iter().for_each(|part| self.regex(part));
+            }
+            RegexKind::Complement(inner)
+            | RegexKind::Star(inner)
+            | RegexKind::Plus(inner)
+            | RegexKind::Optional(inner) => self.regex(inner),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &'a Pattern) {
+        match &pattern.kind {
+            PatternKind::Empty => {}
+            PatternKind::Position(events) => events.iter().for_each(|event| self.event(event)),
+            PatternKind::Then(parts)
+            | PatternKind::Union(parts)
+            | PatternKind::Intersection(parts) => parts.iter().for_each(|part| self.pattern(part)),
+            PatternKind::Star(inner) => self.pattern(inner),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The one form in which every logic ends: a deterministic automaton over letters, built as far as
+//! runs need it.
+//!
+//! A logic gives a [`Machine`]: how to start, how to step, what a state says. [`Lazy`] gives its
+//! states small numbers, and [`Monitor`] remembers every step taken, so that a step taken before
+//! costs one look-up and no virtual call.
+
+mod explore;
+mod lazy;
+mod minimise;
+mod set;
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+pub use explore::{Cube, Explored, ExploredState};
+pub use lazy::Lazy;
+pub use set::StateSet;
+
+use crate::letter::Letter;
+use lazy::Grow;
+
+/// A state of a monitor, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateId(pub u32);
+
+impl StateId {
+    /// The state of a violated property. It is never left.
+    pub const BAD: StateId = StateId(0);
+}
+
+/// What a state says of the run that led to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The property is violated, whatever follows.
+    Bad,
+    /// The property cannot be violated any more, whatever follows.
+    Good,
+    /// Either may still come.
+    Open,
+}
+
+/// The monitor grew past its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the property's monitor needs more than {limit} {what}")]
+pub struct TooManyStates {
+    /// The bound.
+    pub limit: usize,
+    /// What there were too many of.
+    pub what: &'static str,
+}
+
+/// A deterministic automaton that is computed on demand.
+pub trait Machine {
+    /// A state; equal states are one.
+    type State: Clone + Eq + Hash;
+    /// The state before any letter.
+    fn start(&mut self) -> Self::State;
+    /// The state after one more letter. Never called on a state that is [`Verdict::Bad`].
+    fn step(&mut self, state: &Self::State, letter: Letter) -> Result<Self::State, TooManyStates>;
+    /// What the state says. [`Verdict::Open`] is always allowed where it is not bad.
+    fn verdict(&self, state: &Self::State) -> Verdict;
+    /// Whether a run that ends here is one the property allows. Differs from "not bad" only for
+    /// logics that ask for something to come.
+    fn holds_at_end(&self, state: &Self::State) -> bool {
+        self.verdict(state) != Verdict::Bad
+    }
+    /// The state for people, where the logic has words for it.
+    fn describe(&self, _: &Self::State) -> String {
+        String::new()
+    }
+}
+
+/// No state, in transition tables.
+const NONE: u32 = u32::MAX;
+/// Rows of the transition table are arrays up to this many atoms.
+const DENSE_ATOMS: usize = 12;
+/// Entries of arrays in all (16 MiB); states beyond go to the hash table.
+const DENSE_ENTRIES: usize = 1 << 22;
+/// Entries of the hash table. It is a cache: when full it is emptied, not grown.
+const SPARSE_ENTRIES: usize = 1 << 20;
+
+/// A property's automaton, of whichever logic.
+pub struct Monitor {
+    growing: Box<dyn Grow>,
+    start: StateId,
+    atoms: usize,
+    dense: Vec<u32>,
+    sparse: HashMap<(u32, u64), u32, foldhash::fast::RandomState>,
+    verdicts: Vec<Verdict>,
+}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitor").field("states", &self.states()).finish_non_exhaustive()
+    }
+}
+
+impl Monitor {
+    /// How many states a monitor may have if nothing else is said.
+    pub const DEFAULT_LIMIT: usize = 100_000;
+
+    /// The monitor of a machine over letters of `atoms` bits.
+    pub fn new<M>(machine: M, atoms: usize, limit: usize) -> Monitor
+    where
+        M: Machine + Send + 'static,
+        M::State: Send,
+    {
+        let (lazy, start) = Lazy::new(machine, limit);
+        let mut monitor = Monitor {
+            growing: Box::new(lazy),
+            start,
+            atoms,
+            dense: Vec::new(),
+            sparse: HashMap::default(),
+            verdicts: Vec::new(),
+        };
+        monitor.note_new_states();
+        monitor
+    }
+
+    /// The state before any letter.
+    pub fn start(&self) -> StateId {
+        self.start
+    }
+
+    /// The state after one more letter.
+    #[inline]
+    pub fn step(&mut self, state: StateId, letter: Letter) -> Result<StateId, TooManyStates> {
+        if let Some(&next) = self.dense.get(self.cell(state, letter))
+            && next != NONE
+        {
+            return Ok(StateId(next));
+        }
+        self.step_slowly(state, letter)
+    }
+
+    /// Where the step stands in the array; out of its bounds if it has no place there.
+    #[inline]
+    fn cell(&self, state: StateId, letter: Letter) -> usize {
+        if self.atoms <= DENSE_ATOMS {
+            (state.0 as usize) << self.atoms | letter.0 as usize
+        } else {
+            usize::MAX
+        }
+    }
+
+    #[cold]
+    fn step_slowly(&mut self, state: StateId, letter: Letter) -> Result<StateId, TooManyStates> {
+        if state == StateId::BAD {
+            return Ok(state);
+        }
+        if let Some(&next) = self.sparse.get(&(state.0, letter.0)) {
+            return Ok(StateId(next));
+        }
+        let next = self.growing.successor(state, letter)?;
+        self.note_new_states();
+        let cell = self.cell(state, letter);
+        match self.dense.get_mut(cell) {
+            Some(cell) => *cell = next.0,
+            None => {
+                if self.sparse.len() >= SPARSE_ENTRIES {
+                    self.sparse.clear();
+                }
+                self.sparse.insert((state.0, letter.0), next.0);
+            }
+        }
+        Ok(next)
+    }
+
+    fn note_new_states(&mut self) {
+        let known = self.verdicts.len();
+        self.verdicts.extend((known..self.growing.len()).map(|i| self.growing.verdict(i)));
+        if self.atoms <= DENSE_ATOMS {
+            let wanted = self.verdicts.len() << self.atoms;
+            if wanted > self.dense.len() && wanted <= DENSE_ENTRIES {
+                self.dense.resize(wanted, NONE);
+                self.dense[..1 << self.atoms].fill(StateId::BAD.0);
+            }
+        }
+    }
+
+    /// What the state says of the run.
+    #[inline]
+    pub fn verdict(&self, state: StateId) -> Verdict {
+        self.verdicts[state.0 as usize]
+    }
+
+    /// Whether the property is violated.
+    #[inline]
+    pub fn bad(&self, state: StateId) -> bool {
+        state == StateId::BAD
+    }
+
+    /// Whether the property is known to be out of danger: no continuation violates it.
+    #[inline]
+    pub fn good(&self, state: StateId) -> bool {
+        self.verdict(state) == Verdict::Good
+    }
+
+    /// Whether a complete run that ends in this state is one the property allows. For future-time
+    /// formulas this is their value on finite words (LTLf), a question of its own: `eventually p`
+    /// is never violated by a prefix, but fails at the end of a run without p.
+    pub fn holds_at_end(&self, state: StateId) -> bool {
+        self.growing.holds_at_end(state.0 as usize)
+    }
+
+    /// The state for people, where the logic has words for it.
+    pub fn describe(&self, state: StateId) -> String {
+        self.growing.describe(state.0 as usize)
+    }
+
+    /// How many states there are so far, the bad one included.
+    pub fn states(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    /// How many atoms a letter has.
+    pub fn atoms(&self) -> usize {
+        self.atoms
+    }
+
+    /// Builds the whole automaton over these letters, unless it has more than `limit` states, and
+    /// learns from it which states are out of danger.
+    pub fn explore(&mut self, letters: &[Letter], limit: usize) -> Result<Explored, TooManyStates> {
+        let explored = Explored::build(self, letters, limit)?;
+        for (state, id) in explored.states.iter().zip(&explored.ids) {
+            if state.verdict == Verdict::Good {
+                self.verdicts[id.0 as usize] = Verdict::Good;
+            }
+        }
+        Ok(explored)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,420 @@
+//! How a property sees a trace: which events are steps of it, and which letter each step is.
+//!
+//! A [`Lens`] is a property's alphabet tied to the names of one trace. It does not change while
+//! events pass; what changes is the [`ProgramState`], the values of the property's variables. So
+//! an analysis of many orders of one trace shares a lens and keeps a state for each cut.
+
+mod atoms;
+mod table;
+
+use foresee_trace::{Event, Names, Op, Pool, SymId, Value, VarId};
+
+use crate::ast::{Atom, Init, Literal};
+use crate::letter::{Alphabet, Letter};
+use crate::resolve::Resolved;
+use crate::value::Trouble;
+pub(crate) use atoms::args;
+use atoms::{Shape, StateAtom};
+use table::Targets;
+
+/// What an event does to a property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The event atoms that the event matches.
+    pub events: u64,
+    /// The variable it writes, by its place in [`Lens::variables`], and the value, if captured.
+    pub write: Option<(u16, Option<Value>)>,
+}
+
+/// The values of a property's variables, and which state atoms they make true.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProgramState {
+    values: Box<[Option<Value>]>,
+    bits: u64,
+}
+
+impl ProgramState {
+    /// The value of each variable, in the order of [`Lens::variables`].
+    pub fn values(&self) -> &[Option<Value>] {
+        &self.values
+    }
+
+    /// The letter of the initial state: no event.
+    pub fn letter(&self) -> Letter {
+        Letter(self.bits)
+    }
+}
+
+/// Things that went wrong with values while a run was observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Variables that were needed before they had a value.
+    unknown: Vec<bool>,
+    /// Atoms, as bits, that compared or computed with a text.
+    types: u64,
+    overflow: u64,
+    zero: u64,
+}
+
+impl Troubles {
+    /// Adds what went wrong elsewhere.
+    pub fn add(&mut self, other: &Troubles) {
+        if self.unknown.len() < other.unknown.len() {
+            self.unknown.resize(other.unknown.len(), false);
+        }
+        for (mine, theirs) in self.unknown.iter_mut().zip(&other.unknown) {
+            *mine |= theirs;
+        }
+        self.types |= other.types;
+        self.overflow |= other.overflow;
+        self.zero |= other.zero;
+    }
+}
+
+/// A property's alphabet tied to the names of one trace.
+#[derive(Debug)]
+pub struct Lens {
+    variables: Vec<(String, Option<VarId>)>,
+    given: Vec<bool>,
+    initial: ProgramState,
+    state_atoms: Vec<(u8, StateAtom)>,
+    /// For each variable the state atoms (places in `state_atoms`) that mention it.
+    mentioned_in: Vec<Box<[u8]>>,
+    slots: Targets<u16>,
+    shapes: Vec<Shape>,
+    by_op: Vec<Option<Box<OpTable>>>,
+}
+
+/// What the events of one operation mean.
+#[derive(Debug, Default)]
+struct OpTable {
+    /// Places in `shapes`, by target.
+    by_target: Targets<Box<[u8]>>,
+    /// Shapes that match any target.
+    any_target: Box<[u8]>,
+    /// Whether the operation writes a variable.
+    writes: bool,
+}
+
+impl Lens {
+    /// Ties an alphabet to a trace. `inits` are the initial values that the specification gives.
+    pub fn new(alphabet: &Alphabet, inits: &[Init], resolved: &Resolved, names: &Names) -> Lens {
+        let mut strings = Strings::new(names);
+        let mut variables: Vec<(String, Option<VarId>)> = Vec::new();
+        let mut state_atoms = Vec::new();
+        let mut shapes = Vec::new();
+        for (bit, atom) in alphabet.atoms().iter().enumerate() {
+            match atom {
+                Atom::Event(event) => {
+                    shapes.extend(Shape::new(bit as u8, event, resolved, &mut strings));
+                }
+                _ => {
+                    let mut slot = |name: &str| {
+                        let known = variables.iter().position(|(n, _)| n == name);
+                        known.unwrap_or_else(|| {
+                            variables.push((name.into(), resolved.vars.get(name).copied()));
+                            variables.len() - 1
+                        }) as u16
+                    };
+                    let atom = StateAtom::new(atom, &mut slot, &mut strings);
+                    state_atoms.push((bit as u8, atom));
+                }
+            }
+        }
+        let mentioned_in = (0..variables.len() as u16)
+            .map(|slot| {
+                let atoms = state_atoms.iter().enumerate();
+                atoms.filter(|(_, (_, a))| a.mentions(slot)).map(|(i, _)| i as u8).collect()
+            })
+            .collect();
+        let given_values: Vec<Option<Value>> = variables
+            .iter()
+            .map(|(name, _)| {
+                let init = inits.iter().find(|i| i.var.name == *name)?;
+                literal_value(&init.value, &mut strings)
+            })
+            .collect();
+        let ids = variables.iter().enumerate();
+        let slots = ids.filter_map(|(slot, (_, id))| Some((id.as_ref()?.0, slot as u16)));
+        let mut lens = Lens {
+            slots: Targets::new(slots.collect()),
+            given: given_values.iter().map(Option::is_some).collect(),
+            initial: ProgramState { values: given_values.into(), bits: 0 },
+            variables,
+            state_atoms,
+            mentioned_in,
+            shapes,
+            by_op: Vec::new(),
+        };
+        lens.by_op = lens.tables();
+        lens.initial = lens.state_of(lens.initial.values.clone(), &mut Troubles::default());
+        lens
+    }
+
+    fn tables(&self) -> Vec<Option<Box<OpTable>>> {
+        let last = Op::ALL.iter().map(|&op| op as usize).max().unwrap_or(0);
+        let mut tables: Vec<Option<Box<OpTable>>> = (0..=last).map(|_| None).collect();
+        for &op in Op::ALL {
+            let of_op = self.shapes.iter().enumerate().filter(|(_, s)| s.is_about(op));
+            let mut any_target = Vec::new();
+            let mut by_target: Vec<(u32, Vec<u8>)> = Vec::new();
+            for (i, shape) in of_op {
+                let Some(targets) = &shape.targets else {
+                    any_target.push(i as u8);
+                    continue;
+                };
+                for &target in targets {
+                    match by_target.iter_mut().find(|(t, _)| *t == target) {
+                        Some((_, shapes)) => shapes.push(i as u8),
+                        None => by_target.push((target, vec![i as u8])),
+                    }
+                }
+            }
+            let writes = op.writes() && !self.slots.is_empty();
+            if writes || !any_target.is_empty() || !by_target.is_empty() {
+                let by_target = by_target.into_iter().map(|(t, s)| (t, s.into())).collect();
+                let any_target = any_target.into();
+                let table = OpTable { by_target: Targets::new(by_target), any_target, writes };
+                tables[op as usize] = Some(Box::new(table));
+            }
+        }
+        tables
+    }
+
+    /// The variables that state atoms mention, by the names the specification uses.
+    pub fn variables(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.variables.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The state before the first event, as far as the specification gives it.
+    pub fn initial(&self) -> &ProgramState {
+        &self.initial
+    }
+
+    /// What an event does to the property, or `None` if it is not a step of it.
+    #[inline]
+    pub fn step(&self, event: &Event, pool: &Pool) -> Option<Step> {
+        let table = self.by_op[event.op() as usize].as_deref()?;
+        let target = match event.op() {
+            Op::WaitBegin | Op::WaitEnd => event.wait_lock().map(|lock| lock.0),
+            _ => event.target(),
+        };
+        let mut step = Step { events: 0, write: None };
+        if let Some(target) = target {
+            if table.writes
+                && let Some(&slot) = self.slots.get(target)
+            {
+                step.write = Some((slot, pool.value(event)));
+            }
+            if let Some(shapes) = table.by_target.get(target) {
+                step.events = self.matches(shapes, event, pool);
+            }
+        }
+        step.events |= self.matches(&table.any_target, event, pool);
+        (step.events != 0 || step.write.is_some()).then_some(step)
+    }
+
+    #[inline]
+    fn matches(&self, shapes: &[u8], event: &Event, pool: &Pool) -> u64 {
+        let shapes = shapes.iter().map(|&i| &self.shapes[usize::from(i)]);
+        shapes.filter(|s| s.matches(event, pool)).fold(0, |bits, s| bits | 1 << s.bit)
+    }
+
+    /// Takes a step and gives its letter.
+    #[inline]
+    pub fn apply(&self, state: &mut ProgramState, step: Step, troubles: &mut Troubles) -> Letter {
+        if let Some((slot, value)) = step.write {
+            self.assign(state, slot, value, troubles);
+        }
+        Letter(state.bits | step.events)
+    }
+
+    #[inline]
+    fn assign(
+        &self,
+        state: &mut ProgramState,
+        slot: u16,
+        value: Option<Value>,
+        troubles: &mut Troubles,
+    ) {
+        state.values[usize::from(slot)] = value;
+        for &place in &self.mentioned_in[usize::from(slot)] {
+            self.evaluate(state, place, troubles);
+        }
+    }
+
+    #[inline]
+    fn evaluate(&self, state: &mut ProgramState, place: u8, troubles: &mut Troubles) {
+        let (bit, atom) = &self.state_atoms[usize::from(place)];
+        let (holds, trouble) = atom.holds(&state.values);
+        state.bits = state.bits & !(1 << bit) | u64::from(holds) << bit;
+        if let Some(trouble) = trouble {
+            self.note(troubles, *bit, trouble, atom, &state.values);
+        }
+    }
+
+    #[cold]
+    fn note(
+        &self,
+        troubles: &mut Troubles,
+        bit: u8,
+        trouble: Trouble,
+        atom: &StateAtom,
+        values: &[Option<Value>],
+    ) {
+        match trouble {
+            Trouble::Unknown => {
+                troubles.unknown.resize(values.len(), false);
+                for (slot, value) in values.iter().enumerate() {
+                    troubles.unknown[slot] |= value.is_none() && atom.mentions(slot as u16);
+                }
+            }
+            Trouble::Type => troubles.types |= 1 << bit,
+            Trouble::Overflow => troubles.overflow |= 1 << bit,
+            Trouble::DivisionByZero => troubles.zero |= 1 << bit,
+        }
+    }
+
+    /// The state in which the variables have these values.
+    pub fn state_of(&self, values: Box<[Option<Value>]>, troubles: &mut Troubles) -> ProgramState {
+        let mut state = ProgramState { values, bits: 0 };
+        for place in 0..self.state_atoms.len() as u8 {
+            self.evaluate(&mut state, place, troubles);
+        }
+        state
+    }
+
+    /// What an event that may come before any write tells about an initial value: `init(x)`, or a
+    /// first read. The specification's own values stand.
+    fn told(&self, event: &Event, pool: &Pool) -> Option<(u16, Value)> {
+        let op = event.op();
+        if op != Op::Init && !op.reads() {
+            return None;
+        }
+        let slot = *self.slots.get(event.target()?)?;
+        let values = pool.values(event);
+        // A read-modify-write read the first of its two values.
+        let value = if op == Op::Rmw && values.len() < 2 { None } else { values.first().copied() };
+        (!self.given[usize::from(slot)]).then_some((slot, value?))
+    }
+
+    /// Lets a read, or an `init(x)`, tell the value of a variable that has none. Not a step.
+    #[inline]
+    pub fn tell(
+        &self,
+        state: &mut ProgramState,
+        event: &Event,
+        pool: &Pool,
+        troubles: &mut Troubles,
+    ) {
+        if let Some((slot, value)) = self.told(event, pool)
+            && state.values[usize::from(slot)].is_none()
+        {
+            self.assign(state, slot, Some(value), troubles);
+        }
+    }
+
+    /// What went wrong, for people: one sentence for each variable and each atom.
+    pub fn warnings(
+        &self,
+        troubles: &Troubles,
+        mut atom: impl FnMut(usize) -> String,
+    ) -> Vec<String> {
+        let unknown = troubles.unknown.iter().zip(&self.variables).filter(|(unknown, _)| **unknown);
+        let mut all: Vec<String> = unknown
+            .map(|(_, (name, _))| {
+                format!(
+                    "the value of `{name}` was not known when it was needed, so comparisons with it \
+                     were false; give its first value with `init {name} = …`"
+                )
+            })
+            .collect();
+        for (bits, what) in [
+            (troubles.types, "compares or computes with a text and a number, or orders texts"),
+            (troubles.overflow, "left the range of whole numbers, so it was false"),
+            (troubles.zero, "divided by zero, so it was false"),
+        ] {
+            let hit = (0..64).filter(|i| bits >> i & 1 == 1);
+            all.extend(hit.map(|i| format!("`{}` {what}", atom(i))));
+        }
+        all
+    }
+}
+
+/// Finds out the values that a property's variables had before the first event.
+#[derive(Debug)]
+pub struct InitialValues {
+    values: Box<[Option<Value>]>,
+    /// Variables whose first access has not been seen.
+    open: Vec<bool>,
+}
+
+impl InitialValues {
+    /// Begins with what the specification says.
+    pub fn new(lens: &Lens) -> InitialValues {
+        let values = lens.initial.values.clone();
+        InitialValues { open: vec![true; values.len()], values }
+    }
+
+    /// Whether nothing more can be learnt.
+    pub fn settled(&self) -> bool {
+        !self.open.contains(&true)
+    }
+
+    /// Learns from the next event of the trace.
+    pub fn learn(&mut self, lens: &Lens, event: &Event, pool: &Pool) {
+        if let Some((slot, value)) = lens.told(event, pool)
+            && self.open[usize::from(slot)]
+        {
+            self.values[usize::from(slot)] = Some(value);
+            self.open[usize::from(slot)] = false;
+        }
+        if event.op().writes()
+            && let Some(&slot) = event.target().and_then(|t| lens.slots.get(t))
+        {
+            self.open[usize::from(slot)] = false;
+        }
+    }
+
+    /// The state that the values make.
+    pub fn state(&self, lens: &Lens, troubles: &mut Troubles) -> ProgramState {
+        lens.state_of(self.values.clone(), troubles)
+    }
+}
+
+/// Numbers for the texts of a specification, those included that the trace does not know.
+struct Strings<'a> {
+    names: &'a Names,
+    absent: Vec<String>,
+}
+
+impl<'a> Strings<'a> {
+    fn new(names: &'a Names) -> Strings<'a> {
+        Strings { names, absent: Vec::new() }
+    }
+
+    fn id(&mut self, text: &str) -> SymId {
+        self.names.syms.lookup(text).unwrap_or_else(|| {
+            let known = self.absent.iter().position(|a| a == text);
+            let i = known.unwrap_or_else(|| {
+                self.absent.push(text.into());
+                self.absent.len() - 1
+            });
+            // From the far end of the numbers, which no trace reaches: such a text equals itself
+            // and nothing else.
+            SymId(u32::MAX - i as u32)
+        })
+    }
+}
+
+fn literal_value(literal: &Literal, strings: &mut Strings<'_>) -> Option<Value> {
+    Some(match literal {
+        Literal::Int(n) => match i64::try_from(*n) {
+            Ok(n) => Value::Int(n),
+            Err(_) => Value::Uint(u64::try_from(*n).ok()?),
+        },
+        Literal::Float(x) => Value::Float(*x),
+        Literal::Bool(b) => Value::Bool(*b),
+        Literal::Str(s) => Value::Str(strings.id(s)),
+    })
+}

@@ -1,0 +1,271 @@
+//! The observed run: all properties of a specification, in one pass, in constant memory.
+
+use foresee_trace::{Event, Names, Pool, Value};
+
+use crate::ast::{Init, Spec};
+use crate::monitor::StateId;
+use crate::observe::{InitialValues, Lens, ProgramState, Troubles};
+use crate::params::{Binding, Object, Slicer, SlicerError};
+use crate::property::Compiled;
+use crate::resolve::Resolved;
+
+/// The last steps that changed a monitor's state, by event index: the short history of a verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    /// The latest stand last; only `len` count.
+    steps: [u64; Trail::LENGTH],
+    len: u8,
+}
+
+impl Trail {
+    /// How many steps are kept.
+    pub const LENGTH: usize = 8;
+
+    pub(crate) fn push(&mut self, event: u64) {
+        if usize::from(self.len) == Self::LENGTH {
+            self.steps.rotate_left(1);
+            self.len -= 1;
+        }
+        self.steps[usize::from(self.len)] = event;
+        self.len += 1;
+    }
+
+    /// The steps, the latest last.
+    pub fn steps(&self) -> &[u64] {
+        &self.steps[..usize::from(self.len)]
+    }
+}
+
+/// The first violation of a property, or of one binding of it, in the observed run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The property, by its place in the specification.
+    pub property: usize,
+    /// The event that violates it; `None` if the initial state does.
+    pub event: Option<u64>,
+    /// What each parameter stands for.
+    pub binding: Vec<(String, Object)>,
+    /// The property's variables there: name, value, and the event that gave it.
+    pub state: Vec<(String, Option<Value>, Option<u64>)>,
+    /// The last steps that changed the monitor's state, the violating one included.
+    pub trail: Vec<u64>,
+}
+
+/// Watches a run for the violations of several properties.
+#[derive(Debug)]
+pub struct ObservedMonitor {
+    watches: Vec<Watch>,
+    violations: Vec<Violation>,
+}
+
+impl ObservedMonitor {
+    /// Makes ready for a trace with these names. The properties are those of the specification, in
+    /// its order.
+    pub fn new(
+        spec: &Spec,
+        properties: Vec<Compiled>,
+        resolved: &Resolved,
+        names: &Names,
+    ) -> ObservedMonitor {
+        let watch = |(i, p)| Watch::new(i, p, &spec.inits, resolved, names);
+        let watches = properties.into_iter().enumerate().map(watch).collect();
+        ObservedMonitor { watches, violations: Vec::new() }
+    }
+
+    /// Takes the next event of the run.
+    #[inline]
+    pub fn event(&mut self, index: u64, event: &Event, pool: &Pool) {
+        for watch in &mut self.watches {
+            watch.event(index, event, pool, &mut self.violations);
+        }
+    }
+
+    /// Ends the run: a property that no event concerned has still its initial state.
+    pub fn finish(&mut self) {
+        for watch in &mut self.watches {
+            watch.begin(&mut self.violations);
+        }
+    }
+
+    /// The violations so far, in the order in which they happened.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Takes the violations that came since this was last called.
+    pub fn take_violations(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.violations)
+    }
+
+    /// Why a property is not watched any more, if something was too large for it.
+    pub fn stopped(&self, property: usize) -> Option<SlicerError> {
+        self.watches[property].stopped
+    }
+
+    /// Whether a run that is complete now is one the property allows; a question apart from
+    /// violation (see [`crate::monitor::Monitor::holds_at_end`]). `None` for parametric properties.
+    pub fn holds_at_end(&self, property: usize) -> Option<bool> {
+        let watch = &self.watches[property];
+        let Progress::One(state, _) = &watch.progress else { return None };
+        Some(watch.property.monitor.holds_at_end(*state))
+    }
+
+    /// How many relevant events a property had.
+    pub fn steps(&self, property: usize) -> u64 {
+        self.watches[property].steps
+    }
+
+    /// What a property has to say about the values it met. `atom` gives the text of an atom.
+    pub fn warnings(&self, property: usize, atom: impl FnMut(usize) -> String) -> Vec<String> {
+        let watch = &self.watches[property];
+        watch.lens.warnings(&watch.troubles, atom)
+    }
+
+    /// The properties back, with what their monitors have learnt.
+    pub fn into_properties(self) -> Vec<Compiled> {
+        self.watches.into_iter().map(|w| w.property).collect()
+    }
+}
+
+#[derive(Debug)]
+struct Watch {
+    number: usize,
+    property: Compiled,
+    lens: Lens,
+    /// Until the first step, what is known of the initial state.
+    initial: Option<InitialValues>,
+    program: ProgramState,
+    changed: Vec<Option<u64>>,
+    progress: Progress,
+    found: Vec<(Binding, u64)>,
+    troubles: Troubles,
+    stopped: Option<SlicerError>,
+    steps: u64,
+}
+
+/// Where the monitor is.
+#[derive(Debug)]
+enum Progress {
+    One(StateId, Trail),
+    Bindings(Slicer),
+}
+
+impl Watch {
+    fn new(
+        number: usize,
+        property: Compiled,
+        inits: &[Init],
+        resolved: &Resolved,
+        names: &Names,
+    ) -> Watch {
+        let lens = Lens::new(&property.alphabet, inits, resolved, names);
+        let variables = lens.variables().len();
+        Watch {
+            number,
+            initial: Some(InitialValues::new(&lens)),
+            program: lens.initial().clone(),
+            changed: vec![None; variables],
+            progress: Progress::One(property.monitor.start(), Trail::default()),
+            found: Vec::new(),
+            troubles: Troubles::default(),
+            stopped: None,
+            steps: 0,
+            property,
+            lens,
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, index: u64, event: &Event, pool: &Pool, out: &mut Vec<Violation>) {
+        if let Some(initial) = &mut self.initial {
+            initial.learn(&self.lens, event, pool);
+        } else if event.op().reads() {
+            self.lens.tell(&mut self.program, event, pool, &mut self.troubles);
+        }
+        let Some(step) = self.lens.step(event, pool) else { return };
+        self.begin(out);
+        if self.stopped.is_some() {
+            return;
+        }
+        self.steps += 1;
+        let letter = self.lens.apply(&mut self.program, step, &mut self.troubles);
+        if let Some((slot, _)) = step.write {
+            self.changed[usize::from(slot)] = Some(index);
+        }
+        match &mut self.progress {
+            Progress::One(state, trail) => {
+                let before = *state;
+                match self.property.monitor.step(before, letter) {
+                    Ok(next) if next != before => {
+                        *state = next;
+                        trail.push(index);
+                        if next == StateId::BAD {
+                            let trail = *trail;
+                            out.push(self.violation(Some(index), None, &trail));
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.stopped = Some(error.into()),
+                }
+            }
+            Progress::Bindings(slicer) => {
+                let Compiled { params, monitor, .. } = &mut self.property;
+                params.bindings(step.events, event, pool, &mut self.found);
+                let always = step.write.is_some() || step.events & !params.binding_bits() != 0;
+                let mut bad = Vec::new();
+                let result = slicer.step(monitor, index, letter, &self.found, always, |b, t| {
+                    bad.push((*b, *t));
+                });
+                self.stopped = result.err();
+                for (binding, trail) in bad {
+                    out.push(self.violation(Some(index), Some(&binding), &trail));
+                }
+            }
+        }
+    }
+
+    /// Takes the initial state, once.
+    fn begin(&mut self, out: &mut Vec<Violation>) {
+        let Some(initial) = self.initial.take() else { return };
+        self.program = initial.state(&self.lens, &mut self.troubles);
+        let mut state = self.property.monitor.start();
+        if self.property.reads_initial {
+            match self.property.monitor.step(state, self.program.letter()) {
+                Ok(next) => state = next,
+                Err(error) => self.stopped = Some(error.into()),
+            }
+        }
+        if self.property.params.is_empty() {
+            if state == StateId::BAD {
+                out.push(self.violation(None, None, &Trail::default()));
+            }
+            self.progress = Progress::One(state, Trail::default());
+        } else {
+            let slicer = Slicer::new(&self.property.params, state, Slicer::DEFAULT_LIMIT);
+            self.progress = Progress::Bindings(slicer);
+        }
+    }
+
+    #[cold]
+    fn violation(&self, event: Option<u64>, binding: Option<&Binding>, trail: &Trail) -> Violation {
+        let names = self.property.params.names().iter().enumerate();
+        let values = self.program.values().iter().zip(&self.changed);
+        Violation {
+            property: self.number,
+            event,
+            binding: binding.map_or_else(Vec::new, |b| {
+                names.filter_map(|(i, name)| Some((name.clone(), b.get(i)?))).collect()
+            }),
+            state: self
+                .lens
+                .variables()
+                .zip(values)
+                .map(|(name, (value, changed))| (name.to_string(), *value, *changed))
+                .collect(),
+            trail: trail.steps().to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

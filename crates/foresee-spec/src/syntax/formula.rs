@@ -1,0 +1,404 @@
+//! Formulas and the expressions in them, by precedence climbing.
+//!
+//! A bracket may begin a formula or an expression, `(a + b) * 2 > c`, and only what follows tells.
+//! So operands are [`Operand`]s, either of the two, until it is known what they have to be.
+
+use super::lexer::Kind;
+use super::names::EVENTS;
+use super::parser::{Built, Facts, Parse, Parser};
+use crate::ast::{Atom, BinaryOp, Expr, ExprKind, Formula, FormulaKind, Ident, Span, UnaryOp};
+use crate::diagnostic::Diagnostic;
+use crate::nearest::nearest;
+
+/// Operators before their operand, with their words.
+pub(super) const PREFIXES: &[(&str, UnaryOp)] = &[
+    ("prev", UnaryOp::Prev),
+    ("once", UnaryOp::Once),
+    ("hist", UnaryOp::Hist),
+    ("start", UnaryOp::Start),
+    ("end", UnaryOp::End),
+    ("next", UnaryOp::Next),
+    ("eventually", UnaryOp::Eventually),
+    ("always", UnaryOp::Always),
+];
+
+/// Operators between their operands, with their words.
+pub(super) const INFIXES: &[(&str, BinaryOp)] = &[
+    ("since", BinaryOp::Since),
+    ("wsince", BinaryOp::WeakSince),
+    ("until", BinaryOp::Until),
+    ("wuntil", BinaryOp::WeakUntil),
+    ("release", BinaryOp::Release),
+];
+
+/// Words and signs of other languages, and what they are here.
+const FOREIGN: &[(&str, BinaryOp, &str)] = &[
+    ("and", BinaryOp::And, "&&"),
+    ("or", BinaryOp::Or, "||"),
+    ("implies", BinaryOp::Implies, "->"),
+    ("iff", BinaryOp::Iff, "<->"),
+    ("&", BinaryOp::And, "&&"),
+    ("|", BinaryOp::Or, "||"),
+    ("=>", BinaryOp::Implies, "->"),
+];
+
+/// How tightly an operator binds.
+pub(super) fn power(op: BinaryOp) -> u8 {
+    match op {
+        BinaryOp::Iff => 1,
+        BinaryOp::Implies => 2,
+        BinaryOp::Or => 3,
+        BinaryOp::And => 4,
+        _ => 5,
+    }
+}
+
+/// Binds tighter than every operator between formulas.
+pub(super) const OPERAND: u8 = 6;
+
+/// Words that a variable can have for a name only in backquotes.
+pub(super) fn is_reserved(word: &str) -> bool {
+    ["true", "false", "_", "not"].contains(&word)
+        || super::parser::ITEMS.contains(&word)
+        || PREFIXES.iter().any(|(w, _)| *w == word)
+        || INFIXES.iter().any(|(w, _)| *w == word)
+        || FOREIGN.iter().any(|(w, ..)| *w == word)
+}
+
+/// Something that is a formula, or an expression that may still become one.
+pub(super) enum Operand {
+    Formula(Built<Formula>),
+    Expr(Built<Expr>),
+}
+
+impl Parser<'_> {
+    /// A formula whose outermost operators bind at least as tightly as `min`.
+    pub(super) fn formula(&mut self, min: u8) -> Parse<Built<Formula>> {
+        let operand = self.mixed(min)?;
+        self.as_formula(operand)
+    }
+
+    /// A formula that says something of one step alone.
+    pub(super) fn step_formula(&mut self, min: u8, what: &str) -> Parse<Built<Formula>> {
+        let formula = self.formula(min)?;
+        if let Some(at) = formula.facts.temporal {
+            let message = format!("a temporal operator in {what}");
+            let label = "looks at other steps than this one";
+            self.report(Diagnostic::error("temporal-in-step", message, at, label).help(format!(
+                "{what} speaks of one step; say what comes before or after with further steps"
+            )));
+        }
+        Ok(formula)
+    }
+
+    pub(super) fn mixed(&mut self, min: u8) -> Parse<Operand> {
+        self.deeper(|p| {
+            let mut left = p.operand()?;
+            while let Some((op, mistake)) = p.binary_op().filter(|(op, _)| power(*op) >= min) {
+                if let Some(write) = mistake {
+                    let at = p.token().span;
+                    let message = format!("{} is not an operator of formulas", p.found());
+                    let label = format!("write `{write}`");
+                    p.report(Diagnostic::error("foreign-operator", message, at, label));
+                }
+                let at = p.bump().span;
+                let formula = p.as_formula(left)?;
+                left = Operand::Formula(p.binary(op, at, formula)?);
+            }
+            Ok(left)
+        })
+    }
+
+    /// The operator that is next and, if it is not written that way here, how it is.
+    pub(super) fn binary_op(&self) -> Option<(BinaryOp, Option<&'static str>)> {
+        let token = self.token();
+        if let Kind::Binary(op) = token.kind {
+            return Some((op, None));
+        }
+        if !matches!(token.kind, Kind::Word | Kind::And | Kind::Or | Kind::Arrow) || self.at_item()
+        {
+            return None;
+        }
+        let text = self.slice(token.span);
+        let infix = INFIXES.iter().find(|(word, _)| *word == text).map(|(_, op)| (*op, None));
+        let foreign = || FOREIGN.iter().find(|(word, ..)| *word == text);
+        infix.or_else(|| foreign().map(|(_, op, write)| (*op, Some(*write))))
+    }
+
+    /// The rest of `left op …`, of which `op` has been taken.
+    fn binary(&mut self, op: BinaryOp, at: Span, left: Built<Formula>) -> Parse<Built<Formula>> {
+        if !matches!(op, BinaryOp::And | BinaryOp::Or) {
+            // To the right, so that `a -> b -> c` is `a -> (b -> c)`.
+            let right = self.formula(power(op))?;
+            return self.join(op, at, left, right);
+        }
+        // Long chains become balanced trees, so that their length does not count as depth.
+        let mut operands = vec![left, self.formula(power(op) + 1)?];
+        while self.kind() == Kind::Binary(op) {
+            self.bump();
+            operands.push(self.formula(power(op) + 1)?);
+        }
+        self.balance(op, at, operands)
+    }
+
+    fn balance(
+        &mut self,
+        op: BinaryOp,
+        at: Span,
+        mut operands: Vec<Built<Formula>>,
+    ) -> Parse<Built<Formula>> {
+        let half = left_share(operands.len());
+        let rest = operands.split_off(half);
+        let mut side = |mut operands: Vec<_>| match (operands.len(), operands.pop()) {
+            (1, Some(single)) => Ok(single),
+            (_, last) => {
+                operands.extend(last);
+                self.balance(op, at, operands)
+            }
+        };
+        let (left, right) = (side(operands)?, side(rest)?);
+        self.join(op, at, left, right)
+    }
+
+    fn join(
+        &mut self,
+        op: BinaryOp,
+        at: Span,
+        left: Built<Formula>,
+        right: Built<Formula>,
+    ) -> Parse<Built<Formula>> {
+        let span = Span { start: left.node.span.start, end: right.node.span.end };
+        let facts = [left.facts, right.facts];
+        let kind = FormulaKind::Binary(op, Box::new(left.node), Box::new(right.node));
+        self.temporal(kind, span, at, &facts, (op.is_past(), op.is_future()))
+    }
+
+    fn unary(&mut self, op: UnaryOp, at: Span, operand: Built<Formula>) -> Parse<Built<Formula>> {
+        let span = self.since(at);
+        let kind = FormulaKind::Unary(op, Box::new(operand.node));
+        self.temporal(kind, span, at, &[operand.facts], (op.is_past(), op.is_future()))
+    }
+
+    /// A formula with an operator at `at` that looks at the past, the future, or neither.
+    fn temporal(
+        &mut self,
+        kind: FormulaKind,
+        span: Span,
+        at: Span,
+        parts: &[Facts],
+        (past, future): (bool, bool),
+    ) -> Parse<Built<Formula>> {
+        let mut built = self.built(Formula { kind, span }, at, parts)?;
+        if let Some(inner) = built.facts.future.filter(|_| past) {
+            let message = "a future operator inside a past one";
+            let label = "looks at steps that have not happened yet";
+            let help = "a past operator must know its operand's value now, and that of a future \
+                        operator is not known yet; the other way round is fine: `always (a -> once b)`";
+            self.report(
+                Diagnostic::error("future-in-past", message, inner, label)
+                    .and(at, "this operator looks at steps up to now")
+                    .help(help),
+            );
+        }
+        if past || future {
+            built.facts.temporal = Some(at);
+        }
+        if future {
+            built.facts.future = Some(at);
+        }
+        Ok(built)
+    }
+
+    /// One operand of the operators between formulas.
+    fn operand(&mut self) -> Parse<Operand> {
+        let token = self.token();
+        let mut op = match token.kind {
+            Kind::Prefix(op) => Some(op),
+            _ => PREFIXES.iter().find(|(word, _)| *word == self.word()).map(|(_, op)| *op),
+        };
+        if self.word() == "not" {
+            let label = "write `!`";
+            let message = "`not` is not an operator of formulas";
+            self.report(Diagnostic::error("foreign-operator", message, token.span, label));
+            op = Some(UnaryOp::Not);
+        }
+        if op.is_none() && self.unknown_prefix() {
+            return self.unknown_word();
+        }
+        match op {
+            Some(op) => {
+                self.bump();
+                self.prefixed(op, token.span)
+            }
+            None if token.kind == Kind::SquareOpen => self.interval(),
+            None => self.comparison(),
+        }
+    }
+
+    /// The operand of a prefix operator, which has been taken.
+    fn prefixed(&mut self, op: UnaryOp, at: Span) -> Parse<Operand> {
+        let word = self.slice(at);
+        if self.compare_op().is_some() && word != "!" {
+            let message = format!("`{word}` is an operator, not a variable");
+            let label = "expected a formula after this";
+            let help = format!("a variable of that name is written in backquotes: `` `{word}` ``");
+            return self.fail(Diagnostic::error("syntax", message, at, label).help(help));
+        }
+        let operand = self.deeper(Self::operand)?;
+        let operand = self.as_formula(operand)?;
+        Ok(Operand::Formula(self.unary(op, at, operand)?))
+    }
+
+    /// `[F, G)` or `[F, G)w`
+    fn interval(&mut self) -> Parse<Operand> {
+        let start = self.token().span;
+        if self.ahead(1).kind == Kind::SquareClose {
+            let message = "`[]` is not an operator";
+            let at = Span { start: start.start, end: self.ahead(1).span.end };
+            let error = Diagnostic::error("foreign-operator", message, at, "write `always`");
+            return self.fail(error);
+        }
+        let close = (Kind::RoundClose, "`)` at the end of the interval");
+        let (left, right) = self.enclosed(
+            close,
+            || (nothing(start), nothing(start)),
+            |p| {
+                let left = p.formula(0)?;
+                p.expect(Kind::Comma, "`,` between the two formulas of an interval")?;
+                Ok((left, p.formula(0)?))
+            },
+        )?;
+        let weak = self.word() == "w" && self.token().span.start == self.previous_end();
+        if weak {
+            self.bump();
+        }
+        let op = if weak { BinaryOp::WeakInterval } else { BinaryOp::Interval };
+        let mut built = self.join(op, start, left, right)?;
+        built.node.span = self.since(start);
+        Ok(Operand::Formula(built))
+    }
+
+    pub(super) fn at_end_of_operand(&self) -> bool {
+        matches!(self.kind(), Kind::RoundClose | Kind::CurlyClose | Kind::Comma | Kind::End)
+            || self.at_item()
+    }
+
+    /// A word where an operand stands: an event atom, a let, or a variable.
+    pub(super) fn word_operand(&mut self) -> Parse<Operand> {
+        let at = self.token().span;
+        if let Some(kind) = self.event_kind() {
+            let event = self.event_atom(kind)?;
+            let span = event.node.span;
+            let kind = FormulaKind::Atom(Atom::Event(event.node));
+            return Ok(Operand::Formula(self.built(
+                Formula { kind, span },
+                span,
+                &[event.facts],
+            )?));
+        }
+        if !self.single_word(false) {
+            let name = self.program_name(false);
+            return self.variable(name);
+        }
+        let word = self.word();
+        if is_reserved(word) {
+            let help = match word {
+                "_" => "`_` stands for any name, and only inside event atoms".to_owned(),
+                _ => format!("a variable named `{word}` is written in backquotes: `` `{word}` ``"),
+            };
+            return self.expected_help("a formula", Some(&help));
+        }
+        if self.all_lets.contains_key(word) {
+            return self.use_of_let();
+        }
+        let name = Ident { name: word.to_owned(), span: self.bump().span };
+        if let Some(declared) = self.use_param(&name.name) {
+            let message = format!("the parameter `{word}` in an expression");
+            let label = "parameters stand only inside event atoms";
+            let help = format!("a variable of that name is written in backquotes: `` `{word}` ``");
+            self.report(
+                Diagnostic::error("parameter-in-expression", message, at, label)
+                    .and(declared, "the parameter")
+                    .help(help),
+            );
+        }
+        self.variable(name)
+    }
+
+    pub(super) fn variable(&mut self, name: Ident) -> Parse<Operand> {
+        let expr = Expr { kind: ExprKind::Var(name.name), span: name.span };
+        Ok(Operand::Expr(self.built(expr, name.span, &[])?))
+    }
+
+    fn use_of_let(&mut self) -> Parse<Operand> {
+        let span = self.token().span;
+        let name = Ident { name: self.word().to_owned(), span };
+        self.bump();
+        self.uses.push(name.clone());
+        let Some(info) = self.lets.get(&name.name) else {
+            // Reported when all lets are known: it may be a cycle.
+            return Ok(Operand::Formula(nothing(span)));
+        };
+        let mut facts = info.facts;
+        facts.temporal = facts.temporal.map(|_| span);
+        facts.future = facts.future.map(|_| span);
+        let kind = FormulaKind::Let(name, info.formula.clone());
+        Ok(Operand::Formula(self.built(Formula { kind, span }, span, &[facts])?))
+    }
+
+    /// Whether a word is next that can only be a misspelt operator or event kind, because the
+    /// beginning of an operand follows it.
+    fn unknown_prefix(&self) -> bool {
+        if self.kind() != Kind::Word || self.at_item() || self.event_kind().is_some() {
+            return false;
+        }
+        let next = self.ahead(1);
+        let word = self.word_ahead(1);
+        let operand = match next.kind {
+            Kind::RoundOpen => true,
+            Kind::Int | Kind::Float | Kind::Str | Kind::Quoted | Kind::Prefix(_) => true,
+            Kind::Word => !is_reserved(word) || PREFIXES.iter().any(|(w, _)| *w == word),
+            _ => false,
+        };
+        let call = next.kind == Kind::RoundOpen;
+        operand && !is_reserved(self.word()) && (call || self.near_prefix().is_some())
+    }
+
+    fn near_prefix(&self) -> Option<UnaryOp> {
+        let near = nearest(self.word(), PREFIXES.iter().map(|(word, _)| *word))?;
+        PREFIXES.iter().find(|(word, _)| *word == near).map(|(_, op)| *op)
+    }
+
+    /// Reports the misspelt word that is next, and goes on as if it were the right one.
+    fn unknown_word(&mut self) -> Parse<Operand> {
+        let at = self.token().span;
+        let word = self.word();
+        let known = EVENTS.iter().map(|(w, _)| *w).chain(PREFIXES.iter().map(|(w, _)| *w));
+        let near = nearest(word, known);
+        let message = format!("`{word}` is neither an operator nor a kind of event");
+        let label = near.map_or("unknown".to_owned(), |near| format!("did you mean `{near}`?"));
+        let events: Vec<&str> = EVENTS.iter().map(|(word, _)| *word).collect();
+        let help = match near {
+            None => Some(format!("the kinds of events are {}", events.join(", "))),
+            Some(_) => None,
+        };
+        self.report(Diagnostic::error("unknown-operator", message, at, label).maybe_help(help));
+        if let Some(op) = self.near_prefix() {
+            self.bump();
+            return self.prefixed(op, at);
+        }
+        // Whatever it is, it looks like an event atom.
+        let event = self.event_atom(EVENTS[0].1)?;
+        Ok(Operand::Formula(Built { node: nothing(at).node, facts: event.facts }))
+    }
+}
+
+/// How many of `n` operands of a chain go to the left: the largest power of two below `n`.
+pub(super) fn left_share(n: usize) -> usize {
+    n.next_power_of_two() / 2
+}
+
+/// What stands for a formula that could not be read.
+pub(super) fn nothing(at: Span) -> Built<Formula> {
+    Built { node: Formula { kind: FormulaKind::Const(true), span: at }, facts: Facts::default() }
+}

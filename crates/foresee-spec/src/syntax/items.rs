@@ -1,0 +1,359 @@
+//! The items of a specification: `init`, `let`, and the four kinds of properties.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::formula::{INFIXES, is_reserved, nothing};
+use super::lexer::Kind;
+use super::parser::{Built, Failed, ITEMS, LetInfo, Parse, Parser};
+use super::{Item, ItemKind};
+use crate::ast::{Body, Formula, Ident, Init, Let, Property, Span, Spec};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::mentions::mentions;
+use crate::nearest::nearest;
+
+/// How many parameters a property may have.
+const MAX_PARAMS: usize = 32;
+
+/// A let that was used where it was not known yet.
+struct Forward {
+    used: Ident,
+    /// The let it was used in, if it was one.
+    by: Option<String>,
+}
+
+impl Parser<'_> {
+    /// The whole specification, and its items in the order of the source.
+    pub(super) fn items(&mut self) -> (Spec, Vec<Item>) {
+        let mut spec = Spec::default();
+        let mut items = Vec::new();
+        let mut forward = Vec::new();
+        while self.kind() != Kind::End {
+            let start = self.token().span;
+            match self.item(&mut spec, &mut forward) {
+                Ok(kind) => items.push(Item { kind, span: self.since(start) }),
+                Err(Failed) => {
+                    // Whatever happens, the item's first word has been dealt with.
+                    if self.token().span.start == start.start {
+                        self.bump();
+                    }
+                    self.skip_to_item();
+                }
+            }
+            self.params.clear();
+            self.uses.clear();
+            self.plain_names.clear();
+        }
+        self.check_forward(&forward);
+        self.check_unique("property", spec.properties.iter().map(|p| &p.name));
+        self.check_unique("let", spec.lets.iter().map(|l| &l.name));
+        self.check_unique("initial value", spec.inits.iter().map(|i| &i.var));
+        if !self.has_errors() {
+            self.check_inits(&spec);
+        }
+        (spec, items)
+    }
+
+    fn item(&mut self, spec: &mut Spec, forward: &mut Vec<Forward>) -> Parse<ItemKind> {
+        let mut keyword = self.word();
+        let start = self.token().span;
+        if let Some(meant) = self.misspelt_item() {
+            let message = format!("expected an item, found `{keyword}`");
+            let label = format!("did you mean `{meant}`?");
+            self.report(Diagnostic::error("unknown-item", message, start, label));
+            keyword = meant;
+        }
+        match keyword {
+            "init" => {
+                self.bump();
+                let first = spec.inits.len();
+                self.inits(&mut spec.inits)?;
+                Ok(ItemKind::Inits(first..spec.inits.len()))
+            }
+            "let" => {
+                self.bump();
+                let (name, formula) = self.named_formula()?;
+                self.note_forward(forward, Some(&name.name));
+                spec.lets.push(Let { name, formula });
+                Ok(ItemKind::Let(spec.lets.len() - 1))
+            }
+            "property" | "violation" | "pattern" | "automaton" => {
+                self.bump();
+                let property = self.property(keyword, start);
+                self.note_forward(forward, None);
+                spec.properties.push(property?);
+                Ok(ItemKind::Property(spec.properties.len() - 1))
+            }
+            _ => self.not_an_item(),
+        }
+    }
+
+    /// Reports what stands where an item should.
+    fn not_an_item<T>(&mut self) -> Parse<T> {
+        let token = self.token();
+        let first = self.previous_end() == 0;
+        let what = if first {
+            format!("one of {}", item_words())
+        } else {
+            "an operator or the next item".to_owned()
+        };
+        let words = ITEMS.iter().chain(INFIXES.iter().map(|(word, _)| word)).copied();
+        let near = nearest(self.word(), words);
+        let help = match token.kind {
+            Kind::Semicolon => Some("items are not ended by `;`".to_owned()),
+            Kind::RoundClose | Kind::SquareClose | Kind::CurlyClose => {
+                Some("this bracket closes nothing".to_owned())
+            }
+            Kind::DotDot => {
+                Some("`..` belongs to patterns: `pattern p: event(a) .. event(b)`".to_owned())
+            }
+            Kind::Dot => Some("`.` belongs to regular expressions (`violation`)".to_owned()),
+            _ if near.is_some() => near.map(|near| format!("did you mean `{near}`?")),
+            _ if first => None,
+            _ => Some(format!("items begin with {}", item_words())),
+        };
+        self.expected_help(&what, help.as_deref())
+    }
+
+    fn inits(&mut self, inits: &mut Vec<Init>) -> Parse<()> {
+        loop {
+            let var = match self.kind() {
+                Kind::Word => self.program_name(false),
+                _ => self.ident("the name of a variable")?,
+            };
+            if self.kind() == Kind::EqualEqual {
+                let at = self.token().span;
+                let message = "`==` compares; initial values are given with `=`";
+                self.report(Diagnostic::error("double-equals", message, at, "write `=`"));
+                self.bump();
+            } else {
+                self.expect(Kind::Equal, "`=` and an initial value")?;
+            }
+            let Some((value, _)) = self.literal() else {
+                return self.expected("a number, a text, `true` or `false`");
+            };
+            inits.push(Init { var, value });
+            if !self.eat(Kind::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `NAME = F` of a let. It is known afterwards even if F is wrong, so that its uses are not
+    /// reported as well.
+    fn named_formula(&mut self) -> Parse<(Ident, Formula)> {
+        let name = self.ident("a name for the formula")?;
+        if is_reserved(&name.name) {
+            let message = format!("`{}` is a word of the language", name.name);
+            let label = "cannot be a name for a formula";
+            self.report(Diagnostic::error("reserved-word", message, name.span, label));
+        }
+        let formula = self.let_body().unwrap_or_else(|Failed| {
+            self.skip_to_item();
+            nothing(name.span)
+        });
+        let Built { node, facts } = formula;
+        let info = LetInfo {
+            span: name.span,
+            formula: Arc::new(node.clone()),
+            facts,
+            uses: self.uses.iter().map(|u| u.name.clone()).collect(),
+            plain_names: self.plain_names.clone(),
+        };
+        self.lets.entry(name.name.clone()).or_insert(info);
+        Ok((name, node))
+    }
+
+    fn let_body(&mut self) -> Parse<Built<Formula>> {
+        self.expect(Kind::Equal, "`=` after the name of a let")?;
+        self.formula(0)
+    }
+
+    /// `NAME(params): body`, of which the first word has been taken.
+    fn property(&mut self, keyword: &str, start: Span) -> Parse<Property> {
+        let name = self.ident("a name for the property")?;
+        let mut params = Vec::new();
+        if self.kind() == Kind::RoundOpen {
+            params = self.enclosed((Kind::RoundClose, "`,` or `)`"), Vec::new, |p| {
+                let mut params = Vec::new();
+                loop {
+                    params.push(p.ident("the name of a parameter")?);
+                    if !p.eat(Kind::Comma) {
+                        return Ok(params);
+                    }
+                }
+            })?;
+            self.check_unique("parameter", params.iter());
+            if let Some(extra) = params.get(MAX_PARAMS) {
+                let message = format!("more than {MAX_PARAMS} parameters");
+                let at = extra.span;
+                self.report(Diagnostic::error("too-many-parameters", message, at, "one too many"));
+                params.truncate(MAX_PARAMS);
+            }
+            self.params = params.iter().map(|p| (p.clone(), false)).collect();
+        }
+        if keyword != "automaton" && self.kind() != Kind::End && !self.at_item() {
+            self.expect(Kind::Colon, "`:` and the body of the property")?;
+        }
+        if self.kind() == Kind::End || self.at_item() {
+            let message = format!("{keyword} `{}` has no body", name.name);
+            let example = match keyword {
+                "property" => "x > 0",
+                "violation" => ".* {x > 3}",
+                "pattern" => "event(a) .. event(b)",
+                _ => "{ initial a; a: event(b) -> bad; }",
+            };
+            let error = Diagnostic::error("no-body", message, name.span, "says nothing");
+            let colon = if keyword == "automaton" { "" } else { ":" };
+            return self.fail(
+                error.help(format!("for example `{keyword} {}{colon} {example}`", name.name)),
+            );
+        }
+        let body = match keyword {
+            "property" => Body::Formula(self.formula(0)?.node),
+            "violation" => Body::Violation(self.regex()?.node),
+            "pattern" => Body::Pattern(self.pattern()?.node),
+            _ if self.kind() == Kind::CurlyOpen => Body::Automaton(self.automaton(&name)?),
+            _ => return self.expected("`{` and the rows of the automaton"),
+        };
+        self.check_params();
+        Ok(Property { name, params, body, span: self.since(start) })
+    }
+
+    /// Reports parameters that are not used, and lets that look as if they used them.
+    fn check_params(&mut self) {
+        if self.params.is_empty() {
+            return;
+        }
+        let mut reached = HashSet::new();
+        let mut todo: Vec<(&str, Span)> =
+            self.uses.iter().map(|u| (u.name.as_str(), u.span)).collect();
+        let mut reports = Vec::new();
+        while let Some((name, used_at)) = todo.pop() {
+            let Some(info) = self.lets.get(name).filter(|_| reached.insert(name)) else { continue };
+            let work = 1 + info.uses.len() + info.plain_names.len();
+            self.patience = self.patience.saturating_sub(work as u32);
+            if self.patience == 0 {
+                break;
+            }
+            todo.extend(info.uses.iter().map(|u| (u.as_str(), used_at)));
+            let clash = |n: &&Ident| self.params.iter().any(|(p, _)| p.name == n.name);
+            if let Some(inner) = info.plain_names.iter().find(clash) {
+                let message = format!("`{}` in a let is not the parameter", inner.name);
+                let label = format!("this let speaks of something named `{}`", inner.name);
+                let help = "lets have no parameters: write the formula out in the property";
+                reports.push(
+                    Diagnostic::error("parameter-in-let", message, used_at, label)
+                        .and(inner.span, "here")
+                        .help(help),
+                );
+            }
+        }
+        let shown = self.reports.wants(Severity::Warning);
+        for (param, _) in self.params.iter().filter(|(_, used)| !used) {
+            let message = format!("the parameter `{}` is never used", param.name);
+            let warning =
+                Diagnostic::warning("unused-parameter", message, param.span, "never used");
+            let names = self.plain_names.iter().map(|n| n.name.as_str());
+            let near = if shown { nearest(&param.name, names) } else { None };
+            let place = self.plain_names.iter().find(|n| Some(n.name.as_str()) == near);
+            reports.push(match place {
+                Some(place) => warning.and(place.span, "did you mean the parameter?"),
+                None => warning,
+            });
+        }
+        for diagnostic in reports {
+            self.report(diagnostic);
+        }
+    }
+
+    fn note_forward(&mut self, forward: &mut Vec<Forward>, by: Option<&str>) {
+        for used in &self.uses {
+            // A let that uses itself is known by now, but was not when it was used.
+            if !self.lets.contains_key(&used.name) || by == Some(&used.name) {
+                forward.push(Forward { used: used.clone(), by: by.map(str::to_owned) });
+            }
+        }
+    }
+
+    /// Reports uses of lets before their definition, now that all are known: some are cycles.
+    fn check_forward(&mut self, forward: &[Forward]) {
+        for Forward { used, by } in forward {
+            let name = &used.name;
+            let defined = self.lets.get(name).map(|info| info.span);
+            let shown = self.reports.wants(Severity::Error);
+            let cycle = shown && by.as_ref().is_some_and(|by| self.leads_to(name, by));
+            let (code, message, label) = if cycle {
+                let message = format!("the let `{name}` is defined by itself");
+                ("let-cycle", message, "this leads back to where it came from")
+            } else {
+                let message = format!("`{name}` is used before its definition");
+                ("use-before-let", message, "not known yet")
+            };
+            let help = if cycle {
+                format!("a program variable of that name is written in backquotes: `` `{name}` ``")
+            } else {
+                format!("move `let {name}` up")
+            };
+            let mut error = Diagnostic::error(code, message, used.span, label).help(help);
+            if let Some(at) = defined {
+                error = error.and(at, "defined here");
+            }
+            self.report(error);
+        }
+    }
+
+    /// Whether the let `from` is `to` or uses it, directly or not.
+    fn leads_to(&self, from: &str, to: &str) -> bool {
+        let mut seen = HashSet::new();
+        let mut todo = vec![from];
+        while let Some(name) = todo.pop() {
+            if name == to {
+                return true;
+            }
+            if let Some(info) = self.lets.get(name).filter(|_| seen.insert(name)) {
+                todo.extend(info.uses.iter().map(String::as_str));
+            }
+        }
+        false
+    }
+
+    /// Reports initial values of variables that no property mentions.
+    fn check_inits(&mut self, spec: &Spec) {
+        let variables: HashSet<&str> =
+            mentions(spec).iter().filter(|m| m.is_variable()).map(|m| m.name).collect();
+        for init in spec.inits.iter().filter(|i| !variables.contains(i.var.name.as_str())) {
+            let name = &init.var.name;
+            let message = format!("no property mentions the variable `{name}`");
+            let shown = self.reports.wants(Severity::Warning);
+            let near = if shown { nearest(name, variables.iter().copied()) } else { None };
+            let label = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "this initial value is of no use".to_owned(),
+            };
+            self.report(Diagnostic::warning("unused-init", message, init.var.span, label));
+        }
+    }
+
+    /// Reports names that are given twice.
+    pub(super) fn check_unique<'n>(&mut self, what: &str, names: impl Iterator<Item = &'n Ident>) {
+        let mut first: HashMap<&str, Span> = HashMap::new();
+        for ident in names {
+            if let Some(&before) = first.get(ident.name.as_str()) {
+                let message = format!("the {what} `{}` is given twice", ident.name);
+                self.report(
+                    Diagnostic::error("duplicate", message, ident.span, "given again")
+                        .and(before, "first given here"),
+                );
+            } else {
+                first.insert(&ident.name, ident.span);
+            }
+        }
+    }
+}
+
+/// The words that begin items, for a message.
+fn item_words() -> String {
+    let quoted: Vec<String> = ITEMS.iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
+}

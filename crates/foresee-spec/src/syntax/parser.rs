@@ -1,0 +1,353 @@
+//! The cursor over the tokens: looking ahead, reporting, and going on after a mistake.
+//!
+//! A function that cannot go on reports why and returns [`Failed`]. Brackets catch it and go on
+//! after the closing one; items catch it and go on with the next item; so one look at a
+//! specification shows several of its mistakes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::lexer::{Kind, Token};
+use super::reports::Reports;
+use crate::ast::{Formula, Ident, Span};
+use crate::diagnostic::Diagnostic;
+use crate::nearest::nearest;
+
+/// How high a tree of operators may be, brackets and expanded lets included. Everything that walks
+/// a specification may do so by plain recursion.
+pub(super) const MAX_HEIGHT: u32 = 256;
+
+/// How many operators a formula may have once its lets are expanded: lets that use lets twice
+/// double it each time.
+pub(super) const MAX_SIZE: u32 = 1_000_000;
+
+/// The words that begin an item.
+pub(super) const ITEMS: &[&str] = &["property", "violation", "pattern", "automaton", "let", "init"];
+
+/// A mistake has been reported, and there is nothing to return.
+#[derive(Debug)]
+pub(super) struct Failed;
+
+pub(super) type Parse<T> = Result<T, Failed>;
+
+/// A tree, and what has to be known of it without walking it.
+pub(super) struct Built<T> {
+    pub(super) node: T,
+    pub(super) facts: Facts,
+}
+
+/// What has to be known of a tree. For a use of a let, places are the place of the use.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Facts {
+    pub(super) height: u32,
+    pub(super) size: u32,
+    /// A temporal operator in it.
+    pub(super) temporal: Option<Span>,
+    /// An operator in it that looks at later steps.
+    pub(super) future: Option<Span>,
+}
+
+impl Facts {
+    fn over(parts: &[Facts]) -> Facts {
+        Facts {
+            height: 1 + parts.iter().map(|f| f.height).max().unwrap_or(0),
+            size: parts.iter().fold(1, |sum: u32, f| sum.saturating_add(f.size)),
+            temporal: parts.iter().find_map(|f| f.temporal),
+            future: parts.iter().find_map(|f| f.future),
+        }
+    }
+}
+
+/// What a let stands for.
+pub(super) struct LetInfo {
+    pub(super) span: Span,
+    pub(super) formula: Arc<Formula>,
+    pub(super) facts: Facts,
+    /// The lets it uses.
+    pub(super) uses: Vec<String>,
+    /// Plain names in its event atoms, which could be taken for parameters.
+    pub(super) plain_names: Vec<Ident>,
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    tokens: &'a [Token],
+    at: usize,
+    depth: u32,
+    pub(super) reports: Reports,
+    pub(super) lets: HashMap<String, LetInfo>,
+    /// Lets that are defined anywhere, with the place of their first definition.
+    pub(super) all_lets: HashMap<&'a str, Span>,
+    /// The parameters of the property at hand, and whether they have been used.
+    pub(super) params: Vec<(Ident, bool)>,
+    /// Lets used by the item at hand.
+    pub(super) uses: Vec<Ident>,
+    /// Plain names in event atoms of the item at hand.
+    pub(super) plain_names: Vec<Ident>,
+    /// How many more lets may be looked at for names of parameters. It is a courtesy, and must not
+    /// take long in a specification made to take long.
+    pub(super) patience: u32,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, tokens: &'a [Token], reports: Reports) -> Parser<'a> {
+        let mut parser = Parser {
+            text,
+            tokens,
+            at: 0,
+            depth: 0,
+            reports,
+            lets: HashMap::new(),
+            all_lets: HashMap::new(),
+            params: Vec::new(),
+            uses: Vec::new(),
+            plain_names: Vec::new(),
+            patience: 1_000_000,
+        };
+        for pair in tokens.windows(2) {
+            if parser.slice(pair[0].span) == "let" && pair[1].kind == Kind::Word {
+                let name = parser.slice(pair[1].span);
+                parser.all_lets.entry(name).or_insert(pair[1].span);
+            }
+        }
+        parser
+    }
+
+    // Looking.
+
+    pub(super) fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    pub(super) fn ahead(&self, n: usize) -> Token {
+        self.tokens[(self.at + n).min(self.tokens.len() - 1)]
+    }
+
+    pub(super) fn token(&self) -> Token {
+        self.ahead(0)
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.token().kind
+    }
+
+    /// The word `n` tokens ahead, or nothing if there is something else.
+    pub(super) fn word_ahead(&self, n: usize) -> &'a str {
+        let token = self.ahead(n);
+        if token.kind == Kind::Word { self.slice(token.span) } else { "" }
+    }
+
+    pub(super) fn word(&self) -> &'a str {
+        self.word_ahead(0)
+    }
+
+    /// Whether nothing stands between the token `n` ahead and its predecessor.
+    pub(super) fn touches(&self, n: usize) -> bool {
+        self.ahead(n).span.start == self.ahead(n - 1).span.end
+    }
+
+    pub(super) fn previous_end(&self) -> u32 {
+        self.at.checked_sub(1).map_or(0, |i| self.tokens[i].span.end)
+    }
+
+    /// From a place to the end of the last token taken.
+    pub(super) fn since(&self, start: Span) -> Span {
+        Span { start: start.start, end: self.previous_end().max(start.start) }
+    }
+
+    /// Whether an item begins here. The words that begin items may be names of program entities,
+    /// but only there are they followed by another name.
+    pub(super) fn at_item(&self) -> bool {
+        ITEMS.contains(&self.word()) && matches!(self.ahead(1).kind, Kind::Word | Kind::Quoted)
+            || self.misspelt_item().is_some()
+    }
+
+    /// The word that was meant if an item with a misspelt first word begins here.
+    pub(super) fn misspelt_item(&self) -> Option<&'static str> {
+        let head = matches!(self.ahead(1).kind, Kind::Word | Kind::Quoted)
+            && matches!(
+                self.ahead(2).kind,
+                Kind::Colon | Kind::RoundOpen | Kind::CurlyOpen | Kind::Equal
+            );
+        if head && self.kind() == Kind::Word && !ITEMS.contains(&self.word()) {
+            nearest(self.word(), ITEMS.iter().copied())
+        } else {
+            None
+        }
+    }
+
+    /// What stands here, for a message.
+    pub(super) fn found(&self) -> String {
+        match self.kind() {
+            Kind::End => "the end of the specification".to_owned(),
+            _ => shorten(self.slice(self.token().span)),
+        }
+    }
+
+    // Taking.
+
+    pub(super) fn bump(&mut self) -> Token {
+        let token = self.token();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    pub(super) fn eat(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    pub(super) fn expect(&mut self, kind: Kind, what: &str) -> Parse<Span> {
+        if self.kind() == kind { Ok(self.bump().span) } else { self.expected(what) }
+    }
+
+    // Reporting.
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.reports.add(diagnostic);
+    }
+
+    /// Reports, and cannot go on.
+    pub(super) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
+        self.report(diagnostic);
+        Err(Failed)
+    }
+
+    pub(super) fn expected<T>(&mut self, what: &str) -> Parse<T> {
+        self.expected_help(what, None)
+    }
+
+    pub(super) fn expected_help<T>(&mut self, what: &str, help: Option<&str>) -> Parse<T> {
+        if self.token().after_stray {
+            // What is missing is what the lexer could not read.
+            return Err(Failed);
+        }
+        let message = format!("expected {what}, found {}", self.found());
+        let at_end = self.kind() == Kind::End || self.at_item();
+        let error = match self.at.checked_sub(1).map(|i| self.tokens[i].span) {
+            Some(last) if at_end => {
+                Diagnostic::error("syntax", message, last, format!("expected {what} after this"))
+            }
+            _ => {
+                let label = format!("expected {what}");
+                Diagnostic::error("syntax", message, self.token().span, label)
+            }
+        };
+        self.fail(error.maybe_help(help.map(str::to_owned)))
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.reports.has_errors()
+    }
+
+    pub(super) fn finish(self) -> Vec<Diagnostic> {
+        self.reports.finish()
+    }
+
+    // Building and nesting.
+
+    /// A node over parts that have been built, within the limits.
+    pub(super) fn built<T>(&mut self, node: T, at: Span, parts: &[Facts]) -> Parse<Built<T>> {
+        let facts = Facts::over(parts);
+        if facts.height > MAX_HEIGHT {
+            return self.too_deep(at);
+        }
+        if facts.size > MAX_SIZE {
+            let message = format!("more than {MAX_SIZE} operators, lets expanded");
+            let error = Diagnostic::error("too-large", message, at, "too large from here on");
+            return self
+                .fail(error.help("lets that use other lets twice double in size each time"));
+        }
+        Ok(Built { node, facts })
+    }
+
+    /// One level further down.
+    pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_HEIGHT {
+            return self.too_deep(self.token().span);
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn too_deep<T>(&mut self, at: Span) -> Parse<T> {
+        let message = format!("nested more than {MAX_HEIGHT} levels deep");
+        let error = Diagnostic::error("too-deep", message, at, "too deep here");
+        self.fail(error.help("split it into several properties, or drop needless brackets"))
+    }
+
+    /// What stands between an opening bracket, which is next, and its closing one. After a mistake
+    /// inside, goes on behind the closing bracket with `instead`.
+    pub(super) fn enclosed<T>(
+        &mut self,
+        close: (Kind, &str),
+        instead: impl FnOnce() -> T,
+        inside: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let open = self.bump();
+        let result = inside(self);
+        if result.is_ok() && self.eat(close.0) {
+            return result;
+        }
+        if result.is_ok() {
+            self.unclosed(open.span, close.1);
+        }
+        self.skip_to_close()?;
+        result.or_else(|Failed| Ok(instead()))
+    }
+
+    fn unclosed(&mut self, open: Span, close: &str) {
+        let at = self.token().span;
+        let found = self.found();
+        let sign = shorten(self.slice(open));
+        self.report(if self.kind() == Kind::End || self.at_item() {
+            // Where the item ends says nothing of where the bracket should have been closed.
+            let message = format!("{sign} is never closed");
+            let label = format!("expected {close} before {found}");
+            Diagnostic::error("unclosed", message, open, label)
+        } else {
+            let message = format!("expected {close}, found {found}");
+            let label = format!("expected {close}");
+            Diagnostic::error("unclosed", message, at, label)
+                .and(open, format!("to close this {sign}"))
+        });
+    }
+
+    /// Goes on behind the closing bracket of the level at hand, if the item has one.
+    fn skip_to_close(&mut self) -> Parse<()> {
+        let mut open = 0;
+        while self.kind() != Kind::End && !self.at_item() {
+            match self.bump().kind {
+                Kind::RoundOpen | Kind::SquareOpen | Kind::CurlyOpen => open += 1,
+                Kind::RoundClose | Kind::SquareClose | Kind::CurlyClose if open == 0 => {
+                    return Ok(());
+                }
+                Kind::RoundClose | Kind::SquareClose | Kind::CurlyClose => open -= 1,
+                _ => {}
+            }
+        }
+        Err(Failed)
+    }
+
+    /// Goes on with the next item.
+    pub(super) fn skip_to_item(&mut self) {
+        while self.kind() != Kind::End && !self.at_item() {
+            self.bump();
+        }
+    }
+}
+
+/// A piece of source for a message: in backquotes, and not too long.
+pub(super) fn shorten(text: &str) -> String {
+    if text.starts_with('`') {
+        return text.chars().take(40).collect();
+    }
+    let short: String = text.chars().take(40).collect();
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    format!("`{short}{dots}`")
+}

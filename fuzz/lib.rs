@@ -1,0 +1,77 @@
+//! What all fuzz targets do: read anything, and if it is a trace, write and read it again.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+
+use foresee_formats::{Format, by_name};
+use foresee_trace::{Batch, Event, Trace, Value};
+
+/// Reads `bytes` in a format. What is accepted must come back the same from the native format, and
+/// from its own.
+///
+/// # Panics
+/// If it does not: that is what the fuzzer looks for.
+pub fn read_and_write_again(format: &str, bytes: &[u8]) {
+    let format = by_name(format).expect("a format of the registry");
+    let Some(trace) = read(bytes, format) else { return };
+    for again in [by_name("native").expect("it exists"), format] {
+        // Quotes and escapes may make a line longer than lines may be.
+        let Ok(written) = write(&trace, again) else { continue };
+        let second = read(&written, again).expect("what was written can be read");
+        assert_eq!(meaning(&trace), meaning(&second));
+        assert_eq!(trace.remarks.order, second.remarks.order);
+        assert_eq!(trace.remarks.cut_short, second.remarks.cut_short);
+    }
+}
+
+/// The trace, or what came before an error in it; nothing if there was nothing.
+fn read(bytes: &[u8], format: &dyn Format) -> Option<Trace> {
+    let mut source = format.read(Box::new(bytes)).ok()?;
+    let (mut trace, mut batch) = (Trace::default(), Batch::default());
+    while source.next_batch(&mut batch).unwrap_or(false) {
+        for i in [0, batch.events.len() - 1] {
+            source.position(i);
+        }
+        trace.push_batch(&mut batch);
+    }
+    trace.names = source.names().clone();
+    trace.remarks = source.remarks().clone();
+    Some(trace)
+}
+
+fn write(trace: &Trace, format: &dyn Format) -> std::io::Result<Vec<u8>> {
+    let bytes = Rc::new(RefCell::new(Vec::new()));
+    let mut sink = format.write(Box::new(Shared(Rc::clone(&bytes))));
+    let batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+    sink.write_batch(&batch, &trace.names)?;
+    sink.finish(&trace.names, &trace.remarks)?;
+    Ok(bytes.take())
+}
+
+/// The events by name. Words do not tell inner from outer lock operations; neither does this.
+fn meaning(trace: &Trace) -> Vec<String> {
+    let names = &trace.names;
+    let describe = |event: &Event| {
+        let (thread, loc) = (names.threads.get(event.thread()), names.locs.get(event.loc()));
+        let bits = |value: &Value| match value {
+            Value::Float(float) => float.to_bits(),
+            _ => 0,
+        };
+        let floats: Vec<u64> = trace.pool.values(event).iter().map(bits).collect();
+        format!("{thread:?} {} {loc:?} {floats:?}", event.describe(names, &trace.pool))
+    };
+    trace.events.iter().map(describe).collect()
+}
+
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
