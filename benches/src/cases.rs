@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foresee_causality::{Clocks, Order};
+use foresee_spec::property::Compiled;
+use foresee_spec::run::ObservedMonitor;
 use foresee_trace::{Batch, Census, Event, EventSource, Mode, Validated};
 
 use crate::baseline::lines::Lines;
@@ -111,6 +113,47 @@ pub(crate) const CASES: &[Case] = &[
             let mut clocks = TreeClocks::default();
             each_event(traces, |event| clocks.event(event))
         },
+        cold: false,
+    },
+    Case {
+        name: "monitoring, past-time logic",
+        ours_is: "native reading and a formula of ten operators over four variables, every access \
+                  relevant",
+        ours: |traces| monitor(traces, PAST),
+        baseline_is: "native reading alone, of the same trace",
+        baseline: |traces| read_all(traces, "dense"),
+        cold: false,
+    },
+    Case {
+        name: "monitoring, future-time logic",
+        ours_is: "the same with a bad-prefix automaton",
+        ours: |traces| monitor(traces, FUTURE),
+        baseline_is: "native reading alone, of the same trace",
+        baseline: |traces| read_all(traces, "dense"),
+        cold: false,
+    },
+    Case {
+        name: "monitoring, regular expression",
+        ours_is: "the same with an extended regular expression",
+        ours: |traces| monitor(traces, REGEX),
+        baseline_is: "native reading alone, of the same trace",
+        baseline: |traces| read_all(traces, "dense"),
+        cold: false,
+    },
+    Case {
+        name: "monitoring, pattern",
+        ours_is: "the same with a pattern of three events",
+        ours: |traces| monitor(traces, PATTERN),
+        baseline_is: "native reading alone, of the same trace",
+        baseline: |traces| read_all(traces, "dense"),
+        cold: false,
+    },
+    Case {
+        name: "monitoring, automaton",
+        ours_is: "the same with an automaton of three states",
+        ours: |traces| monitor(traces, AUTOMATON),
+        baseline_is: "native reading alone, of the same trace",
+        baseline: |traces| read_all(traces, "dense"),
         cold: false,
     },
 ];
@@ -219,5 +262,38 @@ fn clocks(traces: &Path) -> anyhow::Result<(Duration, u64)> {
         })?;
         result?;
         Ok(events)
+    })
+}
+
+const PAST: &str = "
+    init x0 = 0, x1 = 0, x2 = 0, x3 = 0
+    property p: (x0 > 90 && once (x1 > 10)) -> (!(x2 > 200) since start(x3 > 5)) \
+        || once (x2 > 3 && prev (x1 > 2)) || hist (x0 < 1000)";
+const FUTURE: &str = "
+    init x0 = 0, x1 = 0, x2 = 0, x3 = 0
+    property p: always (x0 > 90 -> ((x1 < 1000) until (x2 > 3 || x3 > 3)))";
+const REGEX: &str = "
+    init x0 = 0, x1 = 0, x2 = 0, x3 = 0
+    violation p: .* {x0 > 90} {x1 > 3}* {x2 > 1000} .*";
+const PATTERN: &str = "pattern p: write(x0) .. event(never) .. write(x1)";
+const AUTOMATON: &str = "
+    automaton p { initial a; a: write(x0) -> b; b: write(x1) -> a, event(never) -> bad; }";
+
+fn monitor(traces: &Path, text: &str) -> anyhow::Result<(Duration, u64)> {
+    let parsed = foresee_spec::parse(text);
+    anyhow::ensure!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+    let names =
+        foresee_formats::native::Indexed::open(&trace_file(traces, "dense"))?.names().clone();
+    let resolved = foresee_spec::resolve(&parsed.spec, &names).resolved;
+    let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
+    timed(|| {
+        let mut monitor = ObservedMonitor::new(&parsed.spec, compiled, &resolved, &names);
+        let mut index = 0;
+        drain(&mut open(traces, "dense")?, |batch| {
+            for event in &batch.events {
+                monitor.event(index, event, &batch.pool);
+                index += 1;
+            }
+        })
     })
 }

@@ -8,6 +8,7 @@
 
 mod baseline;
 mod cases;
+mod lattices;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use foresee_trace::generate::{Config, Generator};
+use foresee_trace::generate::{Config, Generator, Written};
 use foresee_trace::{Batch, EventSink, EventSource};
 
 use crate::cases::{CASES, Case, Way};
@@ -58,6 +59,9 @@ fn main() -> anyhow::Result<()> {
             fs::remove_dir_all(&traces)?;
         }
     }
+    if "lattice".contains(&args.filter) {
+        lattices::run()?;
+    }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {
         println!("- **{}**: {}; baseline: {}.", case.name, case.ours_is, case.baseline_is);
@@ -68,9 +72,14 @@ fn main() -> anyhow::Result<()> {
 /// The same synthetic trace in the formats that cases read.
 fn make_traces(folder: &Path, threads: u32, events: u64) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
-    for name in ["std", "native"] {
-        let mut source = Generator::new(Config::bench(threads, events, 1))?;
-        let format = foresee_formats::by_name(name)?;
+    let usual = Config::bench(threads, events, 1);
+    // All accesses concern four variables, and carry values.
+    let dense = Config { variables: 4, values: Written::Repeating(100), ..usual.clone() };
+    for (name, format, config) in
+        [("std", "std", &usual), ("native", "native", &usual), ("dense", "native", &dense)]
+    {
+        let mut source = Generator::new(config.clone())?;
+        let format = foresee_formats::by_name(format)?;
         let mut sink = foresee_formats::create(&trace_file(folder, name), format)?;
         let mut batch = Batch::default();
         while source.next_batch(&mut batch)? {

@@ -1,5 +1,7 @@
 //! The clocks against the transitive closure of the pairwise definition, on random traces.
 
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_testkit::oracle::{self, Relation};
 use foresee_testkit::{generated, random_trace, shrink, trace};

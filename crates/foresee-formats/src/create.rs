@@ -46,6 +46,10 @@ pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
 }
 
 impl EventSink for Output {
+    fn begin(&mut self, remarks: &Remarks) -> io::Result<()> {
+        self.sink.begin(remarks)
+    }
+
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
         self.sink.write_batch(batch, names)
     }

@@ -51,7 +51,7 @@ impl<'r> LineReader<'r> {
     }
 
     /// The next line without its end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<&str>, ReadError> {
         while self.next == self.chunk.len() {
             if !self.refill()? {
@@ -151,7 +151,7 @@ impl<'r> LineReader<'r> {
 }
 
 /// The first eight bytes as a number, lowest first; missing ones are zero.
-#[inline]
+#[inline(always)]
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     let length = bytes.len();
     if let Some(all) = bytes.first_chunk() {
@@ -172,7 +172,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
 
 /// Finds a byte (not zero) that is expected to be close, for which a call of `memchr` costs more
 /// than the search.
-#[inline]
+#[inline(always)]
 pub(crate) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const NEAR: usize = 32;

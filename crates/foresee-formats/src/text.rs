@@ -285,11 +285,13 @@ pub(crate) struct TextSink<'w, L> {
     lines: L,
     buffer: String,
     empty: bool,
+    /// What readers have been told of the order.
+    order: FileOrder,
 }
 
 impl<'w, L: LineWriter> TextSink<'w, L> {
     pub(crate) fn new(output: Box<dyn Write + 'w>, lines: L) -> Self {
-        TextSink { output, lines, buffer: String::new(), empty: true }
+        TextSink { output, lines, buffer: String::new(), empty: true, order: FileOrder::Observed }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -300,6 +302,15 @@ impl<'w, L: LineWriter> TextSink<'w, L> {
 }
 
 impl<L: LineWriter> EventSink for TextSink<'_, L> {
+    fn begin(&mut self, remarks: &Remarks) -> std::io::Result<()> {
+        let known = Remarks { order: remarks.order, ..Remarks::default() };
+        if known.order != self.order {
+            self.lines.directives(false, &known, &mut self.buffer);
+            self.order = known.order;
+        }
+        Ok(())
+    }
+
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> std::io::Result<()> {
         const FLUSH: usize = 64 << 10;
         check_batch(batch)?;
@@ -324,7 +335,7 @@ impl<L: LineWriter> EventSink for TextSink<'_, L> {
     }
 
     fn finish(&mut self, _: &Names, remarks: &Remarks) -> std::io::Result<()> {
-        if self.empty || remarks.order != FileOrder::Observed || remarks.cut_short.is_some() {
+        if self.empty || remarks.order != self.order || remarks.cut_short.is_some() {
             self.lines.directives(self.empty, remarks, &mut self.buffer);
         }
         self.flush()?;

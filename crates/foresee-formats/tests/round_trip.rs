@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use foresee_formats::{FORMATS, Format};
-use foresee_trace::{FileOrder, Trace};
+use foresee_trace::{Batch, Event, FileOrder, Mode, Names, Op, Remarks, Trace, Validated, Value};
 
 fn assert_same(expected: &Trace, got: &Trace, format: &dyn Format) {
     let outer = format.name() != "native";
@@ -15,6 +15,33 @@ fn assert_same(expected: &Trace, got: &Trace, format: &dyn Format) {
     }
     assert_eq!(expected.remarks.order, got.remarks.order, "{}", format.name());
     assert_eq!(expected.remarks.cut_short, got.remarks.cut_short, "{}", format.name());
+}
+
+/// A trace of notes has to say so before its first event, or it is judged as if it were observed.
+#[test]
+fn the_order_is_known_before_the_first_event() {
+    let notes = Remarks { order: FileOrder::Notes, ..Remarks::default() };
+    for format in FORMATS {
+        let bytes = Bytes::default();
+        let mut sink = format.write(Box::new(bytes.clone()));
+        let mut names = Names::default();
+        let (t, x) = (names.thread("T1").unwrap(), names.vars.intern("x").unwrap());
+        let mut batch = Batch::default();
+        for value in [1, 2] {
+            let event = Event::new(t, if value == 1 { Op::Write } else { Op::Read });
+            let event = event.with_target(x.0).with_values(&[Value::Int(value)], &mut batch.pool);
+            batch.events.push(event);
+        }
+        sink.begin(&notes).unwrap();
+        sink.write_batch(&batch, &names).unwrap();
+        sink.finish(&names, &notes).unwrap();
+        drop(sink);
+        let data = bytes.0.borrow().clone();
+        let source = format.read(Box::new(&data[..])).unwrap();
+        // The read does not see the write: fine for notes, and for them alone.
+        let read = Trace::load(&mut Validated::new(source, Mode::Reject));
+        assert_eq!(read.unwrap().remarks.order, FileOrder::Notes, "{}", format.name());
+    }
 }
 
 #[test]

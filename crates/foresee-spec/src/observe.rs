@@ -220,6 +220,23 @@ impl Lens {
         shapes.filter(|s| s.matches(event, pool)).fold(0, |bits, s| bits | 1 << s.bit)
     }
 
+    /// Which state atoms a value of a variable makes true, if no atom sets the variable against
+    /// another one. Values with equal answers are then one and the same to the property.
+    pub fn meaning(&self, slot: u16, value: Option<Value>) -> Option<u64> {
+        let atoms = &self.mentioned_in[usize::from(slot)];
+        let others = (0..self.variables.len() as u16).filter(|&other| other != slot);
+        let alone = |place: u8| {
+            let (_, atom) = &self.state_atoms[usize::from(place)];
+            others.clone().all(|other| !atom.mentions(other))
+        };
+        if !atoms.iter().all(|&place| alone(place)) {
+            return None;
+        }
+        let mut state = ProgramState { values: vec![None; self.variables.len()].into(), bits: 0 };
+        self.assign(&mut state, slot, value, &mut Troubles::default());
+        Some(state.bits)
+    }
+
     /// Takes a step and gives its letter.
     #[inline]
     pub fn apply(&self, state: &mut ProgramState, step: Step, troubles: &mut Troubles) -> Letter {

@@ -89,6 +89,13 @@ impl<S: EventSource + ?Sized> EventSource for Box<S> {
 
 /// Where events go: the writing side of a format.
 pub trait EventSink {
+    /// Takes what is known of the trace before its first event, so that whoever reads it later knows
+    /// it from the start. What is not told here is written by `finish`, at the end.
+    fn begin(&mut self, remarks: &Remarks) -> std::io::Result<()> {
+        let _ = remarks;
+        Ok(())
+    }
+
     /// Takes the next stretch of the trace. `names` is always that of one and the same trace.
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> std::io::Result<()>;
 

@@ -54,6 +54,8 @@ pub(crate) struct NativeSink<W> {
     scratch: Vec<u8>,
     pub(crate) entries: Vec<Entry>,
     finished: bool,
+    /// What the file header says of the order.
+    order: FileOrder,
 }
 
 impl<W: Write> NativeSink<W> {
@@ -68,6 +70,7 @@ impl<W: Write> NativeSink<W> {
             scratch: Vec::new(),
             entries: Vec::new(),
             finished: false,
+            order: FileOrder::Observed,
         }
     }
 
@@ -90,9 +93,12 @@ impl<W: Write> NativeSink<W> {
         Ok(())
     }
 
-    fn write_file_header(&mut self) -> io::Result<()> {
+    fn write_file_header(&mut self, order: FileOrder) -> io::Result<()> {
         match self.offset {
-            0 => self.write_all(&encode_file_header(FileOrder::Observed)),
+            0 => {
+                self.order = order;
+                self.write_all(&encode_file_header(order))
+            }
             _ => Ok(()),
         }
     }
@@ -117,7 +123,7 @@ impl<W: Write> NativeSink<W> {
 
     /// Writes the names that are new, then the events.
     fn flush(&mut self, names: &Names) -> io::Result<()> {
-        self.write_file_header()?;
+        self.write_file_header(FileOrder::Observed)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         for (namespace, count) in name_counts(names).into_iter().enumerate() {
             while self.names[namespace] < count {
@@ -160,6 +166,10 @@ impl<W: Write> NativeSink<W> {
 }
 
 impl<W: Write> EventSink for NativeSink<W> {
+    fn begin(&mut self, remarks: &Remarks) -> io::Result<()> {
+        self.write_file_header(remarks.order)
+    }
+
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
         check_batch(batch)?;
         for event in &batch.events {
@@ -180,7 +190,7 @@ impl<W: Write> EventSink for NativeSink<W> {
             return Err(io::Error::other("the trace has been finished already"));
         }
         self.flush(names)?;
-        if remarks.order != FileOrder::Observed || remarks.cut_short.is_some() {
+        if remarks.order != self.order || remarks.cut_short.is_some() {
             let mut frame = vec![0; HEADER];
             encode_remarks(remarks, &mut frame);
             self.write_frame(Kind::Remarks, 0, 0, 0, &mut frame)?;

@@ -108,7 +108,7 @@ impl Analysis for Lattice {
             let stamp = self.clocks.event(event)?;
             for watch in &mut self.watches {
                 let Some(step) = watch.lens.step(event, &batch.pool) else { continue };
-                let write = step.write.map(|write| watch.writes.number(write));
+                let write = step.write.map(|write| watch.writes.number(write, &watch.lens));
                 let index = first + i as u64;
                 let item = Item { index, stamp, atoms: step.events, write };
                 match &mut watch.steps {

@@ -432,14 +432,14 @@ impl History {
     }
 
     fn keep(&mut self, depth: usize, level: &Level) {
-        if depth % self.step != 0 {
+        if !depth.is_multiple_of(self.step) {
             return;
         }
         self.bytes += level.bytes();
         self.levels.push((depth, Level { runs: Runs::Uncounted, ..level.clone() }));
         while self.bytes > self.room && self.levels.len() > 2 {
             self.step *= 2;
-            self.levels.retain(|(depth, _)| depth % self.step == 0);
+            self.levels.retain(|(depth, _)| depth.is_multiple_of(self.step));
             self.bytes = self.levels.iter().map(|(_, level)| level.bytes()).sum();
         }
     }

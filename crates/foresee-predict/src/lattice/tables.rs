@@ -24,19 +24,35 @@ pub(super) struct States {
 }
 
 /// The different writes of a trace, by number.
+///
+/// Writes of one variable that mean the same to the property are one: of a water level only
+/// matters whether it is above the marks. This keeps the number of program states small without
+/// changing any verdict.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     writes: Vec<(u16, Option<Value>)>,
     numbers: Map<(u16, Option<Value>), u32>,
+    meanings: Map<(u16, bool, u64), u32>,
 }
 
 impl Writes {
     /// The number of a write.
-    pub(super) fn number(&mut self, write: (u16, Option<Value>)) -> u32 {
-        *self.numbers.entry(write).or_insert_with(|| {
+    pub(super) fn number(&mut self, write: (u16, Option<Value>), lens: &Lens) -> u32 {
+        if let Some(&number) = self.numbers.get(&write) {
+            return number;
+        }
+        let (slot, value) = write;
+        let next = self.writes.len() as u32;
+        let number = match lens.meaning(slot, value) {
+            // A missing value is told apart, because it is worth a warning.
+            Some(bits) => *self.meanings.entry((slot, value.is_some(), bits)).or_insert(next),
+            None => next,
+        };
+        if number == next {
             self.writes.push(write);
-            self.writes.len() as u32 - 1
-        })
+        }
+        self.numbers.insert(write, number);
+        number
     }
 }
 

@@ -56,7 +56,7 @@ impl Facts {
         let explored = whole(compiled)?;
         let minimal = explored.minimise();
         let shower = Shower { minimal: &minimal, steps: Steps::new(compiled, inits), compiled };
-        let settled = shower.find(|v, _| v == Verdict::Good);
+        let settled = shower.reach(Verdict::Good);
         let exercised = condition(property).map(|c| shower.exercise(c));
         let allowed = match exercised {
             Some(found @ Found::Example(_)) => found,
@@ -68,7 +68,7 @@ impl Facts {
             minimal: minimal.states.len(),
             letters: explored.letters.len(),
             can_be_violated: explored.can_be_violated(),
-            violation: shower.find(|v, _| v == Verdict::Bad),
+            violation: shower.reach(Verdict::Bad),
             settled,
             allowed,
         })
@@ -102,6 +102,14 @@ struct Shower<'a> {
 impl Shower<'_> {
     fn verdict(&self, state: u32) -> Verdict {
         self.minimal.states[state as usize].verdict
+    }
+
+    fn reach(&self, verdict: Verdict) -> Found {
+        // Where there is no such state, a search would only be long.
+        if self.minimal.states.iter().all(|s| s.verdict != verdict) {
+            return Found::Nothing;
+        }
+        self.find(|v, _| v == verdict)
     }
 
     fn find(&self, wanted: impl Fn(Verdict, u32) -> bool) -> Found {

@@ -1,14 +1,15 @@
 //! Words that a run can really show, for examples.
 //!
-//! Not every sequence of letters is one: no event happens in the initial state, and a step writes
-//! at most one variable, so only conditions on that variable change.
+//! Not every sequence of letters is one: no event happens in the initial state, a step writes at
+//! most one variable, so only conditions on that variable change, and they must fit the value that
+//! the event says is written.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
 use foresee_trace::Names;
 
-use crate::ast::{Atom, EventAtom, EventKind, Expr, ExprKind, Init, Term};
+use crate::ast::{Atom, CompareOp, EventAtom, EventKind, Expr, ExprKind, Ident, Init, Term};
 use crate::letter::{Alphabet, Letter};
 use crate::observe::Lens;
 use crate::property::Compiled;
@@ -22,6 +23,8 @@ pub(super) struct Steps {
     variables: Vec<Variable>,
     /// Event atoms that say that some variable of the conditions is written.
     writes: u64,
+    /// An event atom, and those that every event of its shape matches, too.
+    implied: Vec<(u64, u64)>,
     /// The atoms whose value in the initial state the specification gives, and those that are true.
     given: u64,
     given_true: u64,
@@ -34,6 +37,72 @@ struct Variable {
     /// The event atoms that a write of it may match, and those that it always matches.
     may: u64,
     must: u64,
+    values: Vec<Written>,
+}
+
+/// An event atom that says which value is written.
+struct Written {
+    atom: u64,
+    /// The conditions on the variable alone, and those that are true of the value.
+    conditions: u64,
+    holding: u64,
+    /// The condition that the variable has this value, if the atom is true of all writes of it.
+    same: u64,
+}
+
+impl Written {
+    fn new(event: &EventAtom, variable: &str, alphabet: &Alphabet) -> Option<Written> {
+        let (Term::Name(target), [Term::Literal(value, span)]) = (&event.target, &event.args[..])
+        else {
+            return None;
+        };
+        if target.name != variable || event.kind != EventKind::Write {
+            return None;
+        }
+        let var = Ident { name: variable.into(), span: *span };
+        let init = Init { var, value: value.clone() };
+        let (conditions, holding) = initially(alphabet, &[init]);
+        let same = bits(alphabet, |a| match a {
+            Atom::Compare(CompareOp::Eq, left, right) => {
+                let (var, value) =
+                    (ExprKind::Var(variable.into()), ExprKind::Literal(value.clone()));
+                event.thread == Term::Any && left.kind == var && right.kind == value
+            }
+            _ => false,
+        });
+        let atom = bits(alphabet, |a| matches!(a, Atom::Event(e) if e == event));
+        Some(Written { atom, conditions, holding, same })
+    }
+
+    /// Whether the atom and the conditions agree on the value.
+    fn agrees(&self, letter: Letter) -> bool {
+        if letter.0 & self.atom != 0 {
+            letter.0 & self.conditions == self.holding
+        } else {
+            letter.0 & self.same == 0
+        }
+    }
+}
+
+/// The conditions that initial values decide, and those of them that are true.
+fn initially(alphabet: &Alphabet, inits: &[Init]) -> (u64, u64) {
+    let decided = bits(alphabet, |atom| {
+        let mut all = !matches!(atom, Atom::Event(_));
+        each_variable(atom, &mut |name| all &= inits.iter().any(|i| i.var.name == name));
+        all
+    });
+    let lens = Lens::new(alphabet, inits, &Resolved::default(), &Names::default());
+    (decided, lens.initial().letter().0 & decided)
+}
+
+/// Whether every event of the one shape is of the other.
+fn implies(a: &EventAtom, b: &EventAtom) -> bool {
+    let wider = |a: &Term, b: &Term| *b == Term::Any || a == b;
+    a.kind == b.kind
+        && wider(&a.target, &b.target)
+        && wider(&a.thread, &b.thread)
+        && b.args.len() <= a.args.len()
+        && a.args.iter().zip(&b.args).all(|(a, b)| wider(a, b))
 }
 
 /// How many steps a search tries before it gives up.
@@ -72,25 +141,33 @@ impl Steps {
             alphabet,
             |a| matches!(a, Atom::Event(e) if e.kind == EventKind::Write && is_variable(e)),
         );
-        let given = bits(alphabet, |atom| {
-            let mut all = !matches!(atom, Atom::Event(_));
-            each_variable(atom, &mut |name| all &= inits.iter().any(|i| i.var.name == name));
-            all
+        let shapes = alphabet.atoms().iter().filter_map(|a| match a {
+            Atom::Event(event) => Some(event),
+            _ => None,
         });
-        let lens = Lens::new(alphabet, inits, &Resolved::default(), &Names::default());
+        let implied = shapes.map(|a| {
+            let own = bits(alphabet, |b| matches!(b, Atom::Event(b) if a == b));
+            (own, bits(alphabet, |b| matches!(b, Atom::Event(b) if implies(a, b))))
+        });
+        let implied = implied.collect();
+        let (given, given_true) = initially(alphabet, inits);
         Steps {
             reads_initial: compiled.reads_initial,
             events,
             variables,
             writes,
+            implied,
             given,
-            given_true: lens.initial().letter().0 & given,
+            given_true,
         }
     }
 
     /// Whether a letter may be the first, or follow one with these conditions true.
     fn may_follow(&self, before: Option<u64>, letter: Letter) -> bool {
         let (events, conditions) = (letter.0 & self.events, letter.0 & !self.events);
+        if self.implied.iter().any(|(a, all)| events & a != 0 && all & !events != 0) {
+            return false;
+        }
         let Some(before) = before else {
             return if self.reads_initial {
                 events == 0 && conditions & self.given == self.given_true
@@ -102,7 +179,10 @@ impl Steps {
         let without_write = changed == 0 && events != 0 && events & self.writes == 0;
         without_write
             || self.variables.iter().any(|v| {
-                changed & !v.conditions == 0 && events & !v.may == 0 && v.must & !events == 0
+                changed & !v.conditions == 0
+                    && events & !v.may == 0
+                    && v.must & !events == 0
+                    && v.values.iter().all(|w| w.agrees(letter))
             })
     }
 
@@ -183,7 +263,11 @@ impl Variable {
             each_variable(atom, &mut |n| mentioned |= n == name);
             mentioned
         });
-        Variable { conditions, may, must }
+        let values = alphabet.atoms().iter().filter_map(|atom| match atom {
+            Atom::Event(event) => Written::new(event, name, alphabet),
+            _ => None,
+        });
+        Variable { conditions, may, must, values: values.collect() }
     }
 }
 

@@ -402,8 +402,9 @@ fn check_example(
     }
     let state = after(&mut compiled.monitor, &word);
     assert_eq!(state == StateId::BAD, bad, "{spec:?} {example:?}");
+    // A formula that nothing satisfies is violated before its first step, which is then shown.
     let before = after(&mut compiled.monitor, &word[..word.len() - 1]);
-    assert_ne!(before, StateId::BAD, "{spec:?} {example:?}");
+    assert!(before != StateId::BAD || word.len() == 1, "{spec:?} {example:?}");
 }
 
 /// The steps' conditions stand in a list; commas within an atom stay.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::clause::shown;
+use super::words::wrap;
 use super::{Example, Explanation, Facts, Found};
 use crate::property::Named;
 
@@ -69,7 +70,9 @@ impl fmt::Display for Facts {
         )?;
         match &self.violation {
             Found::Example(example) => {
-                writeln!(f, "  violated    by some runs; a shortest one:")?;
+                // With one state there is only the bad one.
+                let runs = if *minimal == 1 { "every run" } else { "some runs" };
+                writeln!(f, "  violated    by {runs}; a shortest one:")?;
                 example.write(f, "violated here")?;
             }
             Found::Nothing if self.can_be_violated => {
@@ -82,20 +85,19 @@ impl fmt::Display for Facts {
             Found::GaveUp => writeln!(f, "  violated    not known: the search became too large")?,
         }
         match &self.settled {
-            Found::Example(example) if self.violation != Found::Nothing => {
+            _ if self.violation == Found::Nothing => {}
+            Found::Example(example) => {
                 writeln!(
                     f,
-                    "  settled     by some runs, which nothing that follows can make violate it; a shortest one:"
+                    "  settled     by some runs, which nothing that follows can make violate it; a \
+                     shortest one:"
                 )?;
                 example.write(f, "settled here")?;
             }
-            Found::Example(_) => {}
-            Found::Nothing => {
-                writeln!(
-                    f,
-                    "  settled     never: after any run that is allowed, a violation may still come"
-                )?;
-            }
+            Found::Nothing => writeln!(
+                f,
+                "  settled     never: after any run that is allowed, a violation may still come"
+            )?,
             Found::GaveUp => writeln!(f, "  settled     not known: the search became too large")?,
         }
         match &self.allowed {
@@ -122,8 +124,10 @@ impl Example {
             }
             let what = if step.is_empty() { "anything" } else { step };
             let initial = if i == 0 && self.begins_initially { "initially: " } else { "" };
-            let end = if i + 1 == count { format!("   ({at_end})") } else { String::new() };
-            writeln!(f, "{:>16}. {initial}{what}{end}", i + 1)?;
+            let end = if i + 1 == count { format!(" ({at_end})") } else { String::new() };
+            let mut lines = String::new();
+            wrap(&format!("{initial}{what}{end}"), 14, &format!("{:>2}. ", i + 1), &mut lines);
+            f.write_str(&lines)?;
         }
         Ok(())
     }

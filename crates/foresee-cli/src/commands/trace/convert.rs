@@ -46,7 +46,11 @@ fn write<S: EventSource>(
     let format = foresee_formats::by_name(format)?;
     let writing = || format!("cannot write {}", to.display());
     let mut sink = foresee_formats::create(to, format).with_context(writing)?;
+    let mut begun = false;
     for_each_batch(source, what, |batch, source| {
+        if !std::mem::replace(&mut begun, true) {
+            sink.begin(source.remarks()).with_context(writing)?;
+        }
         sink.write_batch(batch, source.names()).with_context(writing)
     })?;
     sink.finish(source.names(), source.remarks()).with_context(writing)

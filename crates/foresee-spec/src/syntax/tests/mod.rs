@@ -285,7 +285,7 @@ fn terms_of_event_atoms() {
 
 #[test]
 fn one_line_whatever_its_length() {
-    let chain = vec!["(x > 0 -> `weird name` == 1 since event(a, _)@t)"; 9].join(" || ");
+    let chain = ["(x > 0 -> `weird name` == 1 since event(a, _)@t)"; 9].join(" || ");
     let text = super::print_formula(&formula(&chain));
     assert!(!text.contains('\n'));
     assert_eq!(formula(&text), formula(&chain));
