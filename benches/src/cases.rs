@@ -42,6 +42,8 @@ pub(crate) struct Case {
     pub(crate) baseline: Run,
     /// Whether the file is to be read from the disk.
     pub(crate) cold: bool,
+    /// Longer traces take the baseline minutes.
+    pub(crate) most_events: u64,
 }
 
 pub(crate) const CASES: &[Case] = &[
@@ -52,6 +54,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "`lines()`, `split` and maps of strings",
         baseline: std_lines,
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "native reading, warm",
@@ -60,6 +63,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "reading the same bytes and looking at none",
         baseline: read_bytes,
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "native reading, cold",
@@ -68,6 +72,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "reading the same bytes, also cold",
         baseline: read_bytes,
         cold: true,
+        most_events: u64::MAX,
     },
     Case {
         name: "native reading, two cores",
@@ -76,6 +81,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "`Trace::load`, one thread",
         baseline: load,
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "validation",
@@ -84,6 +90,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone",
         baseline: |traces| read_all(traces, "native"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "counting (`trace info`)",
@@ -92,6 +99,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone",
         baseline: |traces| read_all(traces, "native"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "clocks",
@@ -103,6 +111,7 @@ pub(crate) const CASES: &[Case] = &[
             each_event(traces, |event| clocks.event(event))
         },
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "clocks against tree clocks",
@@ -114,6 +123,7 @@ pub(crate) const CASES: &[Case] = &[
             each_event(traces, |event| clocks.event(event))
         },
         cold: false,
+        most_events: 1_000_000,
     },
     Case {
         name: "monitoring, past-time logic",
@@ -123,6 +133,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone, of the same trace",
         baseline: |traces| read_all(traces, "dense"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "monitoring, future-time logic",
@@ -131,6 +142,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone, of the same trace",
         baseline: |traces| read_all(traces, "dense"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "monitoring, regular expression",
@@ -139,6 +151,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone, of the same trace",
         baseline: |traces| read_all(traces, "dense"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "monitoring, pattern",
@@ -147,6 +160,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone, of the same trace",
         baseline: |traces| read_all(traces, "dense"),
         cold: false,
+        most_events: u64::MAX,
     },
     Case {
         name: "monitoring, automaton",
@@ -155,6 +169,7 @@ pub(crate) const CASES: &[Case] = &[
         baseline_is: "native reading alone, of the same trace",
         baseline: |traces| read_all(traces, "dense"),
         cold: false,
+        most_events: u64::MAX,
     },
 ];
 

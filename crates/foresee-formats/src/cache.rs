@@ -1,26 +1,25 @@
-//! A small memory of names looked up lately, in front of an interner.
+//! Short names by their bytes, in front of an interner.
 //!
-//! Most names of most traces are short and come again soon. They are compared as two machine words
-//! here, without hashing the text or touching the interner's. All of it is inlined by force: left to
-//! itself the compiler made calls of it, and the std reader lost a fifth of its speed.
+//! Most names of most traces are short. They are hashed and compared as two machine words here,
+//! without touching the interner's text. All of it is inlined by force: left to itself the compiler
+//! made calls of it, and the std reader lost a fifth of its speed.
 
+use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
+use foldhash::fast::RandomState;
 use foresee_trace::{
     Id, Interner, LocId, LockId, Names, TargetKind, ThreadId, TooManyNames, VarId,
 };
+use hashbrown::HashTable;
 
 use crate::lines::word;
 
 /// Names longer than this are left to the interner.
 const SHORT: usize = 16;
-/// How many names are remembered; each has one place where it can be.
-const PLACES: usize = 4096;
-/// A trace with fewer look-ups than this is not worth the memory.
-const WORTHWHILE: u32 = 500;
 
 /// A name of up to sixteen bytes as two numbers, which with its length tell it from all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     first: u64,
     last: u64,
@@ -38,25 +37,24 @@ impl Key {
         Some(Key { first: word(name), last, length: name.len() as u32 })
     }
 
+    /// Seeded, because names come from files that anyone may have written.
     #[inline(always)]
-    fn place(self) -> usize {
-        let mixed = (self.first ^ self.last.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> (64 - PLACES.trailing_zeros())) as usize
+    fn hash(self, state: &RandomState) -> u64 {
+        state.hash_one((u128::from(self.first) << 64) | u128::from(self.last))
     }
 }
 
-/// The names looked up lately, for one interner.
+/// The short names of one interner.
 #[derive(Debug)]
 pub(crate) struct NameCache<I> {
-    /// None at first. Empty places have the length zero, which no key has.
-    places: Vec<(Key, u32)>,
-    look_ups: u32,
+    known: HashTable<(Key, u32)>,
+    state: RandomState,
     kind: PhantomData<I>,
 }
 
 impl<I> Default for NameCache<I> {
     fn default() -> Self {
-        NameCache { places: Vec::new(), look_ups: 0, kind: PhantomData }
+        NameCache { known: HashTable::new(), state: RandomState::default(), kind: PhantomData }
     }
 }
 
@@ -69,29 +67,23 @@ impl<I: Id> NameCache<I> {
         interner: &mut Interner<I>,
     ) -> Result<I, TooManyNames> {
         let Some(key) = Key::of(name.as_bytes()) else { return interner.intern(name) };
-        match self.places.get(key.place()) {
-            Some((known, id)) if *known == key => Ok(I::new(*id as usize)),
-            _ => self.miss(key, name, interner),
+        match self.known.find(key.hash(&self.state), |(known, _)| *known == key) {
+            Some((_, id)) => Ok(I::new(*id as usize)),
+            None => self.learn(key, name, interner),
         }
     }
 
     #[inline(never)]
-    fn miss(
+    fn learn(
         &mut self,
         key: Key,
         name: &str,
         interner: &mut Interner<I>,
     ) -> Result<I, TooManyNames> {
         let id = interner.intern(name)?;
-        if self.places.is_empty() {
-            self.look_ups += 1;
-            if self.look_ups == WORTHWHILE {
-                self.places = vec![(Key::default(), 0); PLACES];
-            }
-        }
-        if let Some(place) = self.places.get_mut(key.place()) {
-            *place = (key, id.index() as u32);
-        }
+        let state = &self.state;
+        let hash = |(key, _): &(Key, u32)| key.hash(state);
+        self.known.insert_unique(key.hash(state), (key, id.index() as u32), hash);
         Ok(id)
     }
 }

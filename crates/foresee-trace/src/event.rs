@@ -176,18 +176,17 @@ impl Event {
         loc: u32,
         payload: u32,
     ) -> Result<Event, BadEvent> {
-        if Op::from_code(op).is_none() {
-            return Err(BadEvent::Op(op));
-        }
+        let op = Op::from_code(op).ok_or(BadEvent::Op(op))?;
         if thread > ThreadId::MAX {
             return Err(BadEvent::Thread(thread));
         }
-        Ok(Event {
-            head: thread << 8 | u32::from(op),
-            target: target.wrapping_sub(1),
-            loc,
-            payload,
-        })
+        Ok(Event::from_parts(op, thread, target, loc, payload))
+    }
+
+    /// The same where the operation is known and the thread's number fits.
+    #[inline]
+    pub fn from_parts(op: Op, thread: u32, target: u32, loc: u32, payload: u32) -> Event {
+        Event { head: thread << 8 | op as u32, target: target.wrapping_sub(1), loc, payload }
     }
 
     /// Operation, thread, target (counted from one; zero is none), location and payload as numbers.

@@ -110,8 +110,8 @@ fn last_fields(rest: &[u8]) -> Option<Fields> {
 /// What holds for the records of one `op` byte.
 #[derive(Clone, Copy)]
 struct Rule {
-    /// Needs to be looked at by itself.
-    slow: bool,
+    /// The operation, unless its records need to be looked at one by one.
+    plain: Option<Op>,
     /// Bits that the payload must not have.
     no_payload: u32,
 }
@@ -120,11 +120,11 @@ struct Rule {
 const POOLED: u32 = 1 << 31;
 
 fn rules() -> [Rule; 256] {
-    let mut rules = [Rule { slow: true, no_payload: 0 }; 256];
+    let mut rules = [Rule { plain: None, no_payload: 0 }; 256];
     for &op in Op::ALL {
         let no_payload = if max_values(op) == 0 { u32::MAX } else { POOLED };
-        let slow = target_rule(op) != TargetRule::Always || is_wait_half(op);
-        rules[op as usize] = Rule { slow, no_payload };
+        let plain = target_rule(op) == TargetRule::Always && !is_wait_half(op);
+        rules[op as usize] = Rule { plain: plain.then_some(op), no_payload };
     }
     rules
 }
@@ -176,20 +176,20 @@ impl Decoder {
         batch: &mut Batch,
     ) -> Result<(), BadRecord> {
         let (start, had) = (*at, batch.events.len());
-        let result = self.pass::<false>(bytes, at, most, values, batch);
-        match result {
+        match self.hasty_pass(bytes, at, most, values, batch) {
             Ok(true) => Ok(()),
             // What a hasty pass put into the pool is of no use, but does no harm either.
             Ok(false) | Err(_) => {
                 batch.events.truncate(had);
                 *at = start;
-                self.pass::<true>(bytes, at, most, values, batch).map(|_| ())
+                self.careful_pass(bytes, at, most, values, batch)
             }
         }
     }
 
-    /// One pass over the records; a hasty one may find out at its end (`false`) that it was wrong.
-    fn pass<const CAREFUL: bool>(
+    /// A pass that finds out only at its end whether the numbers made sense. Few things are kept
+    /// in mind from record to record, so that they stay in registers.
+    fn hasty_pass(
         &self,
         bytes: &[u8],
         at: &mut usize,
@@ -197,48 +197,101 @@ impl Decoder {
         values: usize,
         batch: &mut Batch,
     ) -> Result<bool, BadRecord> {
-        let mut highest = [0u32; 64];
-        let (mut threads, mut loc, mut wrong, mut seen) = (0, 0, false, 0);
+        let had = batch.events.len();
+        let (mut left, mut seen) = (most, 0);
         let mut scratch = Vec::new();
-        batch.events.reserve(most.min(bytes.len() / 2));
-        let mut p = *at;
-        for _ in 0..most {
-            let fields = fields_at(bytes, p).ok_or(BadRecord::Cut)?;
-            let rule = self.rules[fields.op as usize];
-            if CAREFUL || rule.slow {
-                let (mut event, end) = self.careful(&fields, bytes, p, &mut scratch)?;
-                if !scratch.is_empty() {
-                    event = event.with_values(&scratch, &mut batch.pool);
-                }
-                batch.events.push(event);
-                p = end;
-                *at = p;
-                seen += scratch.len();
-                if seen > values {
-                    break;
-                }
-                continue;
-            }
-            threads = fields.thread.saturating_add(1).max(threads);
-            loc = fields.loc.max(loc);
-            wrong |= fields.target == 0 || fields.payload & rule.no_payload != 0;
-            let target = &mut highest[(fields.op & 63) as usize];
-            *target = fields.target.max(*target);
-            let Ok(event) = Event::from_raw(
-                fields.op,
-                fields.thread,
-                fields.target,
-                fields.loc,
-                fields.payload,
-            ) else {
+        while left > 0 && seen <= values {
+            let (stretch, sensible) = self.plain_stretch(bytes, at, left, batch);
+            left -= stretch;
+            if !sensible {
                 return Ok(false);
-            };
-            batch.events.push(event);
-            p += fields.length;
+            }
+            if left > 0 {
+                seen += self.careful_record(bytes, at, &mut scratch, batch)?;
+                left -= 1;
+            }
         }
-        *at = p;
+        Ok(self.all_named(&batch.events[had..]))
+    }
+
+    /// Adds events up to one that is not plain, or that is too near to the end; how many, and
+    /// whether their threads and payloads can be.
+    #[inline(never)]
+    fn plain_stretch(
+        &self,
+        bytes: &[u8],
+        at: &mut usize,
+        most: usize,
+        batch: &mut Batch,
+    ) -> (usize, bool) {
+        let mut rest = &bytes[*at..];
+        let mut wrong = 0;
+        batch.events.reserve(most.min(rest.len() / 2));
+        let had = batch.events.len();
+        for _ in 0..most {
+            let Some(window) = rest.first_chunk() else { break };
+            let Fields { op, thread, target, loc, payload, length } = fields(window);
+            let rule = self.rules[op as usize];
+            let Some(op) = rule.plain else { break };
+            wrong |= payload & rule.no_payload | thread >> 24;
+            batch.events.push(Event::from_parts(op, thread, target, loc, payload));
+            rest = &rest[length..];
+        }
+        *at = bytes.len() - rest.len();
+        (batch.events.len() - had, wrong == 0)
+    }
+
+    /// Whether the numbers in these events are those of names.
+    fn all_named(&self, events: &[Event]) -> bool {
+        let mut highest = [0u32; 64];
+        let (mut thread, mut loc, mut without) = (0, 0, false);
+        for event in events {
+            let (op, t, target, l, _) = event.raw();
+            thread = t.max(thread);
+            loc = l.max(loc);
+            without |= target == 0 && self.rules[op as usize].plain.is_some();
+            let highest = &mut highest[(op & 63) as usize];
+            *highest = target.max(*highest);
+        }
         let known = highest.iter().zip(&self.targets).all(|(highest, count)| highest <= count);
-        Ok(known && loc < self.locs && threads <= self.threads && !wrong)
+        known && !without && (events.is_empty() || thread < self.threads && loc < self.locs)
+    }
+
+    /// A pass that checks every record before it goes on.
+    fn careful_pass(
+        &self,
+        bytes: &[u8],
+        at: &mut usize,
+        most: usize,
+        values: usize,
+        batch: &mut Batch,
+    ) -> Result<(), BadRecord> {
+        let (mut seen, mut scratch) = (0, Vec::new());
+        for _ in 0..most {
+            seen += self.careful_record(bytes, at, &mut scratch, batch)?;
+            if seen > values {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the event of one record, checked by itself; how many values it has in the pool.
+    fn careful_record(
+        &self,
+        bytes: &[u8],
+        at: &mut usize,
+        scratch: &mut Vec<Value>,
+        batch: &mut Batch,
+    ) -> Result<usize, BadRecord> {
+        let fields = fields_at(bytes, *at).ok_or(BadRecord::Cut)?;
+        let (mut event, end) = self.careful(&fields, bytes, *at, scratch)?;
+        if !scratch.is_empty() {
+            event = event.with_values(scratch, &mut batch.pool);
+        }
+        batch.events.push(event);
+        *at = end;
+        Ok(scratch.len())
     }
 
     /// Checks one record by itself; gives the event, where the next record starts, and the values
