@@ -52,7 +52,16 @@ pub(crate) const CASES: &[Case] = &[
         ours_is: "the std reader, all names interned",
         ours: |traces| read_all(traces, "std"),
         baseline_is: "`lines()`, `split` and maps of strings",
-        baseline: std_lines,
+        baseline: |traces| std_lines(traces, "std"),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "std parsing, a small program",
+        ours_is: "the same with a thousand names instead of fifteen thousand",
+        ours: |traces| read_all(traces, "small"),
+        baseline_is: "the same as before",
+        baseline: |traces| std_lines(traces, "small"),
         cold: false,
         most_events: u64::MAX,
     },
@@ -206,9 +215,9 @@ fn each_event(traces: &Path, mut each: impl FnMut(&Event)) -> anyhow::Result<(Du
     timed(|| drain(&mut open(traces, "native")?, |batch| batch.events.iter().for_each(&mut each)))
 }
 
-fn std_lines(traces: &Path) -> anyhow::Result<(Duration, u64)> {
+fn std_lines(traces: &Path, name: &str) -> anyhow::Result<(Duration, u64)> {
     timed(|| {
-        let file = BufReader::with_capacity(1 << 20, File::open(trace_file(traces, "std"))?);
+        let file = BufReader::with_capacity(1 << 20, File::open(trace_file(traces, name))?);
         let (events, sum) = Lines::default().read(file)?;
         black_box(sum);
         Ok(events)

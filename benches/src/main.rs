@@ -9,6 +9,7 @@
 mod baseline;
 mod cases;
 mod lattices;
+mod wide;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,9 @@ fn main() -> anyhow::Result<()> {
             fs::remove_dir_all(&traces)?;
         }
     }
+    if "clocks".contains(&args.filter) {
+        wide::run()?;
+    }
     if "lattice".contains(&args.filter) {
         lattices::run()?;
     }
@@ -76,9 +80,14 @@ fn make_traces(folder: &Path, threads: u32, events: u64) -> anyhow::Result<()> {
     let usual = Config::bench(threads, events, 1);
     // All accesses concern four variables, and carry values.
     let dense = Config { variables: 4, values: Written::Repeating(100), ..usual.clone() };
-    for (name, format, config) in
-        [("std", "std", &usual), ("native", "native", &usual), ("dense", "native", &dense)]
-    {
+    // A small program: its names fit the cache.
+    let small = Config { variables: 500, locks: 20, locations: 500, ..usual.clone() };
+    for (name, format, config) in [
+        ("std", "std", &usual),
+        ("small", "std", &small),
+        ("native", "native", &usual),
+        ("dense", "native", &dense),
+    ] {
         let mut source = Generator::new(config.clone())?;
         let format = foresee_formats::by_name(format)?;
         let mut sink = foresee_formats::create(&trace_file(folder, name), format)?;

@@ -92,6 +92,8 @@ impl<I: Id> NameCache<I> {
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames {
     threads: NameCache<ThreadId>,
+    /// A thread mostly does several things before another one does.
+    latest: Option<(Key, ThreadId)>,
     vars: NameCache<VarId>,
     locks: NameCache<LockId>,
     locs: NameCache<LocId>,
@@ -105,8 +107,17 @@ impl KnownNames {
         name: &str,
         names: &mut Names,
     ) -> Result<ThreadId, TooManyNames> {
+        let key = Key::of(name.as_bytes());
+        match self.latest {
+            Some((latest, id)) if key == Some(latest) => return Ok(id),
+            _ => {}
+        }
         let id = self.threads.intern(name, &mut names.threads)?;
-        if id.0 > ThreadId::MAX { Err(TooManyNames) } else { Ok(id) }
+        if id.0 > ThreadId::MAX {
+            return Err(TooManyNames);
+        }
+        self.latest = key.map(|key| (key, id));
+        Ok(id)
     }
 
     /// The number of a location.

@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use foresee_formats::{FORMATS, Format};
+use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Batch, Event, FileOrder, Mode, Names, Op, Remarks, Trace, Validated, Value};
 
 fn assert_same(expected: &Trace, got: &Trace, format: &dyn Format) {
@@ -15,6 +16,19 @@ fn assert_same(expected: &Trace, got: &Trace, format: &dyn Format) {
     }
     assert_eq!(expected.remarks.order, got.remarks.order, "{}", format.name());
     assert_eq!(expected.remarks.cut_short, got.remarks.cut_short, "{}", format.name());
+}
+
+/// Traces of the generator, with everything it can make.
+#[test]
+fn generated_traces_come_back_in_every_format() {
+    for seed in 0..1_000 {
+        let config = Config { locations: 3, events: 30, ..Config::small(seed) };
+        let trace = Trace::load(&mut Generator::new(config).unwrap()).unwrap();
+        for &format in FORMATS {
+            let read = loaded(&written(&trace, format), Some(format)).unwrap();
+            assert_same(&trace, &read, format);
+        }
+    }
 }
 
 /// A trace of notes has to say so before its first event, or it is judged as if it were observed.

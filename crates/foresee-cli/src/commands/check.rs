@@ -47,14 +47,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
             analyses.push(Box::new(Observed::new(&spec, properties, &resolved, &names)));
             let predictions = Predictions::default();
-            analyses.push(Box::new(Lattice::new(
-                &spec,
-                again,
-                &resolved,
-                &names,
-                limits(args),
-                Rc::clone(&predictions),
-            )));
+            // The observed run alone needs no lattice, and no more memory than its monitor.
+            if args.window != Some(1) {
+                let found = Rc::clone(&predictions);
+                let limits = limits(args);
+                let lattice = Lattice::new(&spec, again, &resolved, &names, limits, found);
+                analyses.push(Box::new(lattice));
+            }
             judged.push(Judged { spec, resolved, predictions });
         }
     }

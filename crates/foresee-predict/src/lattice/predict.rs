@@ -59,12 +59,23 @@ struct Watch {
     lens: Lens,
     writes: Writes,
     steps: Steps,
+    /// There were more relevant events than are kept. The first ones are an execution, too.
+    cut_off: bool,
 }
 
 /// The steps of a property: all in one slice, or, with parameters, apart by what they bind.
 enum Steps {
     All(Slice),
     ByBinding { items: Vec<Item>, bound: Vec<(u32, Binding, u64)> },
+}
+
+impl Steps {
+    fn len(&self) -> usize {
+        match self {
+            Steps::All(slice) => slice.len(),
+            Steps::ByBinding { items, .. } => items.len(),
+        }
+    }
 }
 
 impl Lattice {
@@ -84,7 +95,7 @@ impl Lattice {
                 true => Steps::All(Slice::default()),
                 false => Steps::ByBinding { items: Vec::new(), bound: Vec::new() },
             };
-            Watch { property, lens, writes: Writes::default(), steps }
+            Watch { property, lens, writes: Writes::default(), steps, cut_off: false }
         };
         Lattice {
             clocks: Clocks::new(Order::Mazurkiewicz),
@@ -108,6 +119,10 @@ impl Analysis for Lattice {
             let stamp = self.clocks.event(event)?;
             for watch in &mut self.watches {
                 let Some(step) = watch.lens.step(event, &batch.pool) else { continue };
+                if watch.steps.len() >= self.limits.events {
+                    watch.cut_off = true;
+                    continue;
+                }
                 let write = step.write.map(|write| watch.writes.number(write, &watch.lens));
                 let index = first + i as u64;
                 let item = Item { index, stamp, atoms: step.events, write };
@@ -134,6 +149,9 @@ impl Analysis for Lattice {
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = Tally::default();
             let result = watch.search(number, &self.clocks, self.limits, &mut tally);
+            if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
+                tally.outcome = Some(Outcome::EventLimit);
+            }
             if let Err(error) = result {
                 tally.outcome = Some(Outcome::StateLimit);
                 tally.trouble = Some(error.to_string());
@@ -392,6 +410,10 @@ impl Tally {
             Outcome::UnknownValues => {
                 "; every run with this causality was covered, but values were missing".to_owned()
             }
+            Outcome::EventLimit => format!(
+                " in the first {} relevant events; the others were not looked at",
+                self.steps
+            ),
             Outcome::Window => format!(
                 " among the {} cuts nearest to the observed run; the window left runs out from \
                  level {cut_off} on",

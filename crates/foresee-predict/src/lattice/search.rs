@@ -18,8 +18,12 @@ pub struct Limits {
     /// How many cuts of a level are followed at most: those nearest to the observed run. `None`
     /// follows all.
     pub window: Option<usize>,
+    /// How many relevant events of a property are kept; what comes later is not looked at.
+    pub events: usize,
     /// How many cuts are looked at in all.
     pub cuts: u64,
+    /// How many cuts of one level are kept in memory.
+    pub level: usize,
     /// How long to search.
     pub time: Option<Duration>,
     /// How many bytes are spent on remembering levels for the witness. When they do not suffice,
@@ -29,7 +33,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { window: None, cuts: 100_000_000, time: None, history: 256 << 20 }
+        Limits {
+            window: None,
+            events: 10_000_000,
+            cuts: 100_000_000,
+            level: 10_000_000,
+            time: None,
+            history: 256 << 20,
+        }
     }
 }
 
@@ -258,6 +269,7 @@ impl<'a> Search<'a> {
             std::mem::swap(&mut level, &mut next);
             let stop = match self.limits.time {
                 _ if found.cuts > self.limits.cuts => Some(Outcome::StateLimit),
+                _ if level.len() > self.limits.level => Some(Outcome::StateLimit),
                 Some(limit) if start.elapsed() > limit => Some(Outcome::TimeLimit),
                 _ => None,
             };
@@ -285,6 +297,10 @@ impl<'a> Search<'a> {
         bad.clear();
         self.table.clear();
         for n in 0..level.len() {
+            // The level is given up as soon as it is too large, not when it is built.
+            if next.len() > self.limits.level {
+                break;
+            }
             let from = &level.cuts[n * words..(n + 1) * words];
             self.packing.unpack(from, &mut self.counts);
             for column in 0..columns {
