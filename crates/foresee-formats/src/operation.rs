@@ -283,8 +283,13 @@ fn missing_operand(op: Op) -> Box<Trouble> {
 
 #[cold]
 pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
-    let mut words: Vec<&str> = Op::ALL.iter().map(|op| op.word()).collect();
-    words.dedup();
+    let mut words: Vec<&str> = Vec::new();
+    for word in Op::ALL.iter().map(|op| op.word()) {
+        // Inner operations of locks have the words of outer ones.
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
     Trouble::syntax(format!("expected an operation, found {}", shown(text)))
         .with_help(format!("operations are {}", words.join(" ")))
 }

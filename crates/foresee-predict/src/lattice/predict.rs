@@ -179,6 +179,7 @@ impl Watch {
             Steps::ByBinding { items, bound } => {
                 let always = !self.property.params.binding_bits();
                 let bindings = total_bindings(&self.property, &bound)?;
+                tally.bindings = Some(bindings.len() as u64);
                 for binding in bindings {
                     let slice = slice_of(&binding, &items, &bound, always, clocks);
                     let binding = Some(&binding);
@@ -333,6 +334,8 @@ fn slice_of(
 #[derive(Default)]
 struct Tally {
     predictions: Vec<Prediction>,
+    /// How many bindings the parameters have, for a property with parameters.
+    bindings: Option<u64>,
     lattices: u64,
     observed: u64,
     steps: u64,
@@ -371,17 +374,19 @@ impl Tally {
             // Only observed violations, of which there is nothing to predict.
             None => Outcome::Exhausted,
         };
-        let mut stats = vec![
-            ("relevant_events", Stat::Count(self.steps)),
-            ("states", Stat::Count(self.cuts)),
-            ("levels", Stat::Count(self.levels)),
-            ("widest_level", Stat::Count(self.widest)),
-        ];
+        let mut stats = vec![("relevant_events", Stat::Count(self.steps))];
+        if let Some(bindings) = self.bindings {
+            stats.push(("bindings", Stat::Count(bindings)));
+        }
+        if self.lattices > 0 {
+            stats.push(("states", Stat::Count(self.cuts)));
+            stats.push(("levels", Stat::Count(self.levels)));
+            stats.push(("widest_level", Stat::Count(self.widest)));
+        }
+        // Runs of different bindings do not add up to anything.
         if self.lattices == 1 {
             stats.extend(self.runs.clone().map(|n| ("runs", Stat::Text(n))));
             stats.extend(self.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
-        } else {
-            stats.push(("bindings", Stat::Count(self.lattices + self.observed)));
         }
         Analysed {
             name: "lattice",
