@@ -66,12 +66,12 @@ impl Binding {
     }
 
     /// The bound parameters, as bits.
-    pub(crate) fn domain(&self) -> u8 {
+    pub fn domain(&self) -> u8 {
         self.objects.iter().enumerate().fold(0, |d, (i, o)| d | u8::from(o.is_some()) << i)
     }
 
     /// The part that binds only these parameters.
-    pub(crate) fn restrict(&self, domain: u8) -> Binding {
+    pub fn restrict(&self, domain: u8) -> Binding {
         let mut part = *self;
         for (i, object) in part.objects.iter_mut().enumerate() {
             if domain >> i & 1 == 0 {

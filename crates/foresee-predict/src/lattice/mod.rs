@@ -7,6 +7,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `bindings` | the bindings of a property's parameters, each with its own slice |
 //! | `slice` | the relevant events of one property, with their causal order |
 //! | `cut` | cuts packed into a few words |
 //! | `tables` | program states and sets of monitor states by number |
@@ -14,6 +15,7 @@
 //! | `witness` | back from a violation to a run that shows it |
 //! | `closest` | the violating run with the fewest swaps |
 
+mod bindings;
 mod closest;
 mod cut;
 mod predict;

@@ -1,7 +1,5 @@
 //! Prediction of a specification's violations over the lattice of each property.
 
-use std::collections::HashMap;
-
 use foresee_causality::schedule::Schedule;
 use foresee_causality::{Clocks, Order};
 use foresee_spec::ast::Spec;
@@ -13,6 +11,7 @@ use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome};
 
+use super::bindings::BoundSteps;
 use super::search::{Limits, Search, Searched};
 use super::slice::{Item, Slice};
 use super::tables::{Sets, States, Writes};
@@ -38,8 +37,6 @@ pub type Predictions = std::rc::Rc<std::cell::RefCell<Vec<Prediction>>>;
 
 /// How many cuts with monitor states a lattice may have for a second, closer look.
 const CLOSER_LOOK: usize = 200_000;
-/// How many bindings of one property are searched.
-const MAX_BINDINGS: usize = 50_000;
 
 /// Checks every run with the same causality, one lattice for each property and binding.
 ///
@@ -66,14 +63,14 @@ struct Watch {
 /// The steps of a property: all in one slice, or, with parameters, apart by what they bind.
 enum Steps {
     All(Slice),
-    ByBinding { items: Vec<Item>, bound: Vec<(u32, Binding, u64)> },
+    ByBinding(BoundSteps),
 }
 
 impl Steps {
     fn len(&self) -> usize {
         match self {
             Steps::All(slice) => slice.len(),
-            Steps::ByBinding { items, .. } => items.len(),
+            Steps::ByBinding(steps) => steps.len(),
         }
     }
 }
@@ -93,7 +90,7 @@ impl Lattice {
             let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
             let steps = match property.params.is_empty() {
                 true => Steps::All(Slice::default()),
-                false => Steps::ByBinding { items: Vec::new(), bound: Vec::new() },
+                false => Steps::ByBinding(BoundSteps::default()),
             };
             Watch { property, lens, writes: Writes::default(), steps, cut_off: false }
         };
@@ -128,11 +125,10 @@ impl Analysis for Lattice {
                 let item = Item { index, stamp, atoms: step.events, write };
                 match &mut watch.steps {
                     Steps::All(slice) => slice.push(item, &self.clocks),
-                    Steps::ByBinding { items, bound } => {
+                    Steps::ByBinding(steps) => {
                         let params = &watch.property.params;
                         params.bindings(step.events, event, &batch.pool, &mut found);
-                        bound.extend(found.iter().map(|(b, bits)| (items.len() as u32, *b, *bits)));
-                        items.push(item);
+                        steps.push(item, &found, !params.binding_bits());
                     }
                 }
             }
@@ -176,14 +172,12 @@ impl Watch {
         let steps = std::mem::replace(&mut self.steps, Steps::All(Slice::default()));
         match steps {
             Steps::All(slice) => self.search_slice(number, None, &slice, limits, tally),
-            Steps::ByBinding { items, bound } => {
-                let always = !self.property.params.binding_bits();
-                let bindings = total_bindings(&self.property, &bound)?;
+            Steps::ByBinding(steps) => {
+                let bindings = steps.total(self.property.params.names().len())?;
                 tally.bindings = Some(bindings.len() as u64);
-                for binding in bindings {
-                    let slice = slice_of(&binding, &items, &bound, always, clocks);
-                    let binding = Some(&binding);
-                    self.search_slice(number, binding, &slice, limits, tally)?;
+                for binding in &bindings {
+                    let slice = steps.slice(binding, clocks);
+                    self.search_slice(number, Some(binding), &slice, limits, tally)?;
                 }
                 Ok(())
             }
@@ -279,55 +273,6 @@ fn schedule(run: &Run, slice: &Slice) -> Schedule {
         (k >= counts[column as usize]).then(|| epoch(column as usize, k))
     });
     Schedule::new(first, others)
-}
-
-/// All bindings of all parameters that events agree on.
-fn total_bindings(
-    property: &Compiled,
-    bound: &[(u32, Binding, u64)],
-) -> Result<Vec<Binding>, TooManyStates> {
-    let mut all: Vec<Binding> = vec![Binding::default()];
-    let mut known: std::collections::HashSet<Binding> = all.iter().copied().collect();
-    let mut seen = std::collections::HashSet::new();
-    for (_, part, _) in bound {
-        if !seen.insert(*part) {
-            continue;
-        }
-        for i in 0..all.len() {
-            if let Some(joined) = all[i].join(part).filter(|joined| known.insert(*joined)) {
-                all.push(joined);
-            }
-        }
-        if all.len() > MAX_BINDINGS {
-            return Err(TooManyStates { limit: MAX_BINDINGS, what: "bindings of its parameters" });
-        }
-    }
-    let params = property.params.names().len();
-    all.retain(|b| (0..params).all(|i| b.get(i).is_some()));
-    Ok(all)
-}
-
-/// The steps that concern one binding.
-fn slice_of(
-    binding: &Binding,
-    items: &[Item],
-    bound: &[(u32, Binding, u64)],
-    always: u64,
-    clocks: &Clocks,
-) -> Slice {
-    let mut atoms: HashMap<u32, u64> = HashMap::new();
-    for (item, part, bits) in bound.iter().filter(|(_, part, _)| binding.extends(part)) {
-        *atoms.entry(*item).or_default() |= bits;
-        debug_assert!(part.extends(&Binding::default()));
-    }
-    let mut slice = Slice::default();
-    for (i, item) in items.iter().enumerate() {
-        let own = atoms.get(&(i as u32)).copied().unwrap_or(0) | item.atoms & always;
-        if own != 0 || item.write.is_some() {
-            slice.push(Item { atoms: own, ..*item }, clocks);
-        }
-    }
-    slice
 }
 
 /// What the lattices of one property come to.

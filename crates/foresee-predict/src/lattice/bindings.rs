@@ -1,0 +1,135 @@
+//! The bindings of a property's parameters, and the steps that concern each.
+//!
+//! A binding is any join of what single events bind, if they agree. Both the joins and the steps of
+//! a binding are found through hash tables by the parameters that two sides have in common, so
+//! neither all bindings nor all steps are gone through for each.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use foresee_causality::Clocks;
+use foresee_spec::monitor::TooManyStates;
+use foresee_spec::params::Binding;
+
+use super::slice::{Item, Slice};
+
+type Map<K, V> = HashMap<K, V, RandomState>;
+
+/// How many bindings of one property are searched.
+const MAX_BINDINGS: usize = 200_000;
+
+/// The steps of a property with parameters.
+#[derive(Debug, Default)]
+pub(super) struct BoundSteps {
+    items: Vec<Item>,
+    /// For each binding that an event makes, the events that make it and the atoms they match.
+    by_part: Map<Binding, Vec<(u32, u64)>>,
+    /// The sets of parameters that events bind.
+    domains: Vec<u8>,
+    /// Events that concern every binding: they write a variable, or match an atom that binds none.
+    common: Vec<(u32, u64)>,
+}
+
+impl BoundSteps {
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Adds a step with what it binds; `always` are the atoms that bind nothing.
+    pub(super) fn push(&mut self, item: Item, found: &[(Binding, u64)], always: u64) {
+        let i = self.items.len() as u32;
+        for (part, bits) in found {
+            if !self.domains.contains(&part.domain()) {
+                self.domains.push(part.domain());
+            }
+            self.by_part.entry(*part).or_default().push((i, *bits));
+        }
+        if item.write.is_some() || item.atoms & always != 0 {
+            self.common.push((i, item.atoms & always));
+        }
+        self.items.push(item);
+    }
+
+    /// All bindings of `params` parameters.
+    pub(super) fn total(&self, params: usize) -> Result<Vec<Binding>, TooManyStates> {
+        let mut joins = Joins::default();
+        joins.add(Binding::default());
+        // In the order of the trace, so that findings come in it too.
+        let mut parts: Vec<(u32, &Binding)> =
+            self.by_part.iter().map(|(part, steps)| (steps[0].0, part)).collect();
+        parts.sort_by_key(|(first, part)| (*first, part.domain()));
+        for (_, part) in parts {
+            joins.join(part)?;
+        }
+        let total = |b: &Binding| b.domain().count_ones() as usize == params;
+        Ok(joins.all.into_iter().filter(total).collect())
+    }
+
+    /// The steps that concern a binding.
+    pub(super) fn slice(&self, binding: &Binding, clocks: &Clocks) -> Slice {
+        let mut steps = self.common.clone();
+        for &domain in &self.domains {
+            steps.extend(self.by_part.get(&binding.restrict(domain)).into_iter().flatten());
+        }
+        steps.sort_unstable();
+        let mut slice = Slice::default();
+        for same in steps.chunk_by(|a, b| a.0 == b.0) {
+            let atoms = same.iter().fold(0, |bits, step| bits | step.1);
+            slice.push(Item { atoms, ..self.items[same[0].0 as usize] }, clocks);
+        }
+        slice
+    }
+}
+
+/// Bindings closed under joins.
+#[derive(Default)]
+struct Joins {
+    all: Vec<Binding>,
+    known: HashSet<Binding, RandomState>,
+    /// The sets of parameters that bindings have, each with its bindings.
+    by_domain: Map<u8, Vec<u32>>,
+    /// For a set of parameters and some of them, the bindings by these.
+    by_shared: Map<(u8, u8), Map<Binding, Vec<u32>>>,
+}
+
+impl Joins {
+    fn add(&mut self, binding: Binding) {
+        if !self.known.insert(binding) {
+            return;
+        }
+        let (i, domain) = (self.all.len() as u32, binding.domain());
+        self.all.push(binding);
+        self.by_domain.entry(domain).or_default().push(i);
+        for ((of, shared), index) in &mut self.by_shared {
+            if *of == domain {
+                index.entry(binding.restrict(*shared)).or_default().push(i);
+            }
+        }
+    }
+
+    /// Joins a part with every binding that agrees with it.
+    fn join(&mut self, part: &Binding) -> Result<(), TooManyStates> {
+        let domains: Vec<u8> = self.by_domain.keys().copied().collect();
+        let mut joined = Vec::new();
+        for domain in domains {
+            let shared = domain & part.domain();
+            let all = &self.all;
+            let index = self.by_shared.entry((domain, shared)).or_insert_with(|| {
+                let mut index: Map<Binding, Vec<u32>> = Map::default();
+                for &i in &self.by_domain[&domain] {
+                    index.entry(all[i as usize].restrict(shared)).or_default().push(i);
+                }
+                index
+            });
+            let agreeing = index.get(&part.restrict(shared)).into_iter().flatten();
+            joined.extend(agreeing.filter_map(|&i| all[i as usize].join(part)));
+        }
+        for binding in joined {
+            self.add(binding);
+        }
+        if self.all.len() > MAX_BINDINGS {
+            return Err(TooManyStates { limit: MAX_BINDINGS, what: "bindings of its parameters" });
+        }
+        Ok(())
+    }
+}
