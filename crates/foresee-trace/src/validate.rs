@@ -14,7 +14,8 @@
 //!    of a read-write lock exclude only exclusive ones. Locks may be held for ever.
 //! 5. A wait is begun by the holder of its lock, and its thread does nothing until it ends, which
 //!    takes the free lock back.
-//! 6. Methods and regions are left in the opposite order of entering; they may be left open.
+//! 6. Methods and regions are left in the opposite order of entering; they may be left open. A
+//!    method whose entering was not captured may be left all the same.
 //! 7. An initial value is stated once, before any access of its variable.
 //! 8. A read sees the last value written, where both are known — unless the trace says that its
 //!    order is only the order of notes.
@@ -653,7 +654,14 @@ impl Rules {
                 self.threads[t.index()].regions.push(event.sym());
                 Ok(op)
             }
-            Op::Exit => leave(&mut self.threads[t.index()].calls, event, op),
+            Op::Exit => {
+                let calls = &mut self.threads[t.index()].calls;
+                // Captures keep what somebody asked for, and that may be the returns alone.
+                if !calls.contains(&event.sym()) {
+                    return Ok(op);
+                }
+                leave(calls, event, op)
+            }
             Op::End => leave(&mut self.threads[t.index()].regions, event, op),
             Op::WaitBegin => self.wait_begin(event),
             Op::WaitEnd => self.wait_end(event),

@@ -114,6 +114,8 @@ fn limits(args: &CheckArgs) -> Limits {
     Limits {
         window: args.window.map(|w| w as usize),
         cuts: args.max_states.unwrap_or(default.cuts),
+        // Who allows more cuts allows them in one level, too.
+        level: args.max_states.map_or(default.level, |n| n as usize),
         time: args.time_limit.map(Duration::from_secs),
         ..default
     }

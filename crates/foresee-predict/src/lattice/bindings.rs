@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 use foresee_causality::Clocks;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::params::Binding;
+use foresee_spec::params::{Binding, ParamPlan};
 
 use super::slice::{Item, Slice};
 
@@ -50,19 +50,33 @@ impl BoundSteps {
         self.items.push(item);
     }
 
-    /// All bindings of `params` parameters.
-    pub(super) fn total(&self, params: usize) -> Result<Vec<Binding>, TooManyStates> {
+    /// All bindings of all parameters that some run may violate.
+    pub(super) fn total(&self, plan: &ParamPlan) -> Result<Vec<Binding>, TooManyStates> {
         let mut joins = Joins::default();
-        joins.add(Binding::default());
-        // In the order of the trace, so that findings come in it too.
-        let mut parts: Vec<(u32, &Binding)> =
-            self.by_part.iter().map(|(part, steps)| (steps[0].0, part)).collect();
-        parts.sort_by_key(|(first, part)| (*first, part.domain()));
-        for (_, part) in parts {
+        // Without an atom that every violation needs there is none, so bindings grow from what the
+        // one that binds most has bound. An iterator then goes with its own collection only.
+        let needed = (0..64).filter(|bit| plan.needed_bits() >> bit & 1 == 1);
+        match needed.max_by_key(|&bit| plan.domain_of(bit).count_ones()) {
+            None => joins.add(Binding::default()),
+            Some(bit) => {
+                let made = |steps: &[(u32, u64)]| steps.iter().any(|s| s.1 >> bit & 1 == 1);
+                let seeds = self.by_part.iter().filter(|(_, steps)| made(steps));
+                seeds.for_each(|(part, _)| joins.add(*part));
+            }
+        }
+        for part in self.by_part.keys() {
             joins.join(part)?;
         }
-        let total = |b: &Binding| b.domain().count_ones() as usize == params;
-        Ok(joins.all.into_iter().filter(total).collect())
+        let total = |b: &Binding| b.domain().count_ones() as usize == plan.names().len();
+        let mut all: Vec<Binding> = joins.all.into_iter().filter(total).collect();
+        all.sort_by_key(|b| self.first_step(b));
+        Ok(all)
+    }
+
+    /// The first step that concerns a binding, for an order that does not depend on hashing.
+    fn first_step(&self, binding: &Binding) -> Vec<u32> {
+        let parts = self.domains.iter().map(|&domain| self.by_part.get(&binding.restrict(domain)));
+        parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0)).collect()
     }
 
     /// The steps that concern a binding.

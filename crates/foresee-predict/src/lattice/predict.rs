@@ -35,6 +35,9 @@ pub struct Prediction {
 /// What the lattices showed.
 pub type Predictions = std::rc::Rc<std::cell::RefCell<Vec<Prediction>>>;
 
+/// How many bindings of one property get a witness. Each witness is an order of the whole trace,
+/// written out and judged; after some of them, more are no help to anybody.
+const MAX_PREDICTIONS: usize = 20;
 /// How many cuts with monitor states a lattice may have for a second, closer look.
 const CLOSER_LOOK: usize = 200_000;
 
@@ -173,7 +176,7 @@ impl Watch {
         match steps {
             Steps::All(slice) => self.search_slice(number, None, &slice, limits, tally),
             Steps::ByBinding(steps) => {
-                let bindings = steps.total(self.property.params.names().len())?;
+                let bindings = steps.total(&self.property.params)?;
                 tally.bindings = Some(bindings.len() as u64);
                 for binding in &bindings {
                     let slice = steps.slice(binding, clocks);
@@ -208,7 +211,9 @@ impl Watch {
         let mut search = Search::new(slice, &self.lens, monitor, states, sets, limits);
         let found = search.run()?;
         tally.troubles.add(search.states.troubles());
-        if let Some((depth, bad)) = found.violation {
+        tally.violated += u64::from(found.violation.is_some());
+        let wanted = found.violation.filter(|_| tally.predictions.len() < MAX_PREDICTIONS);
+        if let Some((depth, bad)) = wanted {
             let shortest = search.run_to(&found.history, depth, bad)?;
             let closest = match found.cuts as usize <= CLOSER_LOOK {
                 true => search.closest(start, CLOSER_LOOK)?,
@@ -282,6 +287,8 @@ struct Tally {
     /// How many bindings the parameters have, for a property with parameters.
     bindings: Option<u64>,
     lattices: u64,
+    /// How many of them have a violating run.
+    violated: u64,
     observed: u64,
     steps: u64,
     cuts: u64,
@@ -311,7 +318,7 @@ impl Tally {
     }
 
     fn analysed(&self, property: &str) -> Analysed {
-        let nothing = self.steps == 0 && self.observed == 0;
+        let nothing = self.steps == 0 && self.observed == 0 && self.trouble.is_none();
         let outcome = match self.outcome {
             _ if nothing => Outcome::NothingRelevant,
             Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,
@@ -344,10 +351,14 @@ impl Tally {
     }
 
     fn statement(&self, outcome: Outcome) -> String {
-        let found = match self.predictions.len() {
+        let found = match self.violated {
             0 if self.observed > 0 => "the observed run violates it already".to_owned(),
             0 => "no violation".to_owned(),
             1 => "violated in another run with the same causality".to_owned(),
+            n if n > MAX_PREDICTIONS as u64 => format!(
+                "violated in other runs with the same causality, for {n} bindings, of which \
+                 {MAX_PREDICTIONS} are shown"
+            ),
             n => format!("violated in other runs with the same causality, for {n} bindings"),
         };
         let cut_off = self.first_cut_off.unwrap_or(0);

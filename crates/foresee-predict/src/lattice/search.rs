@@ -37,7 +37,7 @@ impl Default for Limits {
             window: None,
             events: 10_000_000,
             cuts: 100_000_000,
-            level: 10_000_000,
+            level: 4_000_000,
             time: None,
             history: 256 << 20,
         }

@@ -34,6 +34,8 @@ pub struct ParamPlan {
     /// Whether every way to a violation takes steps that bind all parameters and change the state.
     /// Then bindings that would stay where their parts are need not be made.
     only_changes_matter: bool,
+    /// Atoms, as bits, without which no violation comes about.
+    needed: u64,
 }
 
 impl ParamPlan {
@@ -68,7 +70,7 @@ impl ParamPlan {
             );
         }
         let names = params.iter().map(|p| p.name.clone()).collect();
-        Ok(ParamPlan { names, atoms, only_changes_matter: false })
+        Ok(ParamPlan { names, atoms, only_changes_matter: false, needed: 0 })
     }
 
     /// The names of the parameters.
@@ -128,6 +130,17 @@ impl ParamPlan {
         }
     }
 
+    /// The event atoms that bind parameters and without which no violation comes about, as bits. A
+    /// binding for which one of them never matches cannot be violated.
+    pub fn needed_bits(&self) -> u64 {
+        self.needed
+    }
+
+    /// The parameters that an atom binds, as bits.
+    pub fn domain_of(&self, bit: usize) -> u8 {
+        self.atoms.iter().find(|a| usize::from(a.bit) == bit).map_or(0, |a| a.domain)
+    }
+
     /// Learns from the whole automaton whether steps that change nothing can be ignored: on every
     /// path to a violation, the steps that change the state must bind all parameters.
     pub(crate) fn note_automaton(&mut self, explored: &Explored) {
@@ -151,7 +164,25 @@ impl ParamPlan {
         }
         let bad = explored.states.iter().position(|s| s.verdict == Verdict::Bad);
         self.only_changes_matter = bad.is_none_or(|bad| bound[bad] & self.total() == self.total());
+        let is_needed = |bit: u64| bad.is_some_and(|bad| !reaches_without(explored, bad, bit));
+        let bits = self.atoms.iter().map(|a| 1 << a.bit);
+        self.needed = bits.filter(|&bit| is_needed(bit)).fold(0, |needed, bit| needed | bit);
     }
+}
+
+/// Whether a state can be reached by letters that do not have this bit.
+fn reaches_without(explored: &Explored, goal: usize, bit: u64) -> bool {
+    let mut seen = vec![false; explored.states.len()];
+    seen[0] = true;
+    let mut todo = vec![0usize];
+    while let Some(at) = todo.pop() {
+        for (letter, &to) in explored.letters.iter().zip(&explored.states[at].row) {
+            if letter.0 & bit == 0 && !std::mem::replace(&mut seen[to as usize], true) {
+                todo.push(to as usize);
+            }
+        }
+    }
+    seen[goal]
 }
 
 impl AtomParams {

@@ -23,7 +23,7 @@ pub enum Rule {
     /// A wait is begun by the holder of the lock, nothing happens during it, and it ends with the
     /// same condition and lock.
     Wait,
-    /// Methods and regions are left in the opposite order of entering.
+    /// Methods and regions are left in the opposite order of entering, if their entering is known.
     Nesting,
     /// An initial value is stated once, before any access.
     Initial,
@@ -87,6 +87,8 @@ impl<'t> Before<'t> {
                 let runs = noted(Op::ThreadBegin) && !noted(Op::ThreadEnd);
                 (runs || u == t || self.open_wait(u).is_some()).then_some(Rule::Join)
             }
+            // A method may be left whose entering was not recorded.
+            Op::Exit if !self.is_inside(event) => None,
             Op::Exit => self.leaves(event, Op::Enter),
             Op::End => self.leaves(event, Op::Begin),
             Op::WaitBegin => {
@@ -153,17 +155,28 @@ impl<'t> Before<'t> {
         (outermost == inner).then_some(Rule::Outermost)
     }
 
-    /// Whether the innermost thing that the thread has entered is not the one it leaves.
-    fn leaves(&self, event: &Event, entering: Op) -> Option<Rule> {
+    /// Whether the thread is inside the method that it leaves.
+    fn is_inside(&self, event: &Event) -> bool {
+        self.open(event, Op::Enter).contains(&event.target())
+    }
+
+    /// What the thread has entered and not left.
+    fn open(&self, event: &Event, entering: Op) -> Vec<Option<u32>> {
         let mut open = Vec::new();
         for e in self.of(event.thread()) {
             if e.op() == entering {
                 open.push(e.target());
-            } else if e.op() == event.op() {
+            } else if e.op() == event.op() && (entering == Op::Begin || open.contains(&e.target()))
+            {
                 open.pop();
             }
         }
-        match open.last() {
+        open
+    }
+
+    /// Whether the innermost thing that the thread has entered is not the one it leaves.
+    fn leaves(&self, event: &Event, entering: Op) -> Option<Rule> {
+        match self.open(event, entering).last() {
             Some(&innermost) if event.target().is_none() || innermost == event.target() => None,
             _ => Some(Rule::Nesting),
         }
@@ -275,6 +288,7 @@ mod tests {
             raw_trace! { T1: acq(l), wait_begin(c,l); T2: acq(l), rel(l); T1: wait_end(c,l), rel(l) },
             raw_trace! { T1: r(x), w(x), r(x)=3, w(x)=1, rmw(x)=2, r(x)=2 },
             raw_trace! { T1: begin(a), end },
+            raw_trace! { T1: exit(f), enter(g), exit(f), exit(g) },
         ] {
             assert_eq!(violations(&trace), []);
         }
