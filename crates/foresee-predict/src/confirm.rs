@@ -12,7 +12,7 @@ use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Trace, Witness};
 
-use crate::lattice::Prediction;
+use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
 
 /// A witness that is none. This is a mistake of foresee, not of the program.
@@ -71,7 +71,7 @@ pub fn confirm(
     let last = order[order.len() - 1];
     Ok(Finding {
         kind: FindingKind::Predicted,
-        analysis: "lattice",
+        analysis: LATTICE,
         property: property.name.name.clone(),
         message: format!(
             "violated by event {last} in another order of the same events; the observed run \

@@ -16,5 +16,5 @@ pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, St
 pub use causality::Freedom;
 pub use confirm::{Unconfirmed, confirm};
 pub use initial::learn_initial_values;
-pub use observed::Observed;
+pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, run};

@@ -28,6 +28,9 @@ pub struct Observed {
     violated: Vec<u64>,
 }
 
+/// The name of this analysis.
+pub const OBSERVED: &str = "observed";
+
 /// How many bindings of one property are reported one by one.
 const REPORTED_BINDINGS: u64 = 20;
 
@@ -78,7 +81,7 @@ impl Observed {
         };
         Finding {
             kind: FindingKind::Observed,
-            analysis: "observed",
+            analysis: OBSERVED,
             property: self.properties[violation.property].clone(),
             message,
             event: violation.event,
@@ -104,7 +107,7 @@ impl Observed {
         }
         let notes = self.monitor.warnings(i, |atom| self.atoms[i][atom].clone());
         Analysed {
-            name: "observed",
+            name: OBSERVED,
             property: Some(self.properties[i].clone()),
             outcome: match (self.monitor.stopped(i), steps) {
                 (Some(_), _) => Outcome::StateLimit,

@@ -1,8 +1,9 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
-use foresee_trace::{Batch, EventSource, FindingSink, Flow, Outcome, Remarks};
+use foresee_trace::{Batch, EventSource, FileOrder, FindingSink, Flow, Outcome, Remarks};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::observed::OBSERVED;
 
 /// Told from time to time how many events have been read.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
@@ -49,6 +50,16 @@ pub fn run(
     if !ended {
         for one in analysed.iter_mut().filter(|a| a.outcome == Outcome::Exhausted) {
             one.outcome = Outcome::EventLimit;
+        }
+    }
+    // Causality was read off an order that is not that of the steps.
+    if source.remarks().order == FileOrder::Notes {
+        for one in analysed.iter_mut().filter(|a| a.name != OBSERVED) {
+            one.outcome = Outcome::OrderUnknown;
+            one.statement = "nothing is claimed of other runs: the order of this trace is only \
+                             that in which its events were noted"
+                .to_owned();
+            one.stats.clear();
         }
     }
     Ok(Summary { events, analysed, remarks: source.remarks().clone() })

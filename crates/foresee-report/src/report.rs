@@ -1,6 +1,6 @@
 //! Everything one command has to say.
 
-use foresee_predict::Analysed;
+use foresee_predict::{Analysed, OBSERVED};
 use foresee_trace::{Finding, Names, Outcome, Remarks};
 
 use crate::diagram::Diagram;
@@ -57,11 +57,13 @@ pub fn exit_status(report: &Report) -> u8 {
     }
 }
 
-/// Whether everything that was asked was answered for all runs: every property by some analysis.
+/// Whether everything that was asked was answered for all runs. Only the observed run may leave the
+/// answer to another analysis of its property; two properties of one name do not answer for each
+/// other.
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        let about = |b: &&Analysed| a.property.is_some() && a.property == b.property;
+        let about = |b: &&Analysed| a.name == OBSERVED && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };
     let whole = report.remarks.cut_short.is_none();

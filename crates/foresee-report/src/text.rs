@@ -8,7 +8,8 @@ use foresee_trace::FindingKind;
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
-use foresee_predict::{Analysed, Stat};
+use foresee_predict::lattice::LATTICE;
+use foresee_predict::{Analysed, OBSERVED, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,8 +156,8 @@ pub fn report(report: &Report, style: Style) -> String {
 
 /// Whether another analysis says all that this one does: the whole lattice holds the observed run.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
-    let covers = |other: &Analysed| other.name == "lattice" && other.property == one.property;
-    one.name == "observed" && report.analysed.iter().any(covers)
+    let covers = |other: &Analysed| other.name == LATTICE && other.property == one.property;
+    one.name == OBSERVED && report.analysed.iter().any(covers)
 }
 
 fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
@@ -217,7 +218,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         _ => "NOT complete, so this is no clean bill of health",
     };
     writeln!(out)?;
-    if report.analysed.iter().any(|one| one.name == "lattice") {
+    if report.analysed.iter().any(|one| one.name == LATTICE) {
         writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
     }
     writeln!(

@@ -85,6 +85,8 @@ pub enum Outcome {
     EventLimit,
     /// A value that a property needs was not captured, so it could not be judged everywhere.
     UnknownValues,
+    /// The order of the trace is only that of its notes, from which no other run follows.
+    OrderUnknown,
     /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
     NothingRelevant,
 }
@@ -99,6 +101,7 @@ impl Outcome {
             Outcome::TimeLimit => "time-limit",
             Outcome::EventLimit => "event-limit",
             Outcome::UnknownValues => "unknown-values",
+            Outcome::OrderUnknown => "order-unknown",
             Outcome::NothingRelevant => "nothing-relevant",
         }
     }

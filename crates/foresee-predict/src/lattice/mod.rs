@@ -24,5 +24,5 @@ mod slice;
 mod tables;
 mod witness;
 
-pub use predict::{Lattice, Prediction, Predictions};
+pub use predict::{LATTICE, Lattice, Prediction, Predictions};
 pub use search::Limits;

@@ -35,6 +35,9 @@ pub struct Prediction {
 /// What the lattices showed.
 pub type Predictions = std::rc::Rc<std::cell::RefCell<Vec<Prediction>>>;
 
+/// The name of this analysis.
+pub const LATTICE: &str = "lattice";
+
 /// How many bindings of one property get a witness. Each witness is an order of the whole trace,
 /// written out and judged; after some of them, more are no help to anybody.
 const MAX_PREDICTIONS: usize = 20;
@@ -341,7 +344,7 @@ impl Tally {
             stats.extend(self.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
         }
         Analysed {
-            name: "lattice",
+            name: LATTICE,
             property: Some(property.to_owned()),
             outcome,
             statement: self.statement(outcome),
