@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use fastrand::Rng;
-use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::lattice::{
+    Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper,
+};
 use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
 use foresee_spec::ast::Spec;
 use foresee_spec::observe::Lens;
@@ -17,7 +19,7 @@ use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
 use foresee_testkit::{corpus, generated};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{Finding, Outcome, Trace};
+use foresee_trace::{Finding, Id, Op, Outcome, ThreadId, Trace};
 
 /// A specification tied to a trace.
 struct Tied<'t> {
@@ -335,6 +337,165 @@ fn a_window_never_says_what_the_whole_does_not() {
     assert!(found > 100);
 }
 
+/// Following the trace event by event, and letting go of what is behind, changes nothing.
+#[test]
+fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
+    let mut found = 0;
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        for window in 2..=4 {
+            let whole = Limits { window: Some(window), ..Limits::default() };
+            let (expected, before) = tied.predict(whole);
+            let limits = Limits { stride: 1 + seed % 3, kept_events: 0, ..whole };
+            let (predictions, after) = tied.predict(limits);
+            let context = || format!("seed {seed}, window {window}: {text}\n{trace}");
+            assert_eq!(predictions.len(), expected.len(), "{}", context());
+            // A thread that nobody forked may appear too late for the levels that were left.
+            if before[0].outcome == after[0].outcome {
+                assert_eq!(before[0].stats, after[0].stats, "{}", context());
+            } else {
+                assert_eq!(after[0].outcome, Outcome::Window, "{}", context());
+            }
+            for prediction in &predictions {
+                let finding = confirm(prediction, &tied.spec, &tied.resolved, &trace);
+                finding.unwrap_or_else(|e| panic!("{e}: {}", context()));
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 100, "only {found} found");
+}
+
+/// With a lookahead levels are left too early. What is found stays true, what is left out is said.
+#[test]
+fn a_lookahead_never_says_what_the_whole_does_not() {
+    let (mut found, mut cut_off) = (0, 0);
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let all = !tied.predict(Limits::default()).0.is_empty();
+        for lookahead in 0..3 {
+            let window = Some(1000);
+            let limits = Limits { window, lookahead, stride: 1, kept_events: 0, ..Limits::default() };
+            let (predictions, analysed) = tied.predict(limits);
+            let context = || format!("seed {seed}, lookahead {lookahead}: {text}\n{trace}");
+            assert!(all || predictions.is_empty(), "{}", context());
+            if all && predictions.is_empty() {
+                assert_eq!(analysed[0].outcome, Outcome::Window, "{}", context());
+                cut_off += 1;
+            }
+            for prediction in &predictions {
+                let finding = confirm(prediction, &tied.spec, &tied.resolved, &trace);
+                finding.unwrap_or_else(|e| panic!("{e}: {}", context()));
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 100 && cut_off > 100, "{found} found, {cut_off} cut off");
+}
+
+/// An observer that hears of the events in any order says the same.
+#[test]
+fn the_order_of_arrival_does_not_matter() {
+    let mut violated = 0;
+    for seed in 0..20_000 {
+        let trace = random_trace(seed);
+        let mut rng = Rng::with_seed(seed);
+        let text = random_spec(&mut rng);
+        let tied = Tied::new(&trace, &text);
+        let window = [None, Some(1), Some(2), Some(3)][rng.usize(..4)];
+        let limits = Limits { window, ..Limits::default() };
+        let lens = {
+            let compiled = &tied.compiled()[0];
+            Lens::new(&compiled.alphabet, &tied.spec.inits, &tied.resolved, &trace.names)
+        };
+        let mut stamper = Stamper::default();
+        let mut notices = Vec::new();
+        for (i, event) in trace.events.iter().enumerate() {
+            notices.extend(stamper.event(i as u64, event, &trace.pool, &lens).unwrap());
+        }
+        notices.extend(stamper.ends());
+        let forked: Vec<ThreadId> = trace.events.iter().filter(|e| e.op() == Op::Fork)
+            .map(|e| e.other()).collect();
+        let threads = (0..trace.names.threads.len()).map(ThreadId::new);
+        let roots: Vec<ThreadId> = threads.filter(|t| !forked.contains(t)).collect();
+        let observe = |notices: Vec<Notice>, often: bool| {
+            let property = tied.compiled().remove(0);
+            let (spec, names) = (&tied.spec, &trace.names);
+            let mut online =
+                Online::new(spec, property, &tied.resolved, names, limits, &roots).unwrap();
+            for notice in notices {
+                online.notice(notice);
+                if often {
+                    online.advance().unwrap();
+                }
+            }
+            // All that can be known is known: the end of the trace has nothing to add.
+            online.advance().unwrap();
+            let before = online.coverage();
+            let after = online.finish().unwrap();
+            assert_eq!(before.cuts, after.cuts, "seed {seed}: {text}\n{trace}");
+            after
+        };
+        let expected = observe(notices.clone(), false);
+        if window.is_none() && expected.violated != Some(0) {
+            let order = Order::new(&trace, Relation::Mazurkiewicz);
+            let ideals = Ideals::new(&order, &tied.relevant());
+            assert_eq!(expected.cuts, ideals.count() as u64, "seed {seed}: {text}\n{trace}");
+            assert_eq!(expected.outcome, Outcome::Exhausted, "seed {seed}: {text}\n{trace}");
+        }
+        violated += usize::from(expected.violated.is_some());
+        for _ in 0..2 {
+            rng.shuffle(&mut notices);
+            let got = observe(notices.clone(), true);
+            assert_eq!(got, expected, "seed {seed}: {text}\n{trace}\n{notices:?}");
+        }
+    }
+    assert!(violated > 1000, "only {violated} violated");
+}
+
+/// The order in which the trace happens to be written down does not matter either, as long as it
+/// keeps the causality.
+#[test]
+fn verdicts_are_those_of_the_causality_not_of_the_file() {
+    let mut violated = 0;
+    for seed in 0..20_000 {
+        let trace = random_trace(seed);
+        let mut rng = Rng::with_seed(seed);
+        let text = random_spec(&mut rng);
+        let all: Vec<usize> = (0..trace.events.len()).collect();
+        let order = Order::new(&trace, Relation::Mazurkiewicz);
+        // A random linear extension.
+        let mut left = all.clone();
+        let mut reordered = trace.clone();
+        reordered.events.clear();
+        while !left.is_empty() {
+            let minimal = |&i: &usize| left.iter().all(|&j| j == i || !order.before(j, i));
+            let next: Vec<usize> = left.iter().copied().filter(minimal).collect();
+            let next = next[rng.usize(..next.len())];
+            reordered.events.push(trace.events[next]);
+            left.retain(|&i| i != next);
+        }
+        let verdict = |trace: &Trace| {
+            let tied = Tied::new(trace, &text);
+            let (predictions, analysed) = tied.predict(Limits::default());
+            let observed = tied.rejects(&tied.relevant());
+            let stats = (stat(&analysed[0], "states"), stat(&analysed[0], "runs"));
+            (observed || !predictions.is_empty(), observed, stats)
+        };
+        let (a, b) = (verdict(&trace), verdict(&reordered));
+        assert_eq!(a.0, b.0, "seed {seed}: {text}\n{trace}\n{reordered}");
+        if !a.1 && !b.1 {
+            assert_eq!(a.2, b.2, "seed {seed}: {text}\n{trace}\n{reordered}");
+        }
+        violated += usize::from(a.0);
+    }
+    assert!(violated > 1000, "only {violated} violated");
+}
+
 #[test]
 fn witnesses_are_found_again_when_levels_were_not_kept() {
     for seed in 0..3_000 {
@@ -345,7 +506,10 @@ fn witnesses_are_found_again_when_levels_were_not_kept() {
         let (scarce, _) = tied.predict(Limits { history: 1, ..Limits::default() });
         assert_eq!(plenty.len(), scarce.len());
         for (a, b) in plenty.iter().zip(&scarce) {
-            assert_eq!(a.shortest, b.shortest, "seed {seed}: {text}\n{trace}");
+            let runs = |p: &Prediction| {
+                p.runs(&tied.spec, &tied.resolved, &trace).unwrap().into_owned()
+            };
+            assert_eq!(runs(a), runs(b), "seed {seed}: {text}\n{trace}");
         }
     }
 }
