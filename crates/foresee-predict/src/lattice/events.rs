@@ -190,7 +190,12 @@ impl Events {
 
     /// Adds the next event of a thread, in the order in which they were observed. `times` tells
     /// how many events of a thread come before it.
-    pub(super) fn observe(&mut self, thread: ThreadId, item: Item, times: impl Fn(ThreadId) -> u32) {
+    pub(super) fn observe(
+        &mut self,
+        thread: ThreadId,
+        item: Item,
+        times: impl Fn(ThreadId) -> u32,
+    ) {
         let c = self.column(thread);
         let mut knows = std::mem::take(&mut self.columns[c].knows);
         knows.resize(self.columns.len(), 0);
@@ -384,9 +389,8 @@ impl Events {
 
     /// Which of two cuts is nearer to the observed run.
     pub(super) fn compare(&self, a: &[u32], b: &[u32]) -> Ordering {
-        let counts = |cut: &[u32]| -> Vec<u32> {
-            self.by_thread.iter().map(|&c| cut[c as usize]).collect()
-        };
+        let counts =
+            |cut: &[u32]| -> Vec<u32> { self.by_thread.iter().map(|&c| cut[c as usize]).collect() };
         self.rank(a).cmp(&self.rank(b)).then_with(|| counts(a).cmp(&counts(b)))
     }
 

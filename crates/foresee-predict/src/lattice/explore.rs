@@ -186,11 +186,11 @@ impl Explorer {
                 self.found.runs = self.level.runs.get(0);
                 break;
             }
-            let ready = self.events.is_known_beyond(&self.expander.most);
             let waiting = arrived - self.depth() as u64;
+            let ready = self.events.is_known_beyond(&self.expander.most);
             let forced = waiting > self.limits.lookahead as u64;
             let window = self.limits.window.filter(|_| in_order);
-            if !ready && !forced && (window.is_none() || waiting == 0) {
+            if waiting == 0 || !(ready || forced || window.is_some()) {
                 break;
             }
             let room = self.room();

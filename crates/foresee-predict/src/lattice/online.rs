@@ -96,7 +96,8 @@ impl Stamper {
             let others = (0..self.threads.len()).map(ThreadId::new).filter(|&t| t != thread);
             let knows = others.map(|t| (t, self.clocks.count(&stamp, t)[1]));
             let knows = knows.filter(|&(_, count)| count > 0).collect();
-            told = Some(Notice::Event(Message { thread, number: count, index, knows, forks, step }));
+            told =
+                Some(Notice::Event(Message { thread, number: count, index, knows, forks, step }));
             self.threads[thread.index()] = Some((count + 1, forks));
         } else if event.op() == Op::Fork {
             let child = event.other();

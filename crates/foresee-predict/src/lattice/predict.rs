@@ -15,8 +15,8 @@ use foresee_trace::{
 };
 
 use super::bindings::BoundSteps;
-use super::explore::{Explorer, Limits};
 use super::events::{Events, Item};
+use super::explore::{Explorer, Limits};
 use super::level::Count;
 use super::tables::{Meaning, Writes};
 use super::tally::Tally;
@@ -132,11 +132,7 @@ struct Search {
 
 impl Search {
     /// At the initial state.
-    fn new(
-        lens: &Lens,
-        property: &mut Compiled,
-        limits: Limits,
-    ) -> Result<Search, TooManyStates> {
+    fn new(lens: &Lens, property: &mut Compiled, limits: Limits) -> Result<Search, TooManyStates> {
         let (initial, start) = beginning(lens, property)?;
         let observed = ObservedRun { program: initial.clone(), monitor: start };
         let explorer = Explorer::new(initial, start, limits);
@@ -388,8 +384,7 @@ impl Watch {
                 let bindings = steps.total(&self.property.params)?;
                 tally.bindings = Some(bindings.len() as u64);
                 for binding in &bindings {
-                    let mut search =
-                        Search::new(&self.lens, &mut self.property, limits)?;
+                    let mut search = Search::new(&self.lens, &mut self.property, limits)?;
                     for (bound, atoms) in steps.of(binding) {
                         search.steps += 1;
                         let step = Step { events: atoms, ..bound.step };
