@@ -17,7 +17,7 @@ use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
 use foresee_testkit::{corpus, generated};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{Finding, Id, Op, Outcome, ThreadId, Trace};
+use foresee_trace::{Event, Finding, Id, Op, Outcome, ThreadId, Trace, Value};
 
 /// A specification tied to a trace.
 struct Tied<'t> {
@@ -558,4 +558,109 @@ fn the_papers_examples_have_their_numbers() {
         }
     }
     assert!(checked >= 6, "only {checked} properties in the corpus");
+}
+
+/// Threads that each write a flag of their own so often, unordered among each other.
+fn flags(threads: u32, events: u32) -> Trace {
+    let mut trace = Trace::default();
+    for k in 0..events {
+        for t in 0..threads {
+            let thread = trace.names.thread(&format!("T{t}")).unwrap();
+            let x = trace.names.vars.intern(&format!("x{t}")).unwrap();
+            let write = Event::new(thread, Op::Write).with_target(x.0);
+            let value = Value::Int(i64::from(k % 2));
+            trace.events.push(write.with_values(&[value], &mut trace.pool));
+        }
+    }
+    trace
+}
+
+#[test]
+fn cores_share_the_work_and_not_the_answer() {
+    let trace = flags(6, 6);
+    let init: Vec<String> = (0..6).map(|t| format!("x{t} = 0")).collect();
+    let up: Vec<String> = (0..6).map(|t| format!("x{t} == 1")).collect();
+    for property in ["once (x0 == 1 && prev (x5 == 0))", "hist (x0 >= 0)"] {
+        let text =
+            format!("init {}\nproperty p: ({}) -> {property}", init.join(", "), up.join(" && "));
+        let tied = Tied::new(&trace, &text);
+        let (expected, one) = tied.predict(Limits { cores: 1, ..Limits::default() });
+        assert_eq!(stat(&one[0], "states").as_deref(), Some("117649"));
+        for cores in [2, 3, 7] {
+            let (predictions, many) = tied.predict(Limits { cores, ..Limits::default() });
+            assert_eq!(one[0].stats, many[0].stats, "{property} on {cores} cores");
+            let runs = |all: &[Prediction]| -> Vec<_> {
+                let runs = |p: &Prediction| {
+                    p.runs(&tied.spec, &tied.resolved, &trace).unwrap().into_owned()
+                };
+                all.iter().map(runs).collect()
+            };
+            assert_eq!(runs(&expected), runs(&predictions), "{property} on {cores} cores");
+        }
+    }
+}
+
+#[test]
+fn two_hundred_threads_are_searched_as_far_as_limits_allow() {
+    let trace = flags(200, 3);
+    let text = "init x0 = 0, x199 = 0\nproperty p: x199 == 1 -> x0 == 1";
+    for (text, window, outcome) in [
+        (text, None, Outcome::Exhausted),
+        (text, Some(50), Outcome::Exhausted),
+        ("property p: event(never) -> false", Some(50), Outcome::NothingRelevant),
+    ] {
+        let tied = Tied::new(&trace, text);
+        let (_, analysed) = tied.predict(Limits { window, ..Limits::default() });
+        assert_eq!(analysed[0].outcome, outcome, "{text}: {analysed:?}");
+    }
+    // Here every thread is relevant, not only two.
+    let every = "violation p: .* write(_) event(never) .*";
+    let tied = Tied::new(&trace, every);
+    let narrow = Limits { window: Some(20), stride: 16, kept_events: 0, ..Limits::default() };
+    let (_, analysed) = tied.predict(narrow);
+    assert_eq!(analysed[0].outcome, Outcome::Window, "{analysed:?}");
+    assert_eq!(stat(&analysed[0], "levels").as_deref(), Some("601"));
+    let limits = Limits { cuts: 100_000, ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::StateLimit);
+    let limits = Limits { memory: 1 << 20, ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::MemoryLimit);
+    let limits = Limits { time: Some(std::time::Duration::ZERO), ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::TimeLimit);
+}
+
+#[test]
+fn a_thread_that_never_ends_holds_nothing_up_for_ever() {
+    // T2 has one relevant event and then neither acts nor ends; T1 goes on for long.
+    let mut trace = flags(2, 1);
+    let long = flags(1, 20_000);
+    trace.events.extend(&long.events);
+    let tied = Tied::new(&trace, "init x0 = 0, x1 = 5\nproperty p: start(x1 == 0) -> x0 == 0");
+    let limits =
+        Limits { window: Some(8), lookahead: 100, stride: 64, kept_events: 0, ..Limits::default() };
+    let (predictions, analysed) = tied.predict(limits);
+    assert_eq!(analysed[0].outcome, Outcome::Window, "{analysed:?}");
+    assert_eq!(stat(&analysed[0], "levels").as_deref(), Some("20003"));
+    assert_eq!(predictions.len(), 1);
+    confirm(&predictions[0], &tied.spec, &tied.resolved, &trace).unwrap();
+}
+
+#[test]
+fn what_is_false_from_the_start_is_not_predicted() {
+    let trace = flags(2, 2);
+    let tied = Tied::new(&trace, "init x0 = 7, x1 = 0\nproperty p: x0 != 7");
+    let (predictions, analysed) = tied.predict(Limits::default());
+    assert!(predictions.is_empty());
+    assert!(analysed[0].statement.contains("observed run violates it"), "{analysed:?}");
+    assert!(tied.rejects(&tied.relevant()));
+}
+
+#[test]
+fn one_thread_has_one_run() {
+    let trace = flags(1, 50);
+    let tied = Tied::new(&trace, "init x0 = 0\nproperty p: x0 == 1 -> prev (x0 == 0)");
+    let (predictions, analysed) = tied.predict(Limits::default());
+    assert!(predictions.is_empty());
+    assert_eq!(stat(&analysed[0], "runs").as_deref(), Some("1"));
+    assert_eq!(stat(&analysed[0], "states").as_deref(), Some("51"));
+    assert_eq!(analysed[0].outcome, Outcome::Exhausted);
 }
