@@ -77,6 +77,12 @@ impl Expander {
         self.workers.iter_mut().for_each(|worker| worker.memo.clear());
     }
 
+    /// Bytes of the hash tables in use.
+    pub(super) fn bytes(&self) -> usize {
+        // A number and a tag for each place, of which an eighth stays empty.
+        self.workers.iter().map(|worker| worker.table.capacity() * 5 * 8 / 7).sum()
+    }
+
     /// Builds the level after `level`, and collects the steps that violate the property.
     pub(super) fn expand(
         &mut self,

@@ -75,6 +75,8 @@ pub(super) struct Searched {
     pub(super) cuts: u64,
     pub(super) levels: usize,
     pub(super) widest: usize,
+    /// How many bytes the widest level took, with the table that finds its cuts.
+    pub(super) widest_bytes: usize,
     /// How many runs were followed to their end, if they were counted.
     pub(super) runs: Option<Count>,
     /// The level in front of the first violating step, and the step.
@@ -119,6 +121,7 @@ impl Explorer {
                 cuts: 1,
                 levels: 1,
                 widest: 1,
+                widest_bytes: 0,
                 runs: None,
                 violation: None,
             },
@@ -256,7 +259,10 @@ impl Explorer {
         }
         self.found.cuts += self.next.len() as u64;
         self.found.levels += 1;
-        self.found.widest = self.found.widest.max(self.next.len());
+        if self.next.len() > self.found.widest {
+            self.found.widest = self.next.len();
+            self.found.widest_bytes = self.next.bytes() + self.expander.bytes();
+        }
         std::mem::swap(&mut self.level, &mut self.next);
         self.over = self.first_only && self.found.violation.is_some();
         if !self.events.is_complete() && self.events.bytes() > self.limits.kept_events {

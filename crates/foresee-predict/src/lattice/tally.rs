@@ -22,6 +22,7 @@ pub(super) struct Tally {
     pub(super) cuts: u64,
     pub(super) levels: u64,
     pub(super) widest: u64,
+    pub(super) widest_bytes: u64,
     pub(super) runs: Option<Count>,
     pub(super) violating: Option<String>,
     pub(super) outcome: Option<Outcome>,
@@ -39,6 +40,7 @@ impl Tally {
         self.cuts += found.cuts;
         self.levels = self.levels.max(found.levels as u64);
         self.widest = self.widest.max(found.widest as u64);
+        self.widest_bytes = self.widest_bytes.max(found.widest_bytes as u64);
         self.runs.clone_from(&found.runs);
         if found.outcome != Outcome::Exhausted || self.outcome.is_none() {
             self.outcome = Some(found.outcome);
@@ -64,6 +66,7 @@ impl Tally {
             stats.push(("states", Stat::Count(self.cuts)));
             stats.push(("levels", Stat::Count(self.levels)));
             stats.push(("widest_level", Stat::Count(self.widest)));
+            stats.push(("widest_level_bytes", Stat::Count(self.widest_bytes)));
         }
         // Runs of different bindings do not add up to anything.
         if self.lattices == 1 {
