@@ -14,15 +14,18 @@
 //! | `search` | the levels, the window, the limits, the counts |
 //! | `witness` | back from a violation to a run that shows it |
 //! | `closest` | the violating run with the fewest swaps |
+//! | `picture` | a small lattice as data to be drawn |
 
 mod bindings;
 mod closest;
 mod cut;
+mod picture;
 mod predict;
 mod search;
 mod slice;
 mod tables;
 mod witness;
 
+pub use picture::{Edge, NoPicture, Node, Picture};
 pub use predict::{LATTICE, Lattice, Prediction, Predictions};
 pub use search::Limits;
