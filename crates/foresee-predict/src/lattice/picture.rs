@@ -111,8 +111,8 @@ impl Picture {
     pub const MAX_CUTS: usize = 400;
 
     /// The lattice of a property, with all initial values in the specification. The observed run is
-    /// always marked; the violating one is `witness`, the beginning of an order of the trace's
-    /// events that ends with the violation, or the observed one if that violates the property itself.
+    /// always marked; the violating one, if there is one to be shown, is `witness`: the beginning of
+    /// an order of the trace's events, the observed one or another, that ends with the violation.
     pub fn new(
         trace: &Trace,
         spec: &Spec,
@@ -131,12 +131,10 @@ impl Picture {
         }
         let cuts = Cuts::of(&items, &lens, &mut compiled.monitor, start)?;
         let observed = cuts.path(&items, items.items.iter().map(|item| item.index))?;
-        let violating = match witness {
-            Some(order) => Some(cuts.path(&items, order.iter().copied())?),
-            None => items
-                .violated_after(&lens, &mut compiled.monitor, start)?
-                .map(|steps| observed[..=steps].to_vec()),
-        };
+        let violating =
+            witness.map(|order| cuts.path(&items, order.iter().copied())).transpose()?;
+        let told = violating.is_some();
+        let violating_runs = cuts.last().runs.get(&StateId::BAD).filter(|_| told).cloned();
         let names = &trace.names;
         let describe_binding =
             |(name, object): &(String, Object)| (name.clone(), describe(*object, names));
@@ -145,15 +143,14 @@ impl Picture {
             text: text(spec, property),
             binding: binding.iter().map(describe_binding).collect(),
             threads: items.threads.iter().map(|&t| thread_name(t, names)).collect(),
-            nodes: cuts.nodes(&lens, names, violating.is_some()),
+            nodes: cuts.nodes(&lens, names, told),
             edges: cuts.edges(&items, trace),
             runs: cuts.last().runs.values().sum(),
-            violating_runs: violating
-                .as_ref()
-                .map(|_| cuts.last().runs.get(&StateId::BAD).cloned().unwrap_or_default()),
+            violating_runs,
         };
         picture.mark(&observed, |node| &mut node.observed, |edge| &mut edge.observed);
         if let Some(path) = violating {
+            picture.nodes[path[path.len() - 1]].violated = true;
             picture.mark(&path, |node| &mut node.violating, |edge| &mut edge.violating);
         }
         Ok(picture)

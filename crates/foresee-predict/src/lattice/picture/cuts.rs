@@ -93,24 +93,6 @@ impl Items {
         let needs = &self.items[next].needs;
         needs.iter().zip(counts).all(|(need, have)| need <= have).then_some(next)
     }
-
-    /// After how many steps the observed run violates the property, if it does.
-    pub(super) fn violated_after(
-        &self,
-        lens: &Lens,
-        monitor: &mut Monitor,
-        start: StateId,
-    ) -> Result<Option<usize>, TooManyStates> {
-        let (mut state, mut program) = (start, lens.initial().clone());
-        for (steps, item) in self.items.iter().enumerate() {
-            if state == StateId::BAD {
-                return Ok(Some(steps));
-            }
-            let letter = lens.apply(&mut program, item.step, &mut Default::default());
-            state = monitor.step(state, letter)?;
-        }
-        Ok((state == StateId::BAD).then_some(self.items.len()))
-    }
 }
 
 /// How many pairs of a cut and a monitor state are followed.
