@@ -1,7 +1,9 @@
 //! Saying things: results on standard output, troubles on standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
+use anyhow::Context;
 use foresee_report::text::Style;
 use foresee_trace::ReadError;
 
@@ -13,6 +15,23 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// Writes a file that appears under its name only when it is whole.
+pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        // Renaming works only inside one file system, so the file grows beside its final place.
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".foresee-").suffix(".part");
+        // Temporary files are private by default; this one should be as readable as others.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Colours, if standard output is a terminal that wants them.
