@@ -94,11 +94,11 @@ impl Canvas<'_> {
     fn lattice(&mut self) -> fmt::Result {
         // What matters more is drawn later, on top.
         let Canvas { picture, texts, layout, .. } = *self;
-        let rank = |edge: &&Edge| u8::from(edge.observed) + 2 * u8::from(edge.violating);
-        let mut edges: Vec<&Edge> = picture.edges.iter().collect();
+        let rank = |(edge, _): &(&Edge, &Label)| (edge.violating, edge.observed);
+        let mut edges: Vec<(&Edge, &Label)> = picture.edges.iter().zip(&texts.labels).collect();
         edges.sort_by_key(rank);
-        for edge in edges {
-            self.step(edge)?;
+        for (edge, text) in edges {
+            self.step(edge, text)?;
         }
         for ((node, text), &at) in picture.nodes.iter().zip(&texts.nodes).zip(&layout.nodes) {
             self.cut(node, text, at)?;
@@ -113,16 +113,10 @@ impl Canvas<'_> {
     }
 
     /// The line, or two lines, of a step.
-    fn step(&mut self, edge: &Edge) -> fmt::Result {
+    fn step(&mut self, edge: &Edge, text: &Label) -> fmt::Result {
         let (from, to) = self.layout.line(edge.from, edge.to);
         let aside = if edge.observed && edge.violating { ASIDE } else { 0.0 };
-        let full = self
-            .picture
-            .edges
-            .iter()
-            .position(|other| std::ptr::eq(other, edge))
-            .map_or("", |i| &self.texts.labels[i].full);
-        writeln!(self.svg, "<g><title>{}</title>", Xml(full))?;
+        writeln!(self.svg, "<g><title>{}</title>", Xml(&text.full))?;
         if !edge.observed && !edge.violating {
             line(self.svg, "step", from, to, 0.0)?;
         }
@@ -237,23 +231,23 @@ impl Legend {
     fn of(picture: &Picture, layout: &Layout) -> Legend {
         let mut entries = vec![(Sign::Observed, "the observed run".to_owned())];
         if picture.nodes.iter().any(|node| node.violating) {
-            entries.push((
-                Sign::Violating,
-                "the violating run, up to the violation; its other steps may follow in any order"
-                    .to_owned(),
-            ));
+            let text = "the violating run, up to the violation".to_owned();
+            entries.push((Sign::Violating, text));
         }
         if picture.nodes.iter().any(|node| node.violated) {
             let text = "here some run violates the property".to_owned();
             entries.push((Sign::Violated, text));
         }
-        // The cut in the middle is an example that is not all zeros.
-        let node = &picture.nodes[picture.nodes.len() / 2];
-        entries.push((Sign::Cut, format!("{} means: {}", node.label, happened(node, picture))));
+        // An example in which as many threads as possible have done something.
+        let moved = |node: &&Node| node.counts.iter().filter(|&&count| count > 0).count();
+        if let Some(node) = picture.nodes.iter().rev().max_by_key(moved) {
+            let text = format!("{} means: {}", node.label, happened(node, picture));
+            entries.push((Sign::Cut, text));
+        }
         let sides = match &picture.threads[..] {
-            [left, right] => format!(
-                "time runs downwards; steps of {left} lead to the left, those of {right} to the right"
-            ),
+            [left, right] => {
+                format!("time runs downwards; {left} moves to the left, {right} to the right")
+            }
             [one] => format!("time runs downwards; all steps are of {one}"),
             _ => "time runs downwards".to_owned(),
         };

@@ -12,6 +12,9 @@ use super::{CHAR, LINE};
 /// Between neighbours of a level, and between levels.
 const SIDE_GAP: f64 = 28.0;
 const LEVEL_GAP: f64 = 66.0;
+/// Where lines cross, their texts need more room.
+const CROSSED_LEVEL_GAP: f64 = 100.0;
+const CROSSED_PLACE: f64 = 1.3;
 /// Around the text of a cut.
 const PAD: f64 = 8.0;
 /// Where on its line the text of a step may stand.
@@ -48,11 +51,12 @@ impl Layout {
                 picture.nodes.iter().map(|node| side(&node.counts) * place).collect()
             }
             _ => {
-                let place = (width + SIDE_GAP).max(label);
+                let place = (width + SIDE_GAP).max(label * CROSSED_PLACE);
                 rows(picture).into_iter().map(|x| x * place).collect()
             }
         };
-        let y = |level: usize| height / 2.0 + level as f64 * (height + LEVEL_GAP);
+        let gap = if picture.threads.len() > 2 { CROSSED_LEVEL_GAP } else { LEVEL_GAP };
+        let y = |level: usize| height / 2.0 + level as f64 * (height + gap);
         let levels = picture.nodes.iter().map(|node| y(node.level()));
         let nodes: Vec<Point> = places.into_iter().zip(levels).collect();
         let mut layout = Layout {
