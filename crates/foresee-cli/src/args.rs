@@ -86,6 +86,10 @@ pub(crate) struct CheckArgs {
     /// Give up on a lattice after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
+    /// Draw the lattice of each property, if it is small, with the observed and the violating run.
+    /// With several pictures the names of the properties are put before the ending.
+    #[arg(long, value_name = "FILE.svg", requires = "spec")]
+    pub(crate) lattice: Option<PathBuf>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,

@@ -14,6 +14,7 @@ use foresee_spec::property::Compiled;
 use foresee_trace::{EventSource, FileOrder, Finding, Trace};
 
 use crate::args::{CheckArgs, ReportFormat};
+use crate::commands::picture::Pictures;
 use crate::input::Input;
 use crate::{input, output, specs};
 
@@ -21,6 +22,7 @@ use crate::{input, output, specs};
 const DRAWN_EVENTS: usize = 60;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
+    let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let mut analyses = built_in(args)?;
     // Specifications are judged before the trace is opened, which may take long.
     let compiled: Vec<_> = args
@@ -89,6 +91,12 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         ReportFormat::Text => foresee_report::text::report(&report, output::style()),
         ReportFormat::Json => foresee_report::json::report(&report),
     })?;
+    if let Some(mut pictures) = pictures {
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for Judged { spec, resolved, predictions } in &judged {
+            pictures.draw(&whole, spec, resolved, &predictions.borrow(), judged.len() == 1)?;
+        }
+    }
     Ok(exit_status(&report))
 }
 

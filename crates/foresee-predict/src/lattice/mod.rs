@@ -19,6 +19,7 @@
 //! | `explore` | when a level can be left, and the limits |
 //! | `witness` | back from a violation to a run that shows it |
 //! | `closest` | the violating run with the fewest swaps |
+//! | `picture` | a small lattice as data to be drawn |
 //! | `tally` | what came of it, in numbers and in words |
 
 mod bindings;
@@ -29,6 +30,7 @@ mod expand;
 mod explore;
 mod level;
 mod online;
+mod picture;
 mod predict;
 mod tables;
 mod tally;
@@ -38,4 +40,5 @@ mod witness;
 pub use explore::Limits;
 pub use level::Count;
 pub use online::{Coverage, Message, Notice, Online, Stamper};
+pub use picture::{Edge, NoPicture, Node, Picture};
 pub use predict::{LATTICE, Lattice, Prediction, Predictions, ViolatingRuns};
