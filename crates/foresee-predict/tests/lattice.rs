@@ -458,7 +458,7 @@ fn the_order_of_arrival_does_not_matter() {
         if window.is_none() && expected.violated != Some(0) {
             let order = Order::new(&trace, Relation::Mazurkiewicz);
             let ideals = Ideals::new(&order, &tied.relevant());
-            assert_eq!(expected.cuts, ideals.count() as u64, "seed {seed}: {text}\n{trace}");
+            assert_eq!(expected.cuts, ideals.count(), "seed {seed}: {text}\n{trace}");
             assert_eq!(expected.outcome, Outcome::Exhausted, "seed {seed}: {text}\n{trace}");
         }
         violated += usize::from(expected.violated.is_some());

@@ -199,7 +199,7 @@ impl Explorer {
             let room = self.room();
             self.build(&known, room, meaning)?;
             let full = window.is_some_and(|window| self.next.len() > window);
-            if !ready && !full && !(forced && self.next.len() > 0) {
+            if !(ready || full || forced && self.next.len() > 0) {
                 break;
             }
             self.leave(!ready && !full);
