@@ -28,6 +28,7 @@ mod source;
 mod trace;
 mod validate;
 mod value;
+pub mod varint;
 
 pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name};

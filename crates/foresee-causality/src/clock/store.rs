@@ -113,6 +113,46 @@ impl<const N: usize> ClockStore<N> {
         self.join_at(height, a, b)
     }
 
+    /// Calls `each` with every thread of which `a` and `b` do not tell the same, and the counters
+    /// that `b` has for it. Costs about as much as there are differences.
+    pub fn differences(&self, a: Clock, b: Clock, each: &mut impl FnMut(ThreadId, [u32; N])) {
+        self.differ_at(a.height().max(b.height()), 0, a, b, each);
+    }
+
+    fn differ_at(
+        &self,
+        height: u32,
+        first: usize,
+        a: Clock,
+        b: Clock,
+        each: &mut impl FnMut(ThreadId, [u32; N]),
+    ) {
+        if a == b {
+            return;
+        }
+        if height == 0 {
+            let (Leaf(x), Leaf(y)) = (&self.leaves.nodes[a.index()], &self.leaves.nodes[b.index()]);
+            for i in 0..FAN {
+                let (x, y) = (x.map(|lane| lane[i]), y.map(|lane| lane[i]));
+                if x != y {
+                    each(ThreadId::new(first + i), y);
+                }
+            }
+            return;
+        }
+        // A tree of a lower height is the first child of what it would be at this one.
+        let child = |clock: Clock, i: usize| match clock {
+            Clock::EMPTY => Clock::EMPTY,
+            _ if clock.height() == height => self.inners.nodes[clock.index()].0[i],
+            _ if i == 0 => clock,
+            _ => Clock::EMPTY,
+        };
+        for i in 0..FAN {
+            let first = first + (i << (FAN_BITS * height));
+            self.differ_at(height - 1, first, child(a, i), child(b, i), each);
+        }
+    }
+
     /// The same clock as a tree of this height, so that its children line up with another's.
     #[inline]
     fn raise(&mut self, mut clock: Clock, height: u32) -> Clock {
@@ -350,6 +390,11 @@ mod tests {
                 store.collect(clocks.iter().map(|c| c.0));
             }
             let (clock, plain) = &clocks[i];
+            let (other, theirs) = &clocks[random(20)];
+            let mut found = Vec::new();
+            store.differences(*other, *clock, &mut |t, time| found.push((t.index(), time)));
+            let differ = plain.iter().zip(theirs).enumerate().filter(|(_, (a, b))| a != b);
+            assert_eq!(found, differ.map(|(t, (a, _))| (t, *a)).collect::<Vec<_>>());
             for (t, time) in plain.iter().enumerate() {
                 assert_eq!(store.get(*clock, ThreadId(t as u32)), *time);
             }
