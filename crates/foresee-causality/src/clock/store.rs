@@ -21,7 +21,7 @@ const _: () = assert!(FAN.pow(MAX_HEIGHT + 1) > ThreadId::MAX as usize);
 ///
 /// The height of its tree stands in the upper three bits, the place of its root in the others, so
 /// that a clock of few threads stays small when more threads appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock(u32);
 
 impl Clock {
