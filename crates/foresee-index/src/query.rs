@@ -126,26 +126,12 @@ type Candidates = Vec<(ThreadId, Vec<List>)>;
 impl<S: ReadAt> Index<S> {
     /// Answers a question. The inner error says that it takes the trace to answer it.
     pub fn ask(&mut self, question: &Question) -> Result<Result<Answer, Unsupported>, IndexError> {
-        let mut possible = Vec::new();
-        let mut missing = None;
-        for sequence in &question.sequences {
-            let mut positions = Vec::new();
-            for position in sequence {
-                match self.candidates(question, position)? {
-                    Err(why) => return Ok(Err(why)),
-                    Ok(candidates) if candidates.is_empty() => {
-                        missing.get_or_insert(position);
-                        break;
-                    }
-                    Ok(candidates) => positions.push(candidates),
-                }
-            }
-            if positions.len() == sequence.len() {
-                possible.push(positions);
-            }
-        }
+        let possible = match self.possible(question)? {
+            Ok(possible) => possible,
+            Err(why) => return Ok(Err(why)),
+        };
         if possible.is_empty() {
-            let position = missing.map_or_else(String::new, |p| question.describe(p));
+            let position = self.missing(question)?;
             return Ok(Ok(Answer::CannotMatch { position }));
         }
         let mut observed: Option<Vec<u64>> = None;
@@ -162,21 +148,82 @@ impl<S: ReadAt> Index<S> {
         if self.remarks().order == FileOrder::Notes {
             return Ok(Ok(Answer::OrderUnknown));
         }
-        let mut choices = 0;
-        let mut gave_up = false;
-        for positions in &possible {
+        Ok(Ok(match self.search(&possible, None)? {
+            Searched::Found(events) => Answer::Predicted(events),
+            Searched::Nothing => Answer::Never,
+            Searched::GaveUp => Answer::GaveUp { choices: MAX_CHOICES },
+        }))
+    }
+
+    /// For a pattern that some other order matches: its events in the shortest beginning of the
+    /// trace that has any. The latest of them is where the match became certain.
+    pub fn earliest(&mut self, question: &Question) -> Result<Option<Vec<u64>>, IndexError> {
+        let Ok(possible) = self.possible(question)? else { return Ok(None) };
+        let Searched::Found(mut best) = self.search(&possible, None)? else { return Ok(None) };
+        // A beginning that has a match has it in every longer one.
+        let mut low = 0;
+        while let Some(&high) = best.iter().max().filter(|&&high| low < high) {
+            let middle = low + (high - low) / 2;
+            match self.search(&possible, Some(middle + 1))? {
+                Searched::Found(earlier) => best = earlier,
+                _ => low = middle + 1,
+            }
+        }
+        Ok(Some(best))
+    }
+
+    /// The sequences of a pattern for each of whose positions there are events.
+    fn possible(
+        &mut self,
+        question: &Question,
+    ) -> Result<Result<Vec<Vec<Candidates>>, Unsupported>, IndexError> {
+        let mut possible = Vec::new();
+        for sequence in &question.sequences {
+            let mut positions = Vec::new();
+            for position in sequence {
+                match self.candidates(question, position)? {
+                    Err(why) => return Ok(Err(why)),
+                    Ok(candidates) if candidates.is_empty() => break,
+                    Ok(candidates) => positions.push(candidates),
+                }
+            }
+            if positions.len() == sequence.len() {
+                possible.push(positions);
+            }
+        }
+        Ok(Ok(possible))
+    }
+
+    /// The first position for which there are no events.
+    fn missing(&mut self, question: &Question) -> Result<String, IndexError> {
+        for position in question.sequences.iter().flatten() {
+            if self.candidates(question, position)?.is_ok_and(|found| found.is_empty()) {
+                return Ok(question.describe(position));
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// Looks for a match among the first `end` events of the trace, or among all.
+    fn search(
+        &mut self,
+        possible: &[Vec<Candidates>],
+        end: Option<u64>,
+    ) -> Result<Searched, IndexError> {
+        let (mut choices, mut gave_up) = (0, false);
+        for positions in possible {
             let mut search = Search::new(self, positions, &mut choices);
-            match search.run()? {
+            match search.run(end)? {
                 Found::Yes => {
                     let tuple = search.chosen;
                     let places = tuple.iter().rev().map(|&event| self.place(event));
-                    return Ok(Ok(Answer::Predicted(places.collect::<Result<_, _>>()?)));
+                    return Ok(Searched::Found(places.collect::<Result<_, _>>()?));
                 }
                 Found::No => {}
                 Found::GaveUp => gave_up = true,
             }
         }
-        Ok(Ok(if gave_up { Answer::GaveUp { choices } } else { Answer::Never }))
+        Ok(if gave_up { Searched::GaveUp } else { Searched::Nothing })
     }
 
     /// The events that a position stands for.
@@ -244,6 +291,13 @@ impl<S: ReadAt> Index<S> {
     }
 }
 
+/// What a search comes to; events are indices into the trace.
+enum Searched {
+    Found(Vec<u64>),
+    Nothing,
+    GaveUp,
+}
+
 /// Nothing is blocked.
 const FREE: u32 = u32::MAX;
 
@@ -286,8 +340,15 @@ impl<'i, S: ReadAt> Search<'i, S> {
         }
     }
 
-    fn run(&mut self) -> Result<Found, IndexError> {
-        let blocked = vec![FREE; self.threads.len()];
+    /// Searches the first `end` events of the trace, or all.
+    fn run(&mut self, end: Option<u64>) -> Result<Found, IndexError> {
+        let mut blocked = vec![FREE; self.threads.len()];
+        if let Some(end) = end {
+            // What comes later is as good as blocked.
+            for (blocked, &thread) in blocked.iter_mut().zip(&self.threads) {
+                *blocked = self.index.time_from(thread, end)?;
+            }
+        }
         self.choose(self.positions.len(), &blocked)
     }
 

@@ -39,6 +39,14 @@ fn ask_of(index: &mut Index<Vec<u8>>, pattern: &str) -> Result<Answer, Unsupport
     question.and_then(|question| index.ask(&question).unwrap())
 }
 
+/// The match in the shortest beginning of the trace.
+fn earliest(index: &mut Index<Vec<u8>>, pattern: &str) -> Option<Vec<u64>> {
+    let parsed = parse(&format!("pattern p: {pattern}"));
+    let resolved = resolve(&parsed.spec, index.names()).resolved;
+    let question = Question::new(&parsed.spec.properties[0], &resolved, index.names()).unwrap();
+    index.earliest(&question.unwrap()).unwrap()
+}
+
 fn ask(trace: &Trace, pattern: &str) -> Answer {
     ask_of(&mut index_of(trace), pattern).unwrap()
 }
@@ -192,7 +200,8 @@ fn compare(seeds: std::ops::Range<u64>, sets: bool) {
         let positions: Vec<&[usize]> = positions.iter().map(Vec::as_slice).collect();
         let order = Order::new(&trace, Relation::Mazurkiewicz);
         let memory = if rng.u8(..20) > 0 { usize::MAX } else { 300 };
-        let answer = ask_of(&mut index_with(&trace, memory), &text).unwrap();
+        let mut index = index_with(&trace, memory);
+        let answer = ask_of(&mut index, &text).unwrap();
         let case = || format!("seed {seed}: {text}\n{:?}", trace.events);
         let predictable = is_predictable(&order, &positions);
         let tuples = admissible(&order, &positions);
@@ -212,6 +221,11 @@ fn compare(seeds: std::ops::Range<u64>, sets: bool) {
                         (0..d).map(|i| tuples.iter().map(|t| t[i]).max().unwrap()).collect();
                     assert_eq!(events, greatest, "{}", case());
                 }
+                let first = earliest(&mut index, &text).unwrap();
+                let first: Vec<usize> = first.iter().map(|&e| e as usize).collect();
+                assert!(tuples.contains(&first), "{first:?} is no match: {}", case());
+                let certain = tuples.iter().map(|t| t.iter().max()).min().unwrap();
+                assert_eq!(first.iter().max(), certain, "{}", case());
                 found += 1;
             }
             Answer::Never => {
