@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use foresee_index::Index;
 use foresee_predict::lattice::{Lattice, Limits, Predictions};
 use foresee_predict::{ANALYSES, Analysis, Observed, confirm, learn_initial_values};
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
@@ -14,6 +15,7 @@ use foresee_spec::property::Compiled;
 use foresee_trace::{EventSource, FileOrder, Finding, Trace};
 
 use crate::args::{CheckArgs, ReportFormat};
+use crate::commands::query::{self, Answered};
 use crate::input::Input;
 use crate::{input, output, specs};
 
@@ -22,12 +24,24 @@ const DRAWN_EVENTS: usize = 60;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut analyses = built_in(args)?;
+    let mut patterns = query::sources(args)?;
+    // The observed run alone is not what an index answers.
+    let index =
+        if patterns.is_empty() || args.window.is_some() { None } else { query::find(args)? };
+    let mut answered = Answered::default();
+    if let Some(mut index) = index {
+        answered = Answered::by(&mut index, patterns)?;
+        patterns = std::mem::take(&mut answered.left);
+        if patterns.is_empty() && args.spec.is_empty() && analyses.is_empty() {
+            return without_pass(args, &index, answered);
+        }
+    }
     // Specifications are judged before the trace is opened, which may take long.
-    let compiled: Vec<_> = args
-        .spec
-        .iter()
-        .map(|file| {
-            let source = specs::read(file)?;
+    let files = args.spec.iter().map(|file| specs::read(file));
+    let compiled: Vec<_> = files
+        .chain(patterns.into_iter().map(Ok))
+        .map(|source| {
+            let source = source?;
             let (spec, compiled) = specs::compile(&source)?;
             Ok((source, spec, compiled))
         })
@@ -59,7 +73,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     }
     let mut source = trace.open()?;
     let bar = input::progress("checking");
-    let mut findings = Vec::new();
+    let mut findings = std::mem::take(&mut answered.observed);
     let summary = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |n| {
         bar.set_position(n);
     })
@@ -68,28 +82,58 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order == FileOrder::Observed;
-    if is_order_known && judged.iter().any(|j| !j.predictions.borrow().is_empty()) {
+    let predicted = judged.iter().any(|j| !j.predictions.borrow().is_empty());
+    if is_order_known && (predicted || answered.needs_trace()) {
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        let mut confirmed = answered.confirm(&whole, DRAWN_EVENTS)?;
         for judged in &judged {
-            for (finding, diagram) in judged.confirm(&whole)? {
-                findings.push(finding);
-                witnesses.push(diagram);
-            }
+            confirmed.extend(judged.confirm(&whole)?);
+        }
+        for (finding, diagram) in confirmed {
+            findings.push(finding);
+            witnesses.push(diagram);
         }
     }
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(summary.events, source.names()),
-        analysed: summary.analysed,
+        analysed: [answered.analysed, summary.analysed].concat(),
         findings,
         witnesses,
         remarks: summary.remarks,
     };
+    print(args, &report)
+}
+
+fn print(args: &CheckArgs, report: &Report) -> anyhow::Result<u8> {
     output::print(&match args.format {
-        ReportFormat::Text => foresee_report::text::report(&report, output::style()),
-        ReportFormat::Json => foresee_report::json::report(&report),
+        ReportFormat::Text => foresee_report::text::report(report, output::style()),
+        ReportFormat::Json => foresee_report::json::report(report),
     })?;
-    Ok(exit_status(&report))
+    Ok(exit_status(report))
+}
+
+/// Reports what an index answered. The trace is read only to confirm what other runs have.
+fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::Result<u8> {
+    let trace = Input::new(&args.input, false)?;
+    let confirmed = match answered.needs_trace() {
+        true => {
+            let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+            answered.confirm(&whole, DRAWN_EVENTS)?
+        }
+        false => Vec::new(),
+    };
+    let witnesses = answered.observed.iter().map(|_| None);
+    let (found, drawn): (Vec<_>, Vec<_>) = confirmed.into_iter().unzip();
+    let report = Report {
+        name: trace.name(),
+        trace: TraceFacts::new(index.events(), index.names()),
+        analysed: answered.analysed,
+        witnesses: witnesses.chain(drawn).collect(),
+        findings: [answered.observed, found].concat(),
+        remarks: index.remarks().clone(),
+    };
+    print(args, &report)
 }
 
 /// The checks that need no specification.

@@ -1,6 +1,8 @@
 //! One module a command.
 
 pub(crate) mod check;
+pub(crate) mod index;
+pub(crate) mod query;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;
