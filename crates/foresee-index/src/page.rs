@@ -151,6 +151,10 @@ impl<S: ReadAt> Pages<S> {
         &self.source
     }
 
+    pub(crate) fn forget(&mut self) {
+        self.kept.fill_with(|| None);
+    }
+
     /// The content of a page.
     #[inline]
     fn page(&mut self, number: u64) -> Result<&[u8], IndexError> {

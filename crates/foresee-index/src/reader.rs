@@ -11,7 +11,7 @@ use crate::build::{DIRECTORY_ENTRY, columns_of, events_of, knowledge_of, places_
 use crate::error::IndexError;
 use crate::header::{Facts, Header, LENGTH};
 use crate::identity::Identity;
-use crate::list::{BLOCK, List};
+use crate::list::List;
 use crate::page::{Pages, ReadAt, damaged};
 
 /// An index of a trace.
@@ -97,6 +97,11 @@ impl<S: ReadAt> Index<S> {
     /// What the reader of the trace had to say.
     pub fn remarks(&self) -> &Remarks {
         &self.facts.remarks
+    }
+
+    /// Forgets all pages that were read.
+    pub fn forget(&mut self) {
+        self.pages.forget();
     }
 
     fn directory_entry(&mut self, i: u64) -> Result<[u64; 4], IndexError> {
@@ -333,5 +338,3 @@ pub struct Census {
     /// Where events stand in the trace.
     pub places: Part,
 }
-
-const _: () = assert!(BLOCK > 0);

@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-use std::io::Cursor;
+mod common;
 
+use common::{bytes_of, question};
 use fastrand::Rng;
-use foresee_index::{About, Answer, Builder, Identity, Index, Question, Unsupported};
+use foresee_index::{Answer, Index, Question, Unsupported};
 use foresee_spec::{parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation};
 use foresee_testkit::{generated, trace};
@@ -14,17 +15,7 @@ use foresee_trace::generate::Config;
 use foresee_trace::{Event, Op, Trace};
 
 fn index_with(trace: &Trace, memory: usize) -> Index<Vec<u8>> {
-    let mut builder = Builder::new(&std::env::temp_dir(), memory);
-    builder.read(&mut trace.source(), &mut |_| {}).unwrap();
-    let about = About {
-        format: "std",
-        repaired: false,
-        names: &trace.names,
-        remarks: &trace.remarks,
-        identity: Identity::default(),
-    };
-    let bytes = builder.write(Cursor::new(Vec::new()), &about).unwrap().into_inner();
-    Index::new(bytes).unwrap()
+    Index::new(bytes_of(trace, memory)).unwrap()
 }
 
 fn index_of(trace: &Trace) -> Index<Vec<u8>> {
@@ -32,19 +23,13 @@ fn index_of(trace: &Trace) -> Index<Vec<u8>> {
 }
 
 fn ask_of(index: &mut Index<Vec<u8>>, pattern: &str) -> Result<Answer, Unsupported> {
-    let parsed = parse(&format!("pattern p: {pattern}"));
-    assert!(!parsed.has_errors(), "{pattern}: {:?}", parsed.diagnostics);
-    let resolved = resolve(&parsed.spec, index.names()).resolved;
-    let question = Question::new(&parsed.spec.properties[0], &resolved, index.names()).unwrap();
-    question.and_then(|question| index.ask(&question).unwrap())
+    question(index, pattern).and_then(|question| index.ask(&question).unwrap())
 }
 
 /// The match in the shortest beginning of the trace.
 fn earliest(index: &mut Index<Vec<u8>>, pattern: &str) -> Option<Vec<u64>> {
-    let parsed = parse(&format!("pattern p: {pattern}"));
-    let resolved = resolve(&parsed.spec, index.names()).resolved;
-    let question = Question::new(&parsed.spec.properties[0], &resolved, index.names()).unwrap();
-    index.earliest(&question.unwrap()).unwrap()
+    let question = question(index, pattern).unwrap();
+    index.earliest(&question).unwrap()
 }
 
 fn ask(trace: &Trace, pattern: &str) -> Answer {
