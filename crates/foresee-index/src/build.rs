@@ -10,10 +10,10 @@ use foresee_trace::{
 };
 
 use crate::error::IndexError;
-use crate::header::{Facts, Header, ThreadFacts};
+use crate::header::{Facts, Header, LANDMARK, ThreadFacts};
 use crate::identity::Identity;
 use crate::list::ListWriter;
-use crate::page::PageWriter;
+use crate::page::{PageWriter, word_at};
 use crate::streams::{Merged, Streams};
 
 /// Groups of lists are kept by what they are of. Those of events come first: the operation's
@@ -197,7 +197,11 @@ impl Builder {
         let start = out.offset();
         out.write(&directory)?;
         let threads: Vec<ThreadFacts> = self.threads.iter().map(|thread| thread.facts).collect();
-        let facts = Facts::encode(about.format, about.remarks, &threads, about.names);
+        let landmarks: Vec<u64> = directory
+            .chunks((LANDMARK * DIRECTORY_ENTRY) as usize)
+            .map(|entries| word_at(entries, 0))
+            .collect();
+        let facts = Facts::encode(about.format, about.remarks, &threads, &landmarks, about.names);
         let header = Header {
             pages: 0,
             events: self.events,

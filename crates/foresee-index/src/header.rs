@@ -124,9 +124,14 @@ pub(crate) struct Facts {
     pub(crate) format: String,
     pub(crate) remarks: Remarks,
     pub(crate) threads: Vec<ThreadFacts>,
+    /// The group of every [`LANDMARK`]th entry of the directory, which saves most of a search in it.
+    pub(crate) landmarks: Vec<u64>,
     /// Threads, variables, locks and other texts; conditions and locations are not kept.
     pub(crate) names: Names,
 }
+
+/// How many entries of the directory there are from one landmark to the next.
+pub(crate) const LANDMARK: u64 = 64;
 
 impl Facts {
     /// The bytes of facts, of which names may be borrowed.
@@ -134,6 +139,7 @@ impl Facts {
         format: &str,
         remarks: &Remarks,
         threads: &[ThreadFacts],
+        landmarks: &[u64],
         names: &Names,
     ) -> Vec<u8> {
         let mut out = Vec::new();
@@ -148,6 +154,12 @@ impl Facts {
             for number in [thread.events, parent, time] {
                 push_varint(u64::from(number), &mut out);
             }
+        }
+        push_varint(landmarks.len() as u64, &mut out);
+        let mut last = 0;
+        for &group in landmarks {
+            push_varint(group - last, &mut out);
+            last = group;
         }
         push_names(&names.threads, &mut out);
         push_names(&names.vars, &mut out);
@@ -183,6 +195,11 @@ impl Facts {
                 return None;
             }
             facts.threads.push(ThreadFacts { events, fork });
+        }
+        let mut last = 0u64;
+        for _ in 0..varint(bytes, at)? {
+            last = last.checked_add(varint(bytes, at)?)?;
+            facts.landmarks.push(last);
         }
         read_names(bytes, at, &mut facts.names.threads)?;
         read_names(bytes, at, &mut facts.names.vars)?;

@@ -9,7 +9,7 @@ use foresee_trace::{Id, Names, Op, Remarks, ThreadId};
 
 use crate::build::{DIRECTORY_ENTRY, columns_of, events_of, knowledge_of, places_of};
 use crate::error::IndexError;
-use crate::header::{Facts, Header, LENGTH};
+use crate::header::{Facts, Header, LANDMARK, LENGTH};
 use crate::identity::Identity;
 use crate::list::List;
 use crate::page::{Pages, ReadAt, damaged};
@@ -61,6 +61,9 @@ impl<S: ReadAt> Index<S> {
         let (offset, length) = header.facts;
         pages.read(offset, length, &mut bytes)?;
         let facts = Facts::decode(&bytes, offset, header.notes)?;
+        if facts.landmarks.len() as u64 != header.directory.1.div_ceil(LANDMARK) {
+            return Err(damaged(offset, "its directory is not as long as it says"));
+        }
         Ok(Index { pages, header, facts, table: Vec::new() })
     }
 
@@ -112,7 +115,10 @@ impl<S: ReadAt> Index<S> {
 
     /// The place in the directory of the first group from this one on.
     fn directory_place(&mut self, group: u64) -> Result<u64, IndexError> {
-        let (mut low, mut high) = (0, self.header.directory.1);
+        // Between the last landmark before it and the next.
+        let after = self.facts.landmarks.partition_point(|&landmark| landmark < group) as u64;
+        let mut low = after.saturating_sub(1) * LANDMARK;
+        let mut high = (after * LANDMARK).min(self.header.directory.1);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.directory_entry(middle)?[0] < group {
