@@ -25,9 +25,7 @@ const DRAWN_EVENTS: usize = 60;
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut analyses = built_in(args)?;
     let mut patterns = query::sources(args)?;
-    // The observed run alone is not what an index answers.
-    let index =
-        if patterns.is_empty() || args.window.is_some() { None } else { query::find(args)? };
+    let index = query::find(args)?;
     let mut answered = Answered::default();
     if let Some(mut index) = index {
         answered = Answered::by(&mut index, patterns)?;

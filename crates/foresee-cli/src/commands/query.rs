@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use foresee_index::{Answer, Index, IndexError, Question};
 use foresee_predict::pattern::{Match, PATTERN};
 use foresee_predict::{Analysed, confirm_match};
@@ -57,8 +57,17 @@ fn item(line: &str, name: impl FnOnce() -> String) -> String {
 /// does.
 pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let trace = &args.input.trace;
+    let wanted = !args.pattern.is_empty() || !args.patterns.is_empty();
+    // The observed run alone is not what an index answers.
+    if !wanted || args.window.is_some() {
+        ensure!(
+            args.index.is_none(),
+            "--index answers patterns over all runs: give --pattern or --patterns, and no --window"
+        );
+        return Ok(None);
+    }
     if trace == Path::new("-") {
-        anyhow::ensure!(args.index.is_none(), "standard input has no index");
+        ensure!(args.index.is_none(), "standard input has no index");
         return Ok(None);
     }
     let path = args.index.clone().unwrap_or_else(|| index::beside(trace));
@@ -122,7 +131,10 @@ impl Answered {
     pub(crate) fn by(index: &mut Index, sources: Vec<Source>) -> anyhow::Result<Answered> {
         let mut answered = Answered::default();
         for source in sources {
-            answered.ask(index, source)?;
+            answered.ask(index, source).map_err(|error| match error.is::<IndexError>() {
+                true => error.context("the index cannot be used; `foresee index` makes a new one"),
+                false => error,
+            })?;
         }
         Ok(answered)
     }
