@@ -115,8 +115,8 @@ pub(super) struct Shape {
     pub(super) bit: u8,
     /// The targets that match; none means any.
     pub(super) targets: Option<Vec<u32>>,
-    kind: EventKind,
-    threads: Option<Vec<ThreadId>>,
+    pub(super) kind: EventKind,
+    pub(super) threads: Option<Vec<ThreadId>>,
     args: Vec<Option<Val>>,
 }
 
