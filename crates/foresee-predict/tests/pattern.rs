@@ -18,7 +18,7 @@ use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
 use foresee_testkit::{corpus, generated};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{Finding, Outcome, Trace};
+use foresee_trace::{Finding, Op, Outcome, Trace};
 
 /// Patterns tied to a trace.
 struct Tied {
@@ -79,32 +79,41 @@ fn first(trace: &Trace, events: usize) -> Trace {
     Trace { events: trace.events[..events].to_vec(), ..trace.clone() }
 }
 
-fn event(rng: &mut Rng, unordered: bool) -> String {
-    let target = ["event(a0)", "event(a1)", "write(x0)", "write(x1)", "read(x0)", "read(x1)"];
-    let target = target[rng.usize(..target.len())];
-    match rng.u8(..5) {
+/// An event that the trace has, or sometimes one that it may not have.
+fn event(rng: &mut Rng, trace: &Trace, unordered: bool) -> String {
+    let event = trace.events[rng.usize(..trace.events.len())];
+    let thread = trace.names.threads.get(event.thread());
+    let target = event.target_name(&trace.names).unwrap_or("x0");
+    let atom = match event.op() {
+        op if op.reads() => format!("read({target})"),
+        op if op.writes() => format!("write({target})"),
+        Op::Acquire => format!("acquire({target})"),
+        Op::Release => format!("release({target})"),
+        Op::Event => format!("event({target})"),
+        _ => "event(a0)".to_owned(),
+    };
+    let is_ordered = ["write(", "acquire(", "release("].iter().any(|w| atom.starts_with(w));
+    match rng.u8(..6) {
         // Writes of one variable and the operations of one lock are ordered whoever makes them.
-        0 => ["write(x0)", "acquire(l0)", "release(l0)", "write(x1)"][rng.usize(..4)].to_owned(),
-        1 | 2 if unordered => match rng.u8(..4) {
-            0 => "write(_)".to_owned(),
-            1 => format!("read(_)@T{}", rng.u8(..3)),
-            _ => target.to_owned(),
-        },
-        _ => format!("{target}@T{}", rng.u8(..3)),
+        0 | 1 if unordered || is_ordered => atom,
+        2 if unordered => "write(_)".to_owned(),
+        3 if unordered => format!("read(_)@{thread}"),
+        _ => format!("{atom}@{thread}"),
     }
 }
 
 /// A position, which may have alternatives.
-fn position(rng: &mut Rng, unordered: bool) -> String {
+fn position(rng: &mut Rng, trace: &Trace, unordered: bool) -> String {
     match unordered && rng.u8(..4) == 0 {
-        true => format!("{} / {}", event(rng, true), event(rng, true)),
-        false => event(rng, unordered),
+        true => format!("{} / {}", event(rng, trace, true), event(rng, trace, true)),
+        false => event(rng, trace, unordered),
     }
 }
 
-fn sequence(rng: &mut Rng, most: usize, unordered: bool) -> String {
+fn sequence(rng: &mut Rng, trace: &Trace, most: usize, unordered: bool) -> String {
     // Few different positions, so that labels are repeated.
-    let kinds: Vec<String> = (0..rng.usize(1..=3)).map(|_| position(rng, unordered)).collect();
+    let kinds = rng.usize(2..=4);
+    let kinds: Vec<String> = (0..kinds).map(|_| position(rng, trace, unordered)).collect();
     let length = rng.usize(2..=most);
     let all: Vec<&str> = (0..length).map(|_| &*kinds[rng.usize(..kinds.len())]).collect();
     all.join(" .. ")
@@ -173,12 +182,16 @@ fn check(seed: u64, trace: &Trace, tied: &Tied, algorithm: Algorithm, judge: boo
 }
 
 /// Runs seeds of one kind of patterns, through every search that fits.
-fn run(seeds: std::ops::Range<u64>, unordered: bool, text: impl Fn(&mut Rng) -> String) -> u64 {
+fn run(
+    seeds: std::ops::Range<u64>,
+    unordered: bool,
+    text: impl Fn(&mut Rng, &Trace) -> String,
+) -> u64 {
     let mut predicted = 0;
     for seed in seeds {
         let trace = random_trace(seed);
         let mut rng = Rng::with_seed(seed);
-        let tied = Tied::new(&trace, text(&mut rng));
+        let tied = Tied::new(&trace, text(&mut rng, &trace));
         let mut verdicts = vec![check(seed, &trace, &tied, Algorithm::Auto, seed % 4 == 0)];
         if !unordered {
             // All ways on the same trace, in turn.
@@ -194,22 +207,22 @@ fn run(seeds: std::ops::Range<u64>, unordered: bool, text: impl Fn(&mut Rng) -> 
 
 #[test]
 fn ordered_candidates_by_every_search() {
-    let text = |rng: &mut Rng| format!("pattern p: {}", sequence(rng, 5, false));
+    let text = |rng: &mut Rng, t: &Trace| format!("pattern p: {}", sequence(rng, t, 5, false));
     let predicted = run(0..40_000, false, text);
     assert!(predicted > 1_500, "only {predicted}");
 }
 
 #[test]
 fn candidates_of_any_thread() {
-    let text = |rng: &mut Rng| format!("pattern p: {}", sequence(rng, 5, true));
+    let text = |rng: &mut Rng, t: &Trace| format!("pattern p: {}", sequence(rng, t, 5, true));
     let predicted = run(40_000..80_000, true, text);
     assert!(predicted > 2_000, "only {predicted}");
 }
 
 #[test]
 fn generalised_patterns() {
-    let predicted = run(80_000..100_000, true, |rng: &mut Rng| {
-        let (a, b) = (sequence(rng, 2, true), sequence(rng, 2, false));
+    let predicted = run(80_000..100_000, true, |rng: &mut Rng, t: &Trace| {
+        let (a, b) = (sequence(rng, t, 2, true), sequence(rng, t, 2, false));
         match rng.u8(..4) {
             0 => format!("pattern p: ({a}) | ({b})"),
             1 => format!("pattern p: ({a}) & ({b})"),
@@ -269,7 +282,7 @@ fn bindings_are_predicted_one_by_one() {
         }
         predicted += found.len();
     }
-    assert!(predicted > 500, "only {predicted} predicted");
+    assert!(predicted > 300, "only {predicted} predicted");
 }
 
 /// A thousand patterns in one pass say what each says alone.
@@ -279,7 +292,7 @@ fn many_patterns_together_are_each_alone() {
         let trace = random_trace(seed);
         let mut rng = Rng::with_seed(seed);
         let texts: Vec<String> = (0..30)
-            .map(|i| format!("pattern p{i}: {}\n", sequence(&mut rng, 4, i % 2 == 0)))
+            .map(|i| format!("pattern p{i}: {}\n", sequence(&mut rng, &trace, 4, i % 2 == 0)))
             .collect();
         let (together, findings, _) =
             Tied::new(&trace, texts.concat()).predict(&trace, Algorithm::Auto);
