@@ -67,6 +67,9 @@ pub(crate) struct CheckArgs {
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
+    /// How to predict patterns.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
+    pub(crate) algorithm: PatternAlgorithm,
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
@@ -76,6 +79,14 @@ pub(crate) struct CheckArgs {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum PatternAlgorithm {
+    /// In one pass, by the search that suits the pattern.
+    Auto,
+    /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
+    Ideals,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
