@@ -70,15 +70,37 @@ pub(crate) struct CheckArgs {
     /// How to predict patterns.
     #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
     pub(crate) algorithm: PatternAlgorithm,
+    /// With --window: how many relevant events may wait until it is known what else can happen
+    /// before them. More of them and the level is left as it is, which the result says.
+    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
+    pub(crate) lookahead: usize,
+    /// The reorderings that are looked at: `maz` keeps the causality of the observed run.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Reorder::Auto)]
+    pub(crate) reorder: Reorder,
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
+    /// Give up on a lattice when its levels need more memory than so many megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 1024)]
+    pub(crate) max_memory: usize,
+    /// How many cores to use; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
     /// Give up on a lattice after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+}
+
+/// The space of reorderings.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum Reorder {
+    /// All there are.
+    Auto,
+    /// Those that keep the Mazurkiewicz order: program order, conflicting accesses, locks, threads.
+    Maz,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

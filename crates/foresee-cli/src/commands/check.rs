@@ -138,9 +138,10 @@ fn limits(args: &CheckArgs) -> Limits {
     let default = Limits::default();
     Limits {
         window: args.window.map(|w| w as usize),
+        lookahead: args.lookahead,
         cuts: args.max_states.unwrap_or(default.cuts),
-        // Who allows more cuts allows them in one level, too.
-        level: args.max_states.map_or(default.level, |n| n as usize),
+        memory: args.max_memory.saturating_mul(1 << 20),
+        cores: if args.jobs == 0 { default.cores } else { args.jobs },
         time: args.time_limit.map(Duration::from_secs),
         ..default
     }
