@@ -80,9 +80,25 @@ pub(crate) struct CheckArgs {
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
+    /// How to predict patterns.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
+    pub(crate) algorithm: PatternAlgorithm,
+    /// With --window: how many relevant events may wait until it is known what else can happen
+    /// before them. More of them and the level is left as it is, which the result says.
+    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
+    pub(crate) lookahead: usize,
+    /// The reorderings that are looked at: `maz` keeps the causality of the observed run.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Reorder::Auto)]
+    pub(crate) reorder: Reorder,
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
+    /// Give up on a lattice when its levels need more memory than so many megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 1024)]
+    pub(crate) max_memory: usize,
+    /// How many cores to use; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
     /// Give up on a lattice after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
@@ -98,6 +114,23 @@ pub(crate) struct IndexArgs {
     /// Where to write it, instead of `TRACE.fsi`.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// The space of reorderings.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum Reorder {
+    /// All there are.
+    Auto,
+    /// Those that keep the Mazurkiewicz order: program order, conflicting accesses, locks, threads.
+    Maz,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum PatternAlgorithm {
+    /// In one pass, by the search that suits the pattern.
+    Auto,
+    /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
+    Ideals,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Trace, Witness};
 
+use crate::analysis::AnalysisError;
 use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
 use crate::pattern::{Match, PATTERN, linearise};
@@ -29,6 +30,9 @@ pub enum Unconfirmed {
     /// The trace is longer than clocks can count.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// The runs that show the violation cannot be found again.
+    #[error(transparent)]
+    Lost(#[from] AnalysisError),
     /// The property cannot be compiled again.
     #[error("the property cannot be compiled again: {}", .0.message)]
     Property(Diagnostic),
@@ -50,14 +54,15 @@ pub fn confirm(
             false => Err(Unconfirmed::Verdict),
         }
     };
-    let mut order = prediction.shortest.order(trace)?;
+    let runs = prediction.runs(spec, resolved, trace)?;
+    let mut order = runs.shortest.order(trace)?;
     let mut violation = judge(&order)?;
     let mut details = Vec::new();
     let names = &trace.names;
     for (name, object) in &prediction.binding {
         details.push((name.clone(), describe(*object, names)));
     }
-    if let Some((schedule, swaps)) = &prediction.closest {
+    if let Some((schedule, swaps)) = &runs.closest {
         // The run that differs least is the easiest to compare with what was seen.
         order = schedule.order(trace)?;
         violation = judge(&order)?;

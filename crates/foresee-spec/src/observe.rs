@@ -6,6 +6,7 @@
 
 mod atoms;
 mod labels;
+mod many;
 mod table;
 
 use foresee_trace::{Event, Names, Op, Pool, SymId, Value, VarId};
@@ -17,6 +18,7 @@ use crate::value::Trouble;
 pub(crate) use atoms::args;
 use atoms::{Shape, StateAtom};
 pub use labels::AtomLabels;
+pub use many::{Chain, EventTable};
 use table::Targets;
 
 /// What an event does to a property.

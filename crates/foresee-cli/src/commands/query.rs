@@ -7,11 +7,11 @@ use foresee_index::{Answer, Index, IndexError, Question};
 use foresee_predict::pattern::{Match, PATTERN};
 use foresee_predict::{Analysed, confirm_match};
 use foresee_report::Diagram;
-use foresee_spec::Diagnostic;
 use foresee_spec::ast::Spec;
+use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, PatternAlgorithm};
 use crate::commands::index;
 use crate::output;
 use crate::specs::{self, BadSpec, Source};
@@ -58,11 +58,12 @@ fn item(line: &str, name: impl FnOnce() -> String) -> String {
 pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let trace = &args.input.trace;
     let wanted = !args.pattern.is_empty() || !args.patterns.is_empty();
-    // The observed run alone is not what an index answers.
-    if !wanted || args.window.is_some() {
+    // The observed run alone, or another algorithm, is not what an index has.
+    if !wanted || args.window.is_some() || args.algorithm != PatternAlgorithm::Auto {
         ensure!(
             args.index.is_none(),
-            "--index answers patterns over all runs: give --pattern or --patterns, and no --window"
+            "--index answers patterns over all runs: give --pattern or --patterns, and neither \
+             --window nor --algorithm"
         );
         return Ok(None);
     }
@@ -118,13 +119,16 @@ pub(crate) struct Answered {
 /// The matches of one specification.
 struct Predicted {
     spec: Spec,
+    /// Its names; the trace, read again, has the same numbers for them.
+    resolved: Resolved,
     matches: Vec<Match>,
 }
 
 impl Answered {
-    /// Whether the trace is needed to confirm what was found.
-    pub(crate) fn needs_trace(&self) -> bool {
-        self.predicted.iter().any(|p| !p.matches.is_empty())
+    /// How many events of the trace are needed to confirm what was found.
+    pub(crate) fn needed_events(&self) -> u64 {
+        let matches = self.predicted.iter().flat_map(|p| &p.matches);
+        matches.map(|found| found.certain_at + 1).max().unwrap_or(0)
     }
 
     /// Asks an index about all patterns of some specifications.
@@ -186,7 +190,7 @@ impl Answered {
         if !left.is_empty() {
             self.left.push(only(source, &spec, &left));
         }
-        self.predicted.push(Predicted { spec, matches });
+        self.predicted.push(Predicted { spec, resolved, matches });
         Ok(())
     }
 
@@ -197,10 +201,9 @@ impl Answered {
         drawn: usize,
     ) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
         let mut findings = Vec::new();
-        for Predicted { spec, matches } in &self.predicted {
-            let resolved = foresee_spec::resolve(spec, &trace.names).resolved;
+        for Predicted { spec, resolved, matches } in &self.predicted {
             for found in matches {
-                let finding = confirm_match(found, spec, &resolved, trace)
+                let finding = confirm_match(found, spec, resolved, trace)
                     .context("internal error, please report it with the trace and the pattern")?;
                 let witness = finding.witness.as_ref();
                 let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, drawn));
@@ -258,10 +261,9 @@ fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
             "no order of the trace's events that keeps their causality matches (from the index)"
                 .to_owned(),
         ),
-        Answer::CannotMatch { position } => (
-            Outcome::NothingRelevant,
-            format!("cannot match: `{position}` does not occur in the trace"),
-        ),
+        Answer::CannotMatch { position } => {
+            (Outcome::NothingRelevant, format!("cannot match: `{position}` does not occur"))
+        }
         Answer::GaveUp { choices } => (
             Outcome::StateLimit,
             format!(

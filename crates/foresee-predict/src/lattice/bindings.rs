@@ -7,21 +7,30 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use foresee_causality::Clocks;
+use foresee_causality::Stamp;
 use foresee_spec::monitor::TooManyStates;
+use foresee_spec::observe::Step;
 use foresee_spec::params::{Binding, ParamPlan};
-
-use super::slice::{Item, Slice};
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// How many bindings of one property are searched.
 const MAX_BINDINGS: usize = 200_000;
 
+/// A step of a property with parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BoundStep {
+    /// Its index in the trace.
+    pub(super) index: u64,
+    pub(super) step: Step,
+    /// Its place in the causal order of the whole trace.
+    pub(super) stamp: Stamp,
+}
+
 /// The steps of a property with parameters.
 #[derive(Debug, Default)]
 pub(super) struct BoundSteps {
-    items: Vec<Item>,
+    steps: Vec<BoundStep>,
     /// For each binding that an event makes, the events that make it and the atoms they match.
     by_part: Map<Binding, Vec<(u32, u64)>>,
     /// The sets of parameters that events bind.
@@ -32,22 +41,29 @@ pub(super) struct BoundSteps {
 
 impl BoundSteps {
     pub(super) fn len(&self) -> usize {
-        self.items.len()
+        self.steps.len()
     }
 
     /// Adds a step with what it binds; `always` are the atoms that bind nothing.
-    pub(super) fn push(&mut self, item: Item, found: &[(Binding, u64)], always: u64) {
-        let i = self.items.len() as u32;
+    pub(super) fn push(
+        &mut self,
+        index: u64,
+        step: Step,
+        stamp: Stamp,
+        found: &[(Binding, u64)],
+        always: u64,
+    ) {
+        let i = self.steps.len() as u32;
         for (part, bits) in found {
             if !self.domains.contains(&part.domain()) {
                 self.domains.push(part.domain());
             }
             self.by_part.entry(*part).or_default().push((i, *bits));
         }
-        if item.write.is_some() || item.atoms & always != 0 {
-            self.common.push((i, item.atoms & always));
+        if step.write.is_some() || step.events & always != 0 {
+            self.common.push((i, step.events & always));
         }
-        self.items.push(item);
+        self.steps.push(BoundStep { index, step, stamp });
     }
 
     /// All bindings of all parameters that some run may violate.
@@ -79,19 +95,16 @@ impl BoundSteps {
         parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0)).collect()
     }
 
-    /// The steps that concern a binding.
-    pub(super) fn slice(&self, binding: &Binding, clocks: &Clocks) -> Slice {
+    /// The steps that concern a binding, each with the atoms that it matches for it.
+    pub(super) fn of(&self, binding: &Binding) -> Vec<(&BoundStep, u64)> {
         let mut steps = self.common.clone();
         for &domain in &self.domains {
             steps.extend(self.by_part.get(&binding.restrict(domain)).into_iter().flatten());
         }
         steps.sort_unstable();
-        let mut slice = Slice::default();
-        for same in steps.chunk_by(|a, b| a.0 == b.0) {
-            let atoms = same.iter().fold(0, |bits, step| bits | step.1);
-            slice.push(Item { atoms, ..self.items[same[0].0 as usize] }, clocks);
-        }
-        slice
+        let same = steps.chunk_by(|a, b| a.0 == b.0);
+        let atoms = |same: &[(u32, u64)]| same.iter().fold(0, |bits, step| bits | step.1);
+        same.map(|same| (&self.steps[same[0].0 as usize], atoms(same))).collect()
     }
 }
 

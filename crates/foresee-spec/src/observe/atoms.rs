@@ -115,7 +115,7 @@ pub(super) struct Shape {
     pub(super) bit: u8,
     /// The targets that match; none means any.
     pub(super) targets: Option<Vec<u32>>,
-    kind: EventKind,
+    pub(super) kind: EventKind,
     /// The threads that match; none means any.
     pub(super) threads: Option<Vec<ThreadId>>,
     args: Vec<Option<Val>>,
