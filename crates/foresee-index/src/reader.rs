@@ -1,8 +1,10 @@
 //! An index that is asked.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
+use foldhash::fast::RandomState;
 use foresee_causality::Epoch;
 use foresee_trace::varint::varint;
 use foresee_trace::{Id, Names, Op, Remarks, ThreadId};
@@ -22,7 +24,12 @@ pub struct Index<S = File> {
     facts: Facts,
     /// The table of a group, while it is looked at.
     table: Vec<u8>,
+    /// Lists that were looked for lately, by group and place in it.
+    found: HashMap<(u64, u32), Option<List>, RandomState>,
 }
+
+/// How many lists are remembered.
+const MAX_FOUND: usize = 1 << 16;
 
 impl Index<File> {
     /// Opens an index, whatever its trace has become; see [`Index::identity`].
@@ -64,7 +71,7 @@ impl<S: ReadAt> Index<S> {
         if facts.landmarks.len() as u64 != header.directory.1.div_ceil(LANDMARK) {
             return Err(damaged(offset, "its directory is not as long as it says"));
         }
-        Ok(Index { pages, header, facts, table: Vec::new() })
+        Ok(Index { pages, header, facts, table: Vec::new(), found: HashMap::default() })
     }
 
     /// Which trace it was made of.
@@ -105,6 +112,7 @@ impl<S: ReadAt> Index<S> {
     /// Forgets all pages that were read.
     pub fn forget(&mut self) {
         self.pages.forget();
+        self.found.clear();
     }
 
     fn directory_entry(&mut self, i: u64) -> Result<[u64; 4], IndexError> {
@@ -160,7 +168,20 @@ impl<S: ReadAt> Index<S> {
     }
 
     /// One list of a group.
+    #[inline]
     fn list(&mut self, group: u64, sub: u32) -> Result<Option<List>, IndexError> {
+        if let Some(&found) = self.found.get(&(group, sub)) {
+            return Ok(found);
+        }
+        let found = self.find_list(group, sub)?;
+        if self.found.len() >= MAX_FOUND {
+            self.found.clear();
+        }
+        self.found.insert((group, sub), found);
+        Ok(found)
+    }
+
+    fn find_list(&mut self, group: u64, sub: u32) -> Result<Option<List>, IndexError> {
         let place = self.directory_place(group)?;
         if place >= self.header.directory.1 {
             return Ok(None);

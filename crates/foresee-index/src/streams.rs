@@ -32,7 +32,8 @@ struct Stream {
 
 /// Lists that grow.
 pub(crate) struct Streams {
-    table: HashTable<u32>,
+    /// The number of each list; the key stands beside it, so that the list itself is not touched.
+    table: HashTable<(Key, u32)>,
     hasher: RandomState,
     streams: Vec<Stream>,
     used: usize,
@@ -55,12 +56,12 @@ impl Streams {
     pub(crate) fn id(&mut self, key: Key) -> u32 {
         let Streams { table, hasher, streams, used, .. } = self;
         let hash = hasher.hash_one(key);
-        if let Some(&id) = table.find(hash, |&id| streams[id as usize].key == key) {
+        if let Some(&(_, id)) = table.find(hash, |(known, _)| *known == key) {
             return id;
         }
         let id = streams.len() as u32;
         streams.push(Stream { key, last: [0; 2], count: 0, bytes: Vec::new() });
-        table.insert_unique(hash, id, |&id| hasher.hash_one(streams[id as usize].key));
+        table.insert_unique(hash, (key, id), |(key, _)| hasher.hash_one(key));
         *used += OVERHEAD;
         id
     }

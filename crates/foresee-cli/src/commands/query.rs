@@ -249,17 +249,13 @@ fn near(answer: &Answer, absent: &[Diagnostic], source: &Source) -> Vec<String> 
 /// event that was never captured is more often misspelt, or not instrumented, than impossible.
 fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
     let (outcome, statement) = match answer {
-        Answer::Observed(_) => {
-            (Outcome::Exhausted, "the observed run has these events in this order".to_owned())
+        Answer::Observed(_) => (Outcome::Exhausted, "violated in the observed run".to_owned()),
+        Answer::Predicted(_) => {
+            (Outcome::Exhausted, "violated in another run with the same causality".to_owned())
         }
-        Answer::Predicted(_) => (
-            Outcome::Exhausted,
-            "another order of the same events has these in the order of the pattern".to_owned(),
-        ),
         Answer::Never => (
             Outcome::Exhausted,
-            "no order of the trace's events that keeps their causality matches (from the index)"
-                .to_owned(),
+            "no violation; every run with this causality was covered (by the index)".to_owned(),
         ),
         Answer::CannotMatch { position } => {
             (Outcome::NothingRelevant, format!("cannot match: `{position}` does not occur"))
