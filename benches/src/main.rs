@@ -8,6 +8,7 @@
 
 mod baseline;
 mod cases;
+mod index;
 mod lattices;
 mod wide;
 
@@ -51,9 +52,12 @@ fn main() -> anyhow::Result<()> {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     for &events in &args.events {
         for &threads in &args.threads {
+            let wanted = |c: &&Case| c.name.contains(&args.filter) && events <= c.most_events;
+            if !CASES.iter().any(|case| wanted(&case)) {
+                continue;
+            }
             let traces = folder.path().join(format!("{threads}-{events}"));
             make_traces(&traces, threads, events)?;
-            let wanted = |c: &&Case| c.name.contains(&args.filter) && events <= c.most_events;
             for case in CASES.iter().filter(wanted) {
                 let row = measure(case, &traces, args.rounds)?;
                 println!("| {} | {threads} | {} |{row}", case.name, millions(events as f64));
@@ -66,6 +70,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "lattice".contains(&args.filter) {
         lattices::run()?;
+    }
+    if "index".contains(&args.filter) {
+        index::run(&args.threads, args.events.iter().copied().max().unwrap_or(1_000_000))?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

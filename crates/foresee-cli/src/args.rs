@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Analyse a trace.
     Check(CheckArgs),
+    /// Make an index of a trace, from which patterns are answered without reading it again.
+    Index(IndexArgs),
     /// Look at traces, convert and make them.
     Trace(TraceArgs),
     /// Look at specifications.
@@ -61,12 +63,26 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
     /// What else to look for: `spec` (the default with --spec), `causality`.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present = "spec")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(required_unless_present_any = ["spec", "pattern", "patterns"])]
     pub(crate) check: Vec<String>,
+    /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
+    /// be given several times. Answered from the trace's index if it has one.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Vec<String>,
+    /// A file of patterns, one a line, or a specification; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Vec<PathBuf>,
+    /// The trace's index. Without this, `TRACE.fsi` is used if it is there and fits the trace.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) index: Option<PathBuf>,
     /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
+    /// How to predict patterns.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
+    pub(crate) algorithm: PatternAlgorithm,
     /// With --window: how many relevant events may wait until it is known what else can happen
     /// before them. More of them and the level is left as it is, which the result says.
     #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
@@ -95,6 +111,15 @@ pub(crate) struct CheckArgs {
     pub(crate) format: ReportFormat,
 }
 
+#[derive(Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Where to write it, instead of `TRACE.fsi`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// The space of reorderings.
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum Reorder {
@@ -102,6 +127,14 @@ pub(crate) enum Reorder {
     Auto,
     /// Those that keep the Mazurkiewicz order: program order, conflicting accesses, locks, threads.
     Maz,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum PatternAlgorithm {
+    /// In one pass, by the search that suits the pattern.
+    Auto,
+    /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
+    Ideals,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

@@ -10,11 +10,12 @@ mod confirm;
 mod initial;
 pub mod lattice;
 mod observed;
+pub mod pattern;
 mod runner;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
 pub use causality::Freedom;
-pub use confirm::{Unconfirmed, confirm};
+pub use confirm::{Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, run};

@@ -9,6 +9,7 @@ use foresee_trace::FindingKind;
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
 use foresee_predict::lattice::LATTICE;
+use foresee_predict::pattern::PATTERN;
 use foresee_predict::{Analysed, OBSERVED, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
@@ -218,7 +219,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         _ => "NOT complete, so this is no clean bill of health",
     };
     writeln!(out)?;
-    if report.analysed.iter().any(|one| one.name == LATTICE) {
+    if report.analysed.iter().any(|one| one.name == LATTICE || one.name == PATTERN) {
         writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
     }
     writeln!(

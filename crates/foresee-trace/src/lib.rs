@@ -28,6 +28,7 @@ mod source;
 mod trace;
 mod validate;
 mod value;
+pub mod varint;
 mod xml;
 
 pub use census::{Census, Lifetime};
