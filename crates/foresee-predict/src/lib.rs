@@ -7,6 +7,7 @@
 mod analysis;
 mod causality;
 mod confirm;
+mod explain;
 mod initial;
 pub mod lattice;
 mod observed;
@@ -14,7 +15,7 @@ mod runner;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
 pub use causality::Freedom;
-pub use confirm::{Unconfirmed, confirm};
+pub use confirm::{Court, Reordered, Unconfirmed, confirm};
 pub use initial::learn_initial_values;
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, run};
