@@ -11,6 +11,7 @@ mod explain;
 mod initial;
 pub mod lattice;
 mod observed;
+pub mod reorder;
 mod runner;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};

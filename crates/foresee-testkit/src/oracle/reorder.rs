@@ -175,11 +175,12 @@ impl<'t> Reorderings<'t> {
         self.search(start, step, |_, monitor| is_bad(monitor))
     }
 
-    /// Breadth-first search over pairs of a state and a monitor state.
+    /// A shortest reordering that leads to a state and a monitor state as wanted, by breadth-first
+    /// search over pairs of them.
     ///
     /// # Panics
     /// When there are too many of them: the trace is too large for this oracle.
-    fn search<M: Clone + Eq + Hash>(
+    pub fn search<M: Clone + Eq + Hash>(
         &self,
         start: M,
         mut monitor: impl FnMut(&M, Step) -> Option<M>,

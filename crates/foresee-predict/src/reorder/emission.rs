@@ -1,0 +1,192 @@
+//! The order that slices stand for, and what is wrong with it.
+//!
+//! Emitted are the kept events by slice and, inside a slice, by their place in the file. Two things
+//! can be wrong: an active read finds another write than the one it saw, or a lock is taken while
+//! another thread has it. Either involves the events of one object only, so objects are looked at
+//! one by one, and only those whose events have changed.
+//!
+//! Each such conflict can be settled in two ways, each of which lowers one event. In terms of the
+//! slice `s`:
+//!
+//! | conflict | in the order of the file | against it |
+//! |---|---|---|
+//! | write `v`, then `w` and its read `r` | `s(v) <= s(w)` | `s(r) < s(v)` |
+//! | `w` and its read `r`, then write `v` | `s(r) <= s(v)` | `s(v) < s(w)` |
+//! | sections `a1..r1`, then `a2..r2` | `s(r1) <= s(a2)` | `s(r2) < s(a1)` |
+
+use super::requirements::{Kind, NONE, Requirements};
+use super::slices::Slices;
+
+/// Two uses of one object that get into each other's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// An active read, and a write that is not the one it saw.
+    Read { read: u32, other: u32 },
+    /// Two sections of a lock, by their acquires, in the order of the file.
+    Sections { first: u32, second: u32 },
+}
+
+/// A way out: keep this event, at the latest in this slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lowering {
+    pub(crate) event: u32,
+    pub(crate) slice: u8,
+}
+
+/// The ways to settle a conflict; the one to try first stands first.
+pub(crate) type Options = [Option<Lowering>; 2];
+
+impl Conflict {
+    /// The ways to settle it that are possible at all, or nothing if there is no conflict (any
+    /// more).
+    pub(crate) fn options(self, slices: &Slices, requirements: &Requirements) -> Option<Options> {
+        let s = |event| slices.slice(event);
+        let possible = |event: u32, slice: u8| {
+            let is_possible = event != NONE && slice >= 1 && !slices.is_future(event, requirements);
+            is_possible.then_some(Lowering { event, slice })
+        };
+        match self {
+            Conflict::Read { read, other } => {
+                let writer = requirements.partner(read);
+                let written = if writer == NONE { 0 } else { s(writer) };
+                if other < read {
+                    // In the file it comes before the write that was seen.
+                    if s(other) <= written || s(read) < s(other) {
+                        return None;
+                    }
+                    Some([possible(other, written), possible(read, s(other) - 1)])
+                } else {
+                    if s(read) <= s(other) || s(other) < written {
+                        return None;
+                    }
+                    let before = written.saturating_sub(1);
+                    Some([possible(read, s(other)), possible(other, before)])
+                }
+            }
+            Conflict::Sections { first, second } => {
+                let (end1, end2) = (requirements.partner(first), requirements.partner(second));
+                let in_order = end1 != NONE && s(end1) <= s(second);
+                let reversed = end2 != NONE && s(end2) < s(first);
+                if in_order || reversed {
+                    return None;
+                }
+                let in_order = possible(end1, s(second));
+                let reversed = possible(end2, s(first).saturating_sub(1));
+                // The slices lean one way already.
+                Some(if s(second) < s(first) { [reversed, in_order] } else { [in_order, reversed] })
+            }
+        }
+    }
+}
+
+/// Room for walks, kept from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Walker {
+    order: Vec<u64>,
+    open: Vec<u32>,
+}
+
+impl Walker {
+    /// Goes through the events of an object in the order of emission and hands each conflict on.
+    /// Whoever settles it changes slices while the walk goes on in the old order; so a conflict may
+    /// be settled already, and a walk that changed something is no proof that nothing is wrong.
+    pub(crate) fn walk<E>(
+        &mut self,
+        object: u32,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let key = |&event: &u32| u64::from(slices.slice(event)) << 32 | u64::from(event);
+        self.order.clear();
+        self.order.extend(slices.kept_of(object).iter().map(key));
+        self.order.sort_unstable();
+        slices.work += self.order.len() as u64;
+        match object % 2 {
+            0 => self.walk_variable(slices, requirements, settle),
+            _ => self.walk_lock(object, slices, requirements, settle),
+        }
+    }
+
+    fn walk_variable<E>(
+        &self,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        mut settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut last = NONE;
+        for &key in &self.order {
+            let event = key as u32;
+            let kind = requirements.kind(event);
+            if kind.reads() && last != NONE && slices.is_active(event) {
+                // What happened before the anchor is as good as the initial value.
+                let writer = requirements.partner(event);
+                let seen = if writer != NONE && writer < slices.anchor { NONE } else { writer };
+                if last != seen {
+                    settle(slices, Conflict::Read { read: event, other: last })?;
+                }
+            }
+            if kind.writes() {
+                last = event;
+            }
+        }
+        Ok(())
+    }
+
+    fn walk_lock<E>(
+        &mut self,
+        object: u32,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        mut settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Walker { order, open } = self;
+        open.clear();
+        if slices.anchor > 0 {
+            requirements.open_at(object, slices.anchor, open);
+        }
+        for &key in &*order {
+            let event = key as u32;
+            if !requirements.kind(event).acquires() {
+                if let Some(at) = open.iter().position(|&a| requirements.partner(a) == event) {
+                    open.swap_remove(at);
+                }
+                continue;
+            }
+            let mut is_over = false;
+            let mut i = 0;
+            while i < open.len() {
+                let holder = open[i];
+                if !exclude_each_other(holder, event, requirements) {
+                    i += 1;
+                    continue;
+                }
+                let (first, second) = (holder.min(event), holder.max(event));
+                settle(slices, Conflict::Sections { first, second })?;
+                // One of the two now ends before the other begins.
+                let end = requirements.partner(first);
+                let over = if end != NONE && slices.slice(end) <= slices.slice(second) {
+                    first
+                } else {
+                    second
+                };
+                if over == holder {
+                    open.swap_remove(i);
+                } else {
+                    is_over = true;
+                    i += 1;
+                }
+            }
+            if !is_over {
+                open.push(event);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two sections, by their acquires, cannot both be open.
+fn exclude_each_other(a: u32, b: u32, requirements: &Requirements) -> bool {
+    let shared = |acquire| requirements.kind(acquire) == Kind::AcquireShared;
+    requirements.thread(a) != requirements.thread(b) && !(shared(a) && shared(b))
+}
