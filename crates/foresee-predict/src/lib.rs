@@ -5,6 +5,7 @@
 //! `foresee check --check NAME`.
 
 mod analysis;
+mod bindings;
 mod causality;
 mod confirm;
 mod explain;

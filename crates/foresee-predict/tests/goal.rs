@@ -124,6 +124,6 @@ fn compare(family: &Family, seeds: std::ops::Range<u64>) {
 #[test]
 fn goals_are_reached_as_far_as_anything_reaches_them() {
     for family in families() {
-        compare(&family, 0..500);
+        compare(&family, 0..1_000);
     }
 }

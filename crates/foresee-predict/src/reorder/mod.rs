@@ -12,13 +12,18 @@
 //! | `emission` | the order that slices stand for, and the conflicts in it |
 //! | `goal` | the question: these events in this order, then those next |
 //! | `repair` | the search for the answer |
+//! | `tuples` | which events to try for a pattern |
+//! | `sliced` | the analysis: patterns, binding by binding |
 
 mod emission;
 mod goal;
 mod repair;
 mod requirements;
+mod sliced;
 mod slices;
+mod tuples;
 
 pub use goal::{Answer, Effort, Goal, Wanted};
 pub use repair::Search;
 pub use requirements::{Requirements, TooManyEvents};
+pub use sliced::{Reorderings, SLICED, Sliced, SlicedLimits};

@@ -2,26 +2,35 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
 
-use foresee_predict::reorder::Requirements;
-use foresee_testkit::generated;
-use foresee_trace::Trace;
+use foresee_causality::judge::{Judge, Reads};
+use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::reorder::{Reorderings, Requirements, Sliced, SlicedLimits};
+use foresee_predict::{Analysed, Analysis, Court, Reordered, Unconfirmed, learn_initial_values};
+use foresee_spec::ast::Spec;
+use foresee_spec::monitor::StateId;
+use foresee_spec::observe::{Lens, ProgramState, Troubles};
+use foresee_spec::property::Compiled;
+use foresee_spec::run::ObservedMonitor;
+use foresee_spec::{Resolved, parse, resolve};
+use foresee_testkit::{generated, oracle};
 use foresee_trace::generate::{Config, Written};
+use foresee_trace::{EventSource, Finding, Pool, Trace};
 
 /// A kind of lock-heavy traces.
-pub struct Family {
-    pub name: &'static str,
-    pub locks: u32,
-    pub variables: u32,
-    pub nesting: u32,
-    pub in_sections: f64,
-    pub forked: f64,
-    pub waits: f64,
-    pub rmws: f64,
-    pub shared: f64,
-    pub reentrant: f64,
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) locks: u32,
+    pub(crate) variables: u32,
+    pub(crate) nesting: u32,
+    pub(crate) in_sections: f64,
+    pub(crate) forked: f64,
+    pub(crate) waits: f64,
+    pub(crate) rmws: f64,
+    pub(crate) shared: f64,
+    pub(crate) reentrant: f64,
 }
 
-pub fn families() -> Vec<Family> {
+pub(crate) fn families() -> Vec<Family> {
     let plain = Family {
         name: "two locks, nested",
         locks: 2,
@@ -46,12 +55,12 @@ pub fn families() -> Vec<Family> {
     ]
 }
 
-/// A trace of about fifteen events.
-pub fn lock_heavy(family: &Family, seed: u64) -> Trace {
-    lock_heavy_of(family, seed, 8 + seed % 12)
+/// A trace of some two dozen events.
+pub(crate) fn lock_heavy(family: &Family, seed: u64) -> Trace {
+    lock_heavy_of(family, seed, 12 + seed % 24)
 }
 
-pub fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
+pub(crate) fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
     generated(Config {
         seed,
         threads: 2 + (seed % 3) as u32 / 2 + u32::from(family.forked > 0.0),
@@ -77,9 +86,123 @@ pub fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
     })
 }
 
-pub fn requirements(trace: &Trace) -> Requirements {
+pub(crate) fn requirements(trace: &Trace) -> Requirements {
     let mut requirements = Requirements::default();
     trace.events.iter().for_each(|event| requirements.push(event).unwrap());
     requirements.finish();
     requirements
+}
+
+/// A specification tied to a trace.
+pub(crate) struct Tied<'t> {
+    pub(crate) trace: &'t Trace,
+    pub(crate) spec: Spec,
+    pub(crate) resolved: Resolved,
+}
+
+impl<'t> Tied<'t> {
+    pub(crate) fn new(trace: &'t Trace, text: &str) -> Tied<'t> {
+        let parsed = parse(text);
+        let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
+        assert!(errors.is_empty(), "{text}: {errors:?}");
+        let mut spec = parsed.spec;
+        let resolved = resolve(&spec, &trace.names).resolved;
+        let properties = Compiled::all(&spec).unwrap();
+        // The trace outlives every source of it that a test makes.
+        let trace_copy = trace.clone();
+        let open = || {
+            let leaked: &'static Trace = Box::leak(Box::new(trace_copy));
+            Ok(Box::new(leaked.source()) as Box<dyn EventSource>)
+        };
+        learn_initial_values(&mut spec, &properties, &resolved, &trace.names, open).unwrap();
+        Tied { trace, spec, resolved }
+    }
+
+    pub(crate) fn compiled(&self) -> Vec<Compiled> {
+        Compiled::all(&self.spec).unwrap()
+    }
+
+    fn run(&self, analysis: Box<dyn Analysis>) -> Vec<Analysed> {
+        let mut findings: Vec<Finding> = Vec::new();
+        let mut source = self.trace.source();
+        let mut analyses = vec![analysis];
+        foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {})
+            .unwrap()
+            .analysed
+    }
+
+    /// What is predicted without swapping sections.
+    pub(crate) fn maz(&self) -> Vec<Prediction> {
+        let predictions = Predictions::default();
+        let (names, limits) = (&self.trace.names, Limits::default());
+        let found = predictions.clone();
+        let lattice =
+            Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits, found);
+        self.run(Box::new(lattice));
+        predictions.take()
+    }
+
+    /// What is predicted with sections swapped, for patterns.
+    pub(crate) fn sliced(&self, limits: SlicedLimits) -> (Vec<Reordered>, Vec<Analysed>) {
+        let found = Reorderings::default();
+        let sliced = Sliced::new(
+            &self.spec,
+            self.compiled(),
+            &self.resolved,
+            &self.trace.names,
+            limits,
+            Predictions::default(),
+            found.clone(),
+        );
+        let analysed = self.run(Box::new(sliced));
+        (found.take(), analysed)
+    }
+
+    /// The judge's word on a reordering.
+    pub(crate) fn confirm(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
+        let judge = Judge::new(self.trace);
+        Court::new(&self.spec, &self.resolved, self.trace, &judge).confirm_reordered(found)
+    }
+
+    /// The bindings for which the captured order violates the property.
+    pub(crate) fn observed(&self) -> Vec<String> {
+        let names = &self.trace.names;
+        let mut monitor = ObservedMonitor::new(&self.spec, self.compiled(), &self.resolved, names);
+        for (i, event) in self.trace.events.iter().enumerate() {
+            monitor.event(i as u64, event, &self.trace.pool);
+        }
+        monitor.finish();
+        monitor.violations().iter().map(|v| format!("{:?}", v.binding)).collect()
+    }
+
+    /// Whether any correct reordering violates the only property, which has no parameters.
+    pub(crate) fn is_violable(&self, reads: Reads) -> bool {
+        let mut property = self.compiled().remove(0);
+        let (inits, names) = (&self.spec.inits, &self.trace.names);
+        let lens = Lens::new(&property.alphabet, inits, &self.resolved, names);
+        let mut troubles = Troubles::default();
+        let mut start = (property.monitor.start(), lens.initial().clone());
+        if property.reads_initial {
+            start.0 = property.monitor.step(start.0, start.1.letter()).unwrap();
+        }
+        let reads = match reads {
+            Reads::Strict => oracle::Reads::Strict,
+            Reads::Terminal => oracle::Reads::Terminal,
+        };
+        let all = oracle::Reorderings::new(self.trace, reads);
+        let step = |(state, program): &(StateId, ProgramState), step: oracle::Step| {
+            let mut event = self.trace.events[step.event];
+            if step.other_writer {
+                // Nobody knows the value it reads.
+                event = event.with_values(&[], &mut Pool::default());
+            }
+            let (mut state, mut program): (StateId, ProgramState) = (*state, program.clone());
+            if let Some(step) = lens.step(&event, &self.trace.pool) {
+                let letter = lens.apply(&mut program, step, &mut troubles);
+                state = property.monitor.step(state, letter).unwrap();
+            }
+            Some((state, program))
+        };
+        all.with_monitor(start, step, |(state, _)| *state == StateId::BAD).is_some()
+    }
 }

@@ -1,0 +1,156 @@
+//! The bindings of a property's parameters, and the steps that concern each.
+//!
+//! A binding is any join of what single events bind, if they agree. Both the joins and the steps of
+//! a binding are found through hash tables by the parameters that two sides have in common, so
+//! neither all bindings nor all steps are gone through for each.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use foresee_spec::monitor::TooManyStates;
+use foresee_spec::params::{Binding, ParamPlan};
+
+type Map<K, V> = HashMap<K, V, RandomState>;
+
+/// How many bindings of one property are searched.
+const MAX_BINDINGS: usize = 200_000;
+
+/// The steps of a property with parameters; of each, `T` is what the caller wants to know.
+#[derive(Debug)]
+pub(crate) struct BoundSteps<T> {
+    items: Vec<T>,
+    /// For each binding that an event makes, the events that make it and the atoms they match.
+    by_part: Map<Binding, Vec<(u32, u64)>>,
+    /// The sets of parameters that events bind.
+    domains: Vec<u8>,
+    /// Events that concern every binding: they match an atom that binds none.
+    common: Vec<(u32, u64)>,
+}
+
+impl<T> Default for BoundSteps<T> {
+    fn default() -> Self {
+        BoundSteps {
+            items: Vec::new(),
+            by_part: Map::default(),
+            domains: Vec::new(),
+            common: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy> BoundSteps<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Adds a step with what it binds, and with the atoms it matches that bind nothing.
+    pub(crate) fn push(&mut self, item: T, found: &[(Binding, u64)], always: u64) {
+        let i = self.items.len() as u32;
+        for (part, bits) in found {
+            if !self.domains.contains(&part.domain()) {
+                self.domains.push(part.domain());
+            }
+            self.by_part.entry(*part).or_default().push((i, *bits));
+        }
+        if always != 0 {
+            self.common.push((i, always));
+        }
+        self.items.push(item);
+    }
+
+    /// All bindings of all parameters that some run may violate.
+    pub(crate) fn total(&self, plan: &ParamPlan) -> Result<Vec<Binding>, TooManyStates> {
+        let mut joins = Joins::default();
+        // Without an atom that every violation needs there is none, so bindings grow from what the
+        // one that binds most has bound. An iterator then goes with its own collection only.
+        let needed = (0..64).filter(|bit| plan.needed_bits() >> bit & 1 == 1);
+        match needed.max_by_key(|&bit| plan.domain_of(bit).count_ones()) {
+            None => joins.add(Binding::default()),
+            Some(bit) => {
+                let made = |steps: &[(u32, u64)]| steps.iter().any(|s| s.1 >> bit & 1 == 1);
+                let seeds = self.by_part.iter().filter(|(_, steps)| made(steps));
+                seeds.for_each(|(part, _)| joins.add(*part));
+            }
+        }
+        for part in self.by_part.keys() {
+            joins.join(part)?;
+        }
+        let total = |b: &Binding| b.domain().count_ones() as usize == plan.names().len();
+        let mut all: Vec<Binding> = joins.all.into_iter().filter(total).collect();
+        all.sort_by_key(|b| self.first_step(b));
+        Ok(all)
+    }
+
+    /// The first step that concerns a binding, for an order that does not depend on hashing.
+    fn first_step(&self, binding: &Binding) -> Vec<u32> {
+        let parts = self.domains.iter().map(|&domain| self.by_part.get(&binding.restrict(domain)));
+        parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0)).collect()
+    }
+
+    /// The steps that concern a binding, each with the atoms that do.
+    pub(crate) fn steps_of(&self, binding: &Binding, out: &mut Vec<(T, u64)>) {
+        let mut steps = self.common.clone();
+        for &domain in &self.domains {
+            steps.extend(self.by_part.get(&binding.restrict(domain)).into_iter().flatten());
+        }
+        steps.sort_unstable();
+        out.clear();
+        out.extend(steps.chunk_by(|a, b| a.0 == b.0).map(|same| {
+            let atoms = same.iter().fold(0, |bits, step| bits | step.1);
+            (self.items[same[0].0 as usize], atoms)
+        }));
+    }
+}
+
+/// Bindings closed under joins.
+#[derive(Default)]
+struct Joins {
+    all: Vec<Binding>,
+    known: HashSet<Binding, RandomState>,
+    /// The sets of parameters that bindings have, each with its bindings.
+    by_domain: Map<u8, Vec<u32>>,
+    /// For a set of parameters and some of them, the bindings by these.
+    by_shared: Map<(u8, u8), Map<Binding, Vec<u32>>>,
+}
+
+impl Joins {
+    fn add(&mut self, binding: Binding) {
+        if !self.known.insert(binding) {
+            return;
+        }
+        let (i, domain) = (self.all.len() as u32, binding.domain());
+        self.all.push(binding);
+        self.by_domain.entry(domain).or_default().push(i);
+        for ((of, shared), index) in &mut self.by_shared {
+            if *of == domain {
+                index.entry(binding.restrict(*shared)).or_default().push(i);
+            }
+        }
+    }
+
+    /// Joins a part with every binding that agrees with it.
+    fn join(&mut self, part: &Binding) -> Result<(), TooManyStates> {
+        let domains: Vec<u8> = self.by_domain.keys().copied().collect();
+        let mut joined = Vec::new();
+        for domain in domains {
+            let shared = domain & part.domain();
+            let all = &self.all;
+            let index = self.by_shared.entry((domain, shared)).or_insert_with(|| {
+                let mut index: Map<Binding, Vec<u32>> = Map::default();
+                for &i in &self.by_domain[&domain] {
+                    index.entry(all[i as usize].restrict(shared)).or_default().push(i);
+                }
+                index
+            });
+            let agreeing = index.get(&part.restrict(shared)).into_iter().flatten();
+            joined.extend(agreeing.filter_map(|&i| all[i as usize].join(part)));
+        }
+        for binding in joined {
+            self.add(binding);
+        }
+        if self.all.len() > MAX_BINDINGS {
+            return Err(TooManyStates { limit: MAX_BINDINGS, what: "bindings of its parameters" });
+        }
+        Ok(())
+    }
+}
