@@ -9,6 +9,7 @@
 mod baseline;
 mod cases;
 mod lattices;
+mod reorder;
 mod wide;
 
 use std::fs;
@@ -66,6 +67,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "lattice".contains(&args.filter) {
         lattices::run()?;
+    }
+    if "reorder".contains(&args.filter) {
+        reorder::run(&args.events, &args.threads)?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use foresee_causality::judge::Reads;
+use foresee_predict::Reorder;
 
 /// Predicts concurrency failures from a run that passed.
 #[derive(Parser)]
@@ -67,6 +69,12 @@ pub(crate) struct CheckArgs {
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
+    /// Which reorderings of the run to look at.
+    #[arg(long, value_enum, value_name = "SPACE", default_value_t = ReorderArg::Auto)]
+    pub(crate) reorder: ReorderArg,
+    /// What the last read of a thread may see where critical sections swap.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ReadsArg::Terminal)]
+    pub(crate) reads: ReadsArg,
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
@@ -76,6 +84,46 @@ pub(crate) struct CheckArgs {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ReorderArg {
+    /// First those of `maz`, then the stronger ones that fit the property.
+    Auto,
+    /// Only those that keep the order of conflicting accesses and of each lock's operations.
+    Maz,
+    /// For patterns also those in which critical sections swap and events are left out.
+    Sliced,
+    /// For other properties also every correct reordering.
+    Correct,
+}
+
+impl From<ReorderArg> for Reorder {
+    fn from(arg: ReorderArg) -> Reorder {
+        match arg {
+            ReorderArg::Auto => Reorder::Auto,
+            ReorderArg::Maz => Reorder::Maz,
+            ReorderArg::Sliced => Reorder::Sliced,
+            ReorderArg::Correct => Reorder::Correct,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ReadsArg {
+    /// Any value: nothing is claimed of the thread after it.
+    Terminal,
+    /// The value it saw, as all other reads.
+    Strict,
+}
+
+impl From<ReadsArg> for Reads {
+    fn from(arg: ReadsArg) -> Reads {
+        match arg {
+            ReadsArg::Terminal => Reads::Terminal,
+            ReadsArg::Strict => Reads::Strict,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

@@ -14,6 +14,7 @@ pub mod lattice;
 mod observed;
 pub mod reorder;
 mod runner;
+mod space;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
 pub use causality::Freedom;
@@ -21,3 +22,4 @@ pub use confirm::{Court, Reordered, Unconfirmed, confirm};
 pub use initial::learn_initial_values;
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, run};
+pub use space::Reorder;

@@ -73,7 +73,7 @@ fn compare(family: &Family, seeds: std::ops::Range<u64>) -> Yield {
         all.possible += u32::from(possible);
         all.sliced += u32::from(!found.is_empty());
         // One in four is enough for a comparison.
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             let maz = tied.maz().len() as u32;
             assert!(possible || maz == 0, "{}", context());
             all.maz += maz;

@@ -1,12 +1,13 @@
 //! `foresee check`: one pass over a trace for everything that was asked.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use foresee_causality::judge::Judge;
 use foresee_predict::lattice::{Lattice, Limits, Predictions};
-use foresee_predict::{ANALYSES, Analysis, Observed, confirm, learn_initial_values};
+use foresee_predict::reorder::{Reorderings, Sliced, SlicedLimits};
+use foresee_predict::{ANALYSES, Analysis, Court, Observed, Reorder, learn_initial_values};
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
@@ -15,7 +16,7 @@ use foresee_trace::{EventSource, FileOrder, Finding, Trace};
 
 use crate::args::{CheckArgs, ReportFormat};
 use crate::input::Input;
-use crate::{input, output, specs};
+use crate::{bug, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -54,7 +55,17 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
                 let lattice = Lattice::new(&spec, again, &resolved, &names, limits, found);
                 analyses.push(Box::new(lattice));
             }
-            judged.push(Judged { spec, resolved, predictions });
+            let reordered = Reorderings::default();
+            if args.window != Some(1) && Reorder::from(args.reorder).is_sliced() {
+                let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
+                let (simpler, found) = (Rc::clone(&predictions), Rc::clone(&reordered));
+                let limits = sliced_limits(args);
+                let sliced = Sliced::new(&spec, again, &resolved, &names, limits, simpler, found);
+                if sliced.has_patterns() {
+                    analyses.push(Box::new(sliced));
+                }
+            }
+            judged.push(Judged { spec, resolved, predictions, reordered });
         }
     }
     let mut source = trace.open()?;
@@ -68,10 +79,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order == FileOrder::Observed;
-    if is_order_known && judged.iter().any(|j| !j.predictions.borrow().is_empty()) {
+    if is_order_known && judged.iter().any(Judged::has_claims) {
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        let judge = Judge::new(&whole);
         for judged in &judged {
-            for (finding, diagram) in judged.confirm(&whole)? {
+            for (finding, diagram) in judged.confirm(&whole, &judge)? {
                 findings.push(finding);
                 witnesses.push(diagram);
             }
@@ -123,25 +135,49 @@ fn limits(args: &CheckArgs) -> Limits {
     }
 }
 
-/// A specification and what its lattices showed.
+fn sliced_limits(args: &CheckArgs) -> SlicedLimits {
+    SlicedLimits {
+        reads: args.reads.into(),
+        time: args.time_limit.map(Duration::from_secs),
+        ..SlicedLimits::default()
+    }
+}
+
+/// A specification and what was found in other runs.
 struct Judged {
     spec: Spec,
     resolved: Resolved,
-    predictions: Rc<RefCell<Vec<foresee_predict::lattice::Prediction>>>,
+    predictions: Predictions,
+    reordered: Reorderings,
 }
 
 impl Judged {
+    fn has_claims(&self) -> bool {
+        !self.predictions.borrow().is_empty() || !self.reordered.borrow().is_empty()
+    }
+
     /// The findings whose witnesses stand up to the judge. One that does not is a mistake of ours,
     /// and nothing is printed that rests on it.
-    fn confirm(&self, trace: &Trace) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
-        let predictions = self.predictions.borrow();
-        let confirmed = predictions.iter().map(|prediction| {
-            let finding = confirm(prediction, &self.spec, &self.resolved, trace)
-                .context("internal error, please report it with the trace and the specification")?;
+    fn confirm(
+        &self,
+        trace: &Trace,
+        judge: &Judge<'_>,
+    ) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
+        let court = Court::new(&self.spec, &self.resolved, trace, judge);
+        let mut confirmed = Vec::new();
+        let mut add = |finding: Finding| {
             let witness = finding.witness.as_ref();
             let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, DRAWN_EVENTS));
-            Ok((finding, diagram))
-        });
-        confirmed.collect()
+            confirmed.push((finding, diagram));
+        };
+        for claim in self.predictions.borrow().iter() {
+            let finding = court.confirm(claim);
+            add(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        for claim in self.reordered.borrow().iter() {
+            let finding = court.confirm_reordered(claim);
+            add(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        Ok(confirmed)
     }
 }

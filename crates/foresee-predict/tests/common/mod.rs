@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
 
+pub(crate) mod monotone;
+
 use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
 use foresee_predict::reorder::{Reorderings, Requirements, Sliced, SlicedLimits};
@@ -81,7 +83,7 @@ pub(crate) fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
         waits: family.waits,
         named: 0.2,
         alphabet: 3,
-        unfinished: seed % 4 == 0,
+        unfinished: seed.is_multiple_of(4),
         ..Config::default()
     })
 }
