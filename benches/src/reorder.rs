@@ -127,13 +127,15 @@ fn section(
     thread: ThreadId,
     access: Option<(Op, &str)>,
     name: &str,
+    named_first: bool,
 ) -> anyhow::Result<Vec<Event>> {
     let lock = names.locks.intern("planted")?;
     let mut events = vec![Event::new(thread, Op::Acquire).with_target(lock.0)];
     if let Some((op, variable)) = access {
         events.push(Event::new(thread, op).with_target(names.vars.intern(variable)?.0));
     }
-    events.push(Event::new(thread, Op::Event).with_target(names.syms.intern(name)?.0));
+    let at = if named_first { 1 } else { events.len() };
+    events.insert(at, Event::new(thread, Op::Event).with_target(names.syms.intern(name)?.0));
     events.push(Event::new(thread, Op::Release).with_target(lock.0));
     Ok(events)
 }
@@ -154,8 +156,9 @@ fn plant(trace: &mut Trace, planted: Planted) -> anyhow::Result<()> {
         // The first one reads what the second writes.
         _ => (access(Op::Read), access(Op::Write)),
     };
-    let mut events = section(&mut trace.names, user, first, "use")?;
-    events.extend(section(&mut trace.names, closer, second, "close")?);
+    let mut events =
+        section(&mut trace.names, user, first, "use", matches!(planted, Planted::Ordered))?;
+    events.extend(section(&mut trace.names, closer, second, "close", false)?);
     // The user is in the middle of something; the closer's next event is not far.
     let place = trace.events[at..].iter().position(|e| e.thread() == closer).map_or(at, |d| at + d);
     trace.events.splice(place..place, events);

@@ -38,12 +38,17 @@ pub(crate) type Options = [Option<Lowering>; 2];
 
 impl Conflict {
     /// The ways to settle it that are possible at all, or nothing if there is no conflict (any
-    /// more).
-    pub(crate) fn options(self, slices: &Slices, requirements: &Requirements) -> Option<Options> {
+    /// more). Whoever asks may rule out more of them.
+    pub(crate) fn options(
+        self,
+        slices: &Slices,
+        requirements: &Requirements,
+        mut allows: impl FnMut(Lowering) -> bool,
+    ) -> Option<Options> {
         let s = |event| slices.slice(event);
-        let possible = |event: u32, slice: u8| {
-            let is_possible = event != NONE && slice >= 1 && !slices.is_future(event, requirements);
-            is_possible.then_some(Lowering { event, slice })
+        let mut possible = |event: u32, slice: u8| {
+            let way = Lowering { event, slice };
+            (event != NONE && slice >= 1 && allows(way)).then_some(way)
         };
         match self {
             Conflict::Read { read, other } => {
@@ -90,6 +95,7 @@ impl Walker {
     /// Goes through the events of an object in the order of emission and hands each conflict on.
     /// Whoever settles it changes slices while the walk goes on in the old order; so a conflict may
     /// be settled already, and a walk that changed something is no proof that nothing is wrong.
+    /// A conflict may also be left as it is.
     pub(crate) fn walk<E>(
         &mut self,
         object: u32,
@@ -163,18 +169,18 @@ impl Walker {
                 }
                 let (first, second) = (holder.min(event), holder.max(event));
                 settle(slices, Conflict::Sections { first, second })?;
-                // One of the two now ends before the other begins.
-                let end = requirements.partner(first);
-                let over = if end != NONE && slices.slice(end) <= slices.slice(second) {
-                    first
-                } else {
-                    second
+                // Now one of the two ends before the other begins, if it was settled.
+                let ends_before = |a: u32, b: u32| {
+                    let end = requirements.partner(a);
+                    let (end, begin) = (slices.end_of(end), slices.slice(b));
+                    if a < b { end <= begin } else { end < begin }
                 };
-                if over == holder {
-                    open.swap_remove(i);
-                } else {
+                if ends_before(event, holder) {
                     is_over = true;
                     i += 1;
+                } else {
+                    // If it was left as it is, only neighbours are compared.
+                    open.swap_remove(i);
                 }
             }
             if !is_over {

@@ -1,9 +1,10 @@
 //! The search for a reordering: take what is needed, emit it, repair what is wrong.
 //!
-//! First everything that the goal needs is kept, as late as possible. Then conflicts are settled
-//! one by one, each by one of two lowerings; where both are possible the likelier is tried first,
-//! and the other when that has led nowhere, a bounded number of times. Each lowering follows from
-//! what has been chosen so far, so without the bound the search is exact for its number of slices.
+//! First everything that the goal needs is kept, as late as possible. Then conflicts are settled,
+//! each by one of two lowerings. Those that leave no choice come first; only when none of them is
+//! left a choice is made, the likelier way first, and the other when that has led nowhere, a bounded
+//! number of times. Each lowering follows from what has been chosen so far, so without the bound the
+//! search is exact for its number of slices.
 
 use foresee_causality::judge::Reads;
 
@@ -21,6 +22,8 @@ pub struct Search<'r> {
     choices: Vec<Choice>,
     /// For each choice, the objects that were still to be looked at.
     saved: Vec<u32>,
+    /// The objects with conflicts that leave a choice.
+    undecided: Vec<u32>,
     blamed: u128,
 }
 
@@ -47,6 +50,7 @@ impl<'r> Search<'r> {
             walker: Walker::default(),
             choices: Vec::new(),
             saved: Vec::new(),
+            undecided: Vec::new(),
             blamed: 0,
         }
     }
@@ -70,6 +74,7 @@ impl<'r> Search<'r> {
         self.slices.set_dirty(&[]);
         self.choices.clear();
         self.saved.clear();
+        self.undecided.clear();
         for &event in goal.next {
             self.slices.clear_limit(event, self.requirements);
         }
@@ -86,9 +91,12 @@ impl<'r> Search<'r> {
         let mut result = self.keep_what_is_needed(goal, effort.slices);
         loop {
             if result.is_ok() {
-                match self.slices.take_dirty() {
-                    None => return self.answer(),
-                    Some(object) => result = self.look_at(object, goal),
+                if let Some(object) = self.slices.take_dirty() {
+                    result = self.look_at(object, goal, false);
+                } else if let Some(object) = self.undecided.pop() {
+                    result = self.look_at(object, goal, true);
+                } else {
+                    return self.answer();
                 }
                 if self.slices.work > until {
                     return gave_up(self.blamed);
@@ -103,6 +111,7 @@ impl<'r> Search<'r> {
                 return gave_up(self.blamed);
             }
             self.slices.undo(choice.mark, self.requirements);
+            self.undecided.clear();
             self.slices.set_dirty(&self.saved[choice.saved..]);
             self.saved.truncate(choice.saved);
             result = apply(&mut self.slices, choice.other, goal, self.requirements)
@@ -138,17 +147,31 @@ impl<'r> Search<'r> {
         Failed
     }
 
-    /// Settles the conflicts that are found in one walk over the events of an object.
-    fn look_at(&mut self, object: u32, goal: &Goal<'_>) -> Result<(), Failed> {
-        let Search { requirements, slices, walker, choices, saved, blamed } = self;
+    /// Settles the conflicts that are found in one walk over the events of an object: those that
+    /// leave no choice, or, to decide, all of them.
+    fn look_at(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
+        let Search { requirements, slices, walker, choices, saved, undecided, blamed } = self;
+        let mut is_undecided = false;
         walker.walk(object, slices, requirements, |slices, conflict| {
-            let way = match conflict.options(slices, requirements) {
+            let allows = |way: Lowering| match refused(slices, way, goal, requirements) {
+                None => true,
+                Some(more) => {
+                    *blamed |= more;
+                    false
+                }
+            };
+            let way = match conflict.options(slices, requirements, allows) {
                 None => return Ok(()),
                 Some([None, None]) => return Err(Failed),
                 Some([Some(way), None] | [None, Some(way)]) => way,
+                Some([Some(_), Some(_)]) if !decide => {
+                    is_undecided = true;
+                    return Ok(());
+                }
                 Some([Some(way), Some(other)]) => {
                     choices.push(Choice { mark: slices.mark(), other, saved: saved.len() });
                     saved.extend_from_slice(slices.dirty());
+                    saved.extend_from_slice(undecided);
                     saved.push(object);
                     way
                 }
@@ -157,7 +180,12 @@ impl<'r> Search<'r> {
                 *blamed |= more;
                 Failed
             })
-        })
+        })?;
+        // Its events may change before it is decided; then it is looked at again anyway.
+        if is_undecided && !undecided.contains(&object) {
+            undecided.push(object);
+        }
+        Ok(())
     }
 
     /// The order that has no conflicts left.
@@ -166,6 +194,31 @@ impl<'r> Search<'r> {
         order.sort_by_key(|&event| (self.slices.slice(event), event));
         Answer::Yes { observed: self.slices.anchor, order }
     }
+}
+
+/// Who is to blame if an event cannot be lowered, as far as can be told without doing it: its
+/// thread must not come there at all, or would take an event of the goal along that is then too
+/// early.
+fn refused(
+    slices: &Slices,
+    way: Lowering,
+    goal: &Goal<'_>,
+    requirements: &Requirements,
+) -> Option<u128> {
+    let thread = requirements.thread(way.event);
+    if slices.is_future(way.event, requirements) {
+        let limit = goal.next.iter().position(|&event| requirements.thread(event) == thread);
+        return Some(limit.map_or(0, |at| 1 << (goal.executed.len() + at)));
+    }
+    let place = |event: u32| (slices.slice(event), event);
+    for at in 1..goal.executed.len() {
+        let event = goal.executed[at].event;
+        let goes_along = event <= way.event && requirements.thread(event) == thread;
+        if goes_along && (way.slice, event) <= place(goal.executed[at - 1].event) {
+            return Some(1 << at);
+        }
+    }
+    None
 }
 
 /// Lowers an event, or says who is to blame that this cannot be.

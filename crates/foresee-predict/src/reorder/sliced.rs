@@ -66,8 +66,8 @@ impl Default for SlicedLimits {
         SlicedLimits {
             reads: Reads::Terminal,
             events: 4_000_000,
-            work_per_event: 100,
-            least_work: 100_000_000,
+            work_per_event: 20,
+            least_work: 300_000_000,
             time: None,
             look_back: LOOK_BACK[0],
         }

@@ -68,6 +68,12 @@ impl Slices {
         if event < self.anchor { 0 } else { self.numbers[event as usize] & !ACTIVE }
     }
 
+    /// The slice of a release that there may not be.
+    #[inline]
+    pub(crate) fn end_of(&self, release: u32) -> u8 {
+        if release == NONE { LEFT_OUT } else { self.slice(release) }
+    }
+
     #[inline]
     pub(crate) fn is_kept(&self, event: u32) -> bool {
         self.slice(event) != LEFT_OUT
