@@ -23,7 +23,7 @@ pub(crate) struct BoundSteps<T> {
     by_part: Map<Binding, Vec<(u32, u64)>>,
     /// The sets of parameters that events bind.
     domains: Vec<u8>,
-    /// Events that concern every binding: they match an atom that binds none.
+    /// Events that concern every binding: they write a variable, or match an atom that binds none.
     common: Vec<(u32, u64)>,
 }
 
@@ -43,8 +43,9 @@ impl<T: Copy> BoundSteps<T> {
         self.items.len()
     }
 
-    /// Adds a step with what it binds, and with the atoms it matches that bind nothing.
-    pub(crate) fn push(&mut self, item: T, found: &[(Binding, u64)], always: u64) {
+    /// Adds a step with what it binds, and with the atoms it matches that bind nothing. A step may
+    /// concern every binding even if there are none of these.
+    pub(crate) fn push(&mut self, item: T, found: &[(Binding, u64)], always: u64, common: bool) {
         let i = self.items.len() as u32;
         for (part, bits) in found {
             if !self.domains.contains(&part.domain()) {
@@ -52,7 +53,7 @@ impl<T: Copy> BoundSteps<T> {
             }
             self.by_part.entry(*part).or_default().push((i, *bits));
         }
-        if always != 0 {
+        if common || always != 0 {
             self.common.push((i, always));
         }
         self.items.push(item);

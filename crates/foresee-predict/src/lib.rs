@@ -8,6 +8,7 @@ mod analysis;
 mod bindings;
 mod causality;
 mod confirm;
+pub mod correct;
 mod explain;
 mod initial;
 pub mod lattice;

@@ -25,5 +25,6 @@ mod tuples;
 
 pub use goal::{Answer, Effort, Goal, Wanted};
 pub use repair::Search;
+pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};
 pub use sliced::{Reorderings, SLICED, Sliced, SlicedLimits};

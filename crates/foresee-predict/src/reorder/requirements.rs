@@ -25,17 +25,19 @@ pub(crate) enum Kind {
     Rmw,
     Acquire,
     AcquireShared,
-    /// Of either kind: which section it ends, the section knows.
     Release,
+    ReleaseShared,
     Join,
     /// An acquire that also needs a notification.
     WaitEnd,
     /// The end of a wait whose beginning was not noted.
     Wait,
     Notify,
+    /// Not a step.
+    Init,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 13] = [
     Kind::Mark,
     Kind::Read,
     Kind::Write,
@@ -43,10 +45,12 @@ const KINDS: [Kind; 11] = [
     Kind::Acquire,
     Kind::AcquireShared,
     Kind::Release,
+    Kind::ReleaseShared,
     Kind::Join,
     Kind::WaitEnd,
     Kind::Wait,
     Kind::Notify,
+    Kind::Init,
 ];
 
 impl Kind {
@@ -158,8 +162,9 @@ impl Requirements {
                 object = self.open_section(event.lock(), t, shared, i);
             }
             Op::Release | Op::ReleaseShared => {
-                kind = Kind::Release;
-                object = self.close_section(event.lock(), t, op == Op::ReleaseShared, i);
+                let shared = op == Op::ReleaseShared;
+                kind = if shared { Kind::ReleaseShared } else { Kind::Release };
+                object = self.close_section(event.lock(), t, shared, i);
             }
             Op::WaitBegin => {
                 now.wakeups.begin(event.cond(), t, i);
@@ -186,6 +191,7 @@ impl Requirements {
                 kind = Kind::Notify;
                 now.wakeups.notify(event.cond(), i, op == Op::NotifyAll);
             }
+            Op::Init => kind = Kind::Init,
             Op::Fork => *entry_or_none(&mut self.forks, event.other().index()) = i,
             Op::Join => {
                 kind = Kind::Join;
@@ -268,6 +274,12 @@ impl Requirements {
     #[inline]
     pub(crate) fn kind(&self, event: u32) -> Kind {
         KINDS[(self.heads[event as usize] & 0xff) as usize]
+    }
+
+    /// Whether it is a step at all.
+    #[inline]
+    pub(crate) fn is_step(&self, event: u32) -> bool {
+        self.kind(event) != Kind::Init
     }
 
     #[inline]

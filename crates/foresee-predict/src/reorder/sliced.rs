@@ -193,7 +193,7 @@ impl Sliced {
                 Steps::ByBinding(steps) => {
                     let params = &watch.property.params;
                     params.bindings(step.events, event, pool, &mut found);
-                    steps.push(candidate, &found, step.events & !params.binding_bits());
+                    steps.push(candidate, &found, step.events & !params.binding_bits(), false);
                 }
             }
         }

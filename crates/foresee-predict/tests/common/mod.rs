@@ -5,6 +5,7 @@
 pub(crate) mod monotone;
 
 use foresee_causality::judge::{Judge, Reads};
+use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
 use foresee_predict::reorder::{Reorderings, Requirements, Sliced, SlicedLimits};
 use foresee_predict::{Analysed, Analysis, Court, Reordered, Unconfirmed, learn_initial_values};
@@ -160,6 +161,22 @@ impl<'t> Tied<'t> {
         (found.take(), analysed)
     }
 
+    /// What is predicted in correct reorderings, for other properties.
+    pub(crate) fn correct(&self, limits: CorrectLimits) -> (Vec<Reordered>, Vec<Analysed>) {
+        let found = Reorderings::default();
+        let correct = Correct::new(
+            &self.spec,
+            self.compiled(),
+            &self.resolved,
+            &self.trace.names,
+            limits,
+            Predictions::default(),
+            found.clone(),
+        );
+        let analysed = self.run(Box::new(correct));
+        (found.take(), analysed)
+    }
+
     /// The judge's word on a reordering.
     pub(crate) fn confirm(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
         let judge = Judge::new(self.trace);
@@ -195,8 +212,12 @@ impl<'t> Tied<'t> {
         let step = |(state, program): &(StateId, ProgramState), step: oracle::Step| {
             let mut event = self.trace.events[step.event];
             if step.other_writer {
-                // Nobody knows the value it reads.
+                // Nobody knows the value it reads, so it must mean the same without it.
+                let known = lens.step(&event, &self.trace.pool);
                 event = event.with_values(&[], &mut Pool::default());
+                if lens.step(&event, &self.trace.pool) != known {
+                    return None;
+                }
             }
             let (mut state, mut program): (StateId, ProgramState) = (*state, program.clone());
             if let Some(step) = lens.step(&event, &self.trace.pool) {
