@@ -8,6 +8,7 @@
 
 mod baseline;
 mod cases;
+mod correct;
 mod lattices;
 mod reorder;
 mod wide;
@@ -70,6 +71,7 @@ fn main() -> anyhow::Result<()> {
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;
+        correct::run()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

@@ -1,5 +1,6 @@
 //! Everything one command has to say.
 
+use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
 use foresee_predict::{Analysed, OBSERVED};
 use foresee_trace::{Finding, Names, Outcome, Remarks};
@@ -64,7 +65,7 @@ pub fn exit_status(report: &Report) -> u8 {
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        let leaves_it = a.name == OBSERVED || a.name == SLICED;
+        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name);
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };

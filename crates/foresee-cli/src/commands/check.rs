@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
+use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits, Predictions};
 use foresee_predict::reorder::{Reorderings, Sliced, SlicedLimits};
 use foresee_predict::{ANALYSES, Analysis, Court, Observed, Reorder, learn_initial_values};
@@ -12,7 +13,7 @@ use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{EventSource, FileOrder, Finding, Trace};
+use foresee_trace::{EventSource, FileOrder, Finding, Names, Trace};
 
 use crate::args::{CheckArgs, ReportFormat};
 use crate::input::Input;
@@ -56,14 +57,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
                 analyses.push(Box::new(lattice));
             }
             let reordered = Reorderings::default();
-            if args.window != Some(1) && Reorder::from(args.reorder).is_sliced() {
-                let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
+            if args.window != Some(1) {
+                let beyond = Beyond { spec: &spec, resolved: &resolved, names: &names, args };
+                let compile = || Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e));
                 let (simpler, found) = (Rc::clone(&predictions), Rc::clone(&reordered));
-                let limits = sliced_limits(args);
-                let sliced = Sliced::new(&spec, again, &resolved, &names, limits, simpler, found);
-                if sliced.has_patterns() {
-                    analyses.push(Box::new(sliced));
-                }
+                analyses.extend(beyond.sliced(compile()?, simpler, found));
+                let (simpler, found) = (Rc::clone(&predictions), Rc::clone(&reordered));
+                analyses.extend(beyond.correct(compile()?, simpler, found));
             }
             judged.push(Judged { spec, resolved, predictions, reordered });
         }
@@ -135,11 +135,56 @@ fn limits(args: &CheckArgs) -> Limits {
     }
 }
 
-fn sliced_limits(args: &CheckArgs) -> SlicedLimits {
-    SlicedLimits {
-        reads: args.reads.into(),
-        time: args.time_limit.map(Duration::from_secs),
-        ..SlicedLimits::default()
+/// What is looked for beyond the runs with the same causality.
+struct Beyond<'a> {
+    spec: &'a Spec,
+    resolved: &'a Resolved,
+    names: &'a Names,
+    args: &'a CheckArgs,
+}
+
+impl Beyond<'_> {
+    fn time(&self) -> Option<Duration> {
+        self.args.time_limit.map(Duration::from_secs)
+    }
+
+    /// The search for patterns, if it is wanted and there are any.
+    fn sliced(
+        &self,
+        properties: Vec<Compiled>,
+        simpler: Predictions,
+        found: Reorderings,
+    ) -> Option<Box<dyn Analysis>> {
+        let limits = SlicedLimits {
+            reads: self.args.reads.into(),
+            time: self.time(),
+            ..SlicedLimits::default()
+        };
+        let Beyond { spec, resolved, names, .. } = *self;
+        let sliced = Sliced::new(spec, properties, resolved, names, limits, simpler, found);
+        let is_wanted = Reorder::from(self.args.reorder).is_sliced() && sliced.has_patterns();
+        is_wanted.then(|| Box::new(sliced) as Box<dyn Analysis>)
+    }
+
+    /// The search for violations of other properties, if it is wanted and there are any.
+    fn correct(
+        &self,
+        properties: Vec<Compiled>,
+        simpler: Predictions,
+        found: Reorderings,
+    ) -> Option<Box<dyn Analysis>> {
+        let default = CorrectLimits::default();
+        let limits = CorrectLimits {
+            reads: self.args.reads.into(),
+            time: self.time(),
+            width: self.args.window.map_or(default.width, |w| w as usize),
+            nodes: self.args.max_states.unwrap_or(default.nodes),
+            ..default
+        };
+        let Beyond { spec, resolved, names, .. } = *self;
+        let correct = Correct::new(spec, properties, resolved, names, limits, simpler, found);
+        let is_wanted = Reorder::from(self.args.reorder).is_correct() && correct.has_properties();
+        is_wanted.then(|| Box::new(correct) as Box<dyn Analysis>)
     }
 }
 
