@@ -8,8 +8,10 @@
 
 mod baseline;
 mod cases;
+mod correct;
 mod index;
 mod lattices;
+mod reorder;
 mod wide;
 
 use std::fs;
@@ -73,6 +75,10 @@ fn main() -> anyhow::Result<()> {
     }
     if "index".contains(&args.filter) {
         index::run(&args.threads, args.events.iter().copied().max().unwrap_or(1_000_000))?;
+    }
+    if "reorder".contains(&args.filter) {
+        reorder::run(&args.events, &args.threads)?;
+        correct::run()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

@@ -21,6 +21,7 @@
 //! ```
 
 mod clock;
+pub mod judge;
 mod order;
 pub mod schedule;
 

@@ -8,10 +8,11 @@ use foresee_testkit::{generated, random_trace, shrink, trace};
 use foresee_trace::generate::Config;
 use foresee_trace::{Id, Op, ThreadId, Trace};
 
-const ORDERS: [(Order, Relation); 3] = [
+const ORDERS: [(Order, Relation); 4] = [
     (Order::Mazurkiewicz, Relation::Mazurkiewicz),
     (Order::ReadsFrom, Relation::ReadsFrom),
     (Order::SyncOnly, Relation::SyncOnly),
+    (Order::Needs, Relation::Needs),
 ];
 
 /// All stamps of a trace, with the direct causes of each event.

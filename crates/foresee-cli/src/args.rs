@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use foresee_causality::judge::Reads;
+use foresee_predict::Reorder;
 
 /// Predicts concurrency failures from a run that passed.
 #[derive(Parser)]
@@ -87,9 +89,12 @@ pub(crate) struct CheckArgs {
     /// before them. More of them and the level is left as it is, which the result says.
     #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
     pub(crate) lookahead: usize,
-    /// The reorderings that are looked at: `maz` keeps the causality of the observed run.
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Reorder::Auto)]
-    pub(crate) reorder: Reorder,
+    /// Which reorderings of the run to look at.
+    #[arg(long, value_enum, value_name = "SPACE", default_value_t = ReorderArg::Auto)]
+    pub(crate) reorder: ReorderArg,
+    /// What the last read of a thread may see where critical sections swap.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ReadsArg::Terminal)]
+    pub(crate) reads: ReadsArg,
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
@@ -120,21 +125,52 @@ pub(crate) struct IndexArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// The space of reorderings.
-#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
-pub(crate) enum Reorder {
-    /// All there are.
-    Auto,
-    /// Those that keep the Mazurkiewicz order: program order, conflicting accesses, locks, threads.
-    Maz,
-}
-
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum PatternAlgorithm {
     /// In one pass, by the search that suits the pattern.
     Auto,
     /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
     Ideals,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ReorderArg {
+    /// First those of `maz`, then the stronger ones that fit the property.
+    Auto,
+    /// Only those that keep the order of conflicting accesses and of each lock's operations.
+    Maz,
+    /// For patterns also those in which critical sections swap and events are left out.
+    Sliced,
+    /// For other properties also every correct reordering.
+    Correct,
+}
+
+impl From<ReorderArg> for Reorder {
+    fn from(arg: ReorderArg) -> Reorder {
+        match arg {
+            ReorderArg::Auto => Reorder::Auto,
+            ReorderArg::Maz => Reorder::Maz,
+            ReorderArg::Sliced => Reorder::Sliced,
+            ReorderArg::Correct => Reorder::Correct,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ReadsArg {
+    /// Any value: nothing is claimed of the thread after it.
+    Terminal,
+    /// The value it saw, as all other reads.
+    Strict,
+}
+
+impl From<ReadsArg> for Reads {
+    fn from(arg: ReadsArg) -> Reads {
+        match arg {
+            ReadsArg::Terminal => Reads::Terminal,
+            ReadsArg::Strict => Reads::Strict,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The `foresee` command: flags, glue and exit codes. Everything else lives in the libraries.
 
 mod args;
+mod bug;
 mod commands;
 mod input;
 mod output;

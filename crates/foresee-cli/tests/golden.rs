@@ -1,4 +1,5 @@
-//! Commands and what they print, word for word: `tests/cmd/*.trycmd` and the README.
+//! Commands and what they print, word for word: `tests/cmd/*.trycmd`, the README and
+//! pages of `docs`.
 //!
 //! `TRYCMD=overwrite cargo test -p foresee-cli --test golden` writes what is printed now; read the
 //! difference before committing it.
@@ -13,5 +14,6 @@ fn commands_print_what_is_written_down() {
     trycmd::TestCases::new()
         .register_bin("foresee", trycmd::cargo::cargo_bin!("foresee"))
         .case("crates/foresee-cli/tests/cmd/*.trycmd")
-        .case("README.md");
+        .case("README.md")
+        .case("docs/locks.md");
 }

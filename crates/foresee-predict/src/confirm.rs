@@ -1,19 +1,21 @@
 //! The last word on a prediction: its witness written out and judged by code that shares nothing
 //! with the search.
 //!
-//! The order is replayed against the trace ([`foresee_causality::schedule::check`]), and the plain
-//! monitor of one run must reject it, at its last event and for the same binding.
+//! The order is replayed against the trace ([`foresee_causality::judge`]), and the plain monitor of
+//! one run must reject it for the same binding. A read that sees another write than in the trace
+//! has no value that anybody knows, so the monitor is not told one.
 
 use foresee_causality::TooLong;
-use foresee_causality::schedule::{self, Rejected};
+use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space};
 use foresee_spec::ast::Spec;
 use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{Finding, FindingKind, Trace, Witness};
+use foresee_trace::{Finding, FindingKind, Pool, Reordering, Trace, Witness};
 
 use crate::analysis::AnalysisError;
+use crate::explain::differences;
 use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
 use crate::pattern::{Match, PATTERN, linearise};
@@ -21,7 +23,7 @@ use crate::pattern::{Match, PATTERN, linearise};
 /// A witness that is none. This is a mistake of foresee, not of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum Unconfirmed {
-    /// The order breaks the causality of the trace.
+    /// The threads of the trace cannot run in this order.
     #[error("the witness is no run of the trace: {0}")]
     Order(#[from] Rejected),
     /// The monitor does not reject the order where the search said it would.
@@ -38,117 +40,198 @@ pub enum Unconfirmed {
     Property(Diagnostic),
 }
 
-/// Turns a prediction into a finding, if its witnesses stand up to the judge.
+/// A violation in a correct reordering, as a search found it.
+#[derive(Clone, Debug)]
+pub struct Reordered {
+    /// The analysis that found it.
+    pub analysis: &'static str,
+    /// Where it searched.
+    pub reorder: Reordering,
+    /// What reads may see there.
+    pub reads: Reads,
+    /// The property, by its place in the specification.
+    pub property: usize,
+    /// What each parameter stands for.
+    pub binding: Vec<(String, Object)>,
+    /// So many events of the trace happen as observed ...
+    pub observed: u64,
+    /// ... and then these.
+    pub order: Vec<u64>,
+}
+
+/// Judges what searches found in one trace against one specification.
+#[derive(Debug)]
+pub struct Court<'a> {
+    spec: &'a Spec,
+    resolved: &'a Resolved,
+    trace: &'a Trace,
+    judge: &'a Judge<'a>,
+}
+
+impl<'a> Court<'a> {
+    /// A court for a trace, of which the judge has learned.
+    pub fn new(
+        spec: &'a Spec,
+        resolved: &'a Resolved,
+        trace: &'a Trace,
+        judge: &'a Judge<'a>,
+    ) -> Self {
+        Court { spec, resolved, trace, judge }
+    }
+
+    /// Turns a prediction into a finding, if its witnesses stand up to the judge.
+    pub fn confirm(&self, prediction: &Prediction) -> Result<Finding, Unconfirmed> {
+        let judge = |order: &[u64]| -> Result<Violation, Unconfirmed> {
+            self.judge.check(order, Space::Mazurkiewicz)?;
+            let (at, violation) =
+                self.first_violation(prediction.property, &prediction.binding, order, &[])?;
+            if at + 1 == order.len() { Ok(violation) } else { Err(Unconfirmed::Verdict) }
+        };
+        let runs = prediction.runs(self.spec, self.resolved, self.trace)?;
+        let mut order = runs.shortest.order(self.trace)?;
+        let mut violation = judge(&order)?;
+        let mut details = self.describe_binding(&prediction.binding);
+        if let Some((schedule, swaps)) = &runs.closest {
+            // The run that differs least is the easiest to compare with what was seen.
+            order = schedule.order(self.trace)?;
+            violation = judge(&order)?;
+            details.push(("swapped pairs of relevant events".to_owned(), swaps.to_string()));
+        }
+        details.extend(describe_state(&violation, &self.trace.names));
+        let last = order[order.len() - 1];
+        let message = self.another_order(last);
+        let reorder = Reordering::Maz;
+        let witness = Witness { reorder, violated_at: order.len() - 1, order };
+        Ok(self.finding(LATTICE, prediction.property, message, witness, details))
+    }
+
+    /// Turns the match of a pattern into a finding, if a run that has it stands up to the judge.
+    pub fn confirm_match(&self, found: &Match) -> Result<Finding, Unconfirmed> {
+        let mut order = linearise(self.trace, &found.tuple)?;
+        self.judge.check(&order, Space::Mazurkiewicz)?;
+        // The run may have the pattern earlier than by the events of the match.
+        let (last, violation) =
+            self.first_violation(found.property, &found.binding, &order, &[])?;
+        let events = match last + 1 == order.len() {
+            true => &found.tuple,
+            false => &violation.trail,
+        };
+        order.truncate(last + 1);
+        let mut details = self.describe_binding(&found.binding);
+        let events: Vec<String> = events.iter().map(u64::to_string).collect();
+        details.push(("events of the pattern".to_owned(), events.join(", ")));
+        details.push(("certain since event".to_owned(), found.certain_at.to_string()));
+        let thread = |i: u64| self.trace.events[i as usize].thread();
+        let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
+        details.push(("context switches".to_owned(), switches.to_string()));
+        let message = self.another_order(order[last]);
+        let witness = Witness { reorder: Reordering::Maz, violated_at: last, order };
+        Ok(self.finding(PATTERN, found.property, message, witness, details))
+    }
+
+    /// What is said of a violation in a run with the same causality.
+    fn another_order(&self, last: u64) -> String {
+        format!(
+            "violated by event {last} in another order of the same events; the observed run \
+             passed, but nothing forces its order"
+        )
+    }
+
+    /// Turns a violation in a correct reordering into a finding, if its order stands up to the
+    /// judge. It ends where the monitor first rejects it.
+    pub fn confirm_reordered(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
+        let mut order: Vec<u64> = (0..found.observed).chain(found.order.iter().copied()).collect();
+        let mut changed = self.judge.check(&order, Space::Correct(found.reads))?;
+        let (at, violation) =
+            self.first_violation(found.property, &found.binding, &order, &changed)?;
+        order.truncate(at + 1);
+        changed.retain(|read| order.contains(&read.read));
+        let mut details = self.describe_binding(&found.binding);
+        details.extend(describe_state(&violation, &self.trace.names));
+        let is_maz = self.judge.check(&order, Space::Mazurkiewicz).is_ok();
+        let reorder = if is_maz { Reordering::Maz } else { found.reorder };
+        let last = order[at];
+        let message = match is_maz {
+            true => self.another_order(last),
+            false => format!(
+                "violated by event {last} in a correct reordering: every thread does what it did, \
+                 but locks are taken in another order or events are still to come"
+            ),
+        };
+        details.extend(differences(self.trace, &order, &changed));
+        let witness = Witness { reorder, violated_at: at, order };
+        Ok(self.finding(found.analysis, found.property, message, witness, details))
+    }
+
+    /// Where a plain monitor first rejects the order for this binding, and how.
+    fn first_violation(
+        &self,
+        property: usize,
+        binding: &[(String, Object)],
+        order: &[u64],
+        changed: &[ChangedRead],
+    ) -> Result<(usize, Violation), Unconfirmed> {
+        let property = &self.spec.properties[property];
+        let compiled = Compiled::new(property).map_err(Unconfirmed::Property)?;
+        let single = Spec { properties: vec![property.clone()], ..self.spec.clone() };
+        let names = &self.trace.names;
+        let mut monitor = ObservedMonitor::new(&single, vec![compiled], self.resolved, names);
+        for (at, &index) in order.iter().enumerate() {
+            let mut event = self.trace.events[index as usize];
+            if changed.iter().any(|read| read.read == index) {
+                event = event.with_values(&[], &mut Pool::default());
+            }
+            monitor.event(index, &event, &self.trace.pool);
+            let violations = monitor.take_violations().into_iter();
+            let mut here = violations.filter(|v| v.event == Some(index) && v.binding == *binding);
+            if let Some(violation) = here.next() {
+                return Ok((at, violation));
+            }
+        }
+        Err(Unconfirmed::Verdict)
+    }
+
+    fn describe_binding(&self, binding: &[(String, Object)]) -> Vec<(String, String)> {
+        let names = &self.trace.names;
+        binding.iter().map(|(name, object)| (name.clone(), describe(*object, names))).collect()
+    }
+
+    fn finding(
+        &self,
+        analysis: &'static str,
+        property: usize,
+        message: String,
+        witness: Witness,
+        details: Vec<(String, String)>,
+    ) -> Finding {
+        Finding {
+            kind: FindingKind::Predicted,
+            analysis,
+            property: self.spec.properties[property].name.name.clone(),
+            message,
+            event: None,
+            witness: Some(witness),
+            details,
+        }
+    }
+}
+
+/// Turns one prediction into a finding; see [`Court::confirm`].
 pub fn confirm(
     prediction: &Prediction,
     spec: &Spec,
     resolved: &Resolved,
     trace: &Trace,
 ) -> Result<Finding, Unconfirmed> {
-    let property = &spec.properties[prediction.property];
-    let judge = |order: &[u64]| -> Result<Violation, Unconfirmed> {
-        let violation =
-            judge(order, prediction.property, &prediction.binding, spec, resolved, trace)?;
-        match violation.event == order.last().copied() {
-            true => Ok(violation),
-            false => Err(Unconfirmed::Verdict),
-        }
-    };
-    let runs = prediction.runs(spec, resolved, trace)?;
-    let mut order = runs.shortest.order(trace)?;
-    let mut violation = judge(&order)?;
-    let mut details = Vec::new();
-    let names = &trace.names;
-    for (name, object) in &prediction.binding {
-        details.push((name.clone(), describe(*object, names)));
-    }
-    if let Some((schedule, swaps)) = &runs.closest {
-        // The run that differs least is the easiest to compare with what was seen.
-        order = schedule.order(trace)?;
-        violation = judge(&order)?;
-        details.push(("swapped pairs of relevant events".to_owned(), swaps.to_string()));
-    }
-    details.extend(describe_state(&violation, names));
-    let last = order[order.len() - 1];
-    Ok(Finding {
-        kind: FindingKind::Predicted,
-        analysis: LATTICE,
-        property: property.name.name.clone(),
-        message: format!(
-            "violated by event {last} in another order of the same events; the observed run \
-             passed, but nothing forces its order"
-        ),
-        event: None,
-        witness: Some(Witness { violated_at: order.len() - 1, order }),
-        details,
-    })
+    Court::new(spec, resolved, trace, &Judge::new(trace)).confirm(prediction)
 }
 
-/// Turns the match of a pattern into a finding, if a run that has it stands up to the judge.
+/// Turns one match of a pattern into a finding; see [`Court::confirm_match`].
 pub fn confirm_match(
     found: &Match,
     spec: &Spec,
     resolved: &Resolved,
     trace: &Trace,
 ) -> Result<Finding, Unconfirmed> {
-    let mut order = linearise(trace, &found.tuple)?;
-    let violation = judge(&order, found.property, &found.binding, spec, resolved, trace)?;
-    // The run may have the pattern earlier than by the events of the match.
-    let end = order.iter().position(|&event| Some(event) == violation.event);
-    let last = end.ok_or(Unconfirmed::Verdict)?;
-    let events = match last + 1 == order.len() {
-        true => &found.tuple,
-        false => &violation.trail,
-    };
-    order.truncate(last + 1);
-    let mut details: Vec<(String, String)> = found
-        .binding
-        .iter()
-        .map(|(name, object)| (name.clone(), describe(*object, &trace.names)))
-        .collect();
-    let events: Vec<String> = events.iter().map(u64::to_string).collect();
-    details.push(("events of the pattern".to_owned(), events.join(", ")));
-    details.push(("certain since event".to_owned(), found.certain_at.to_string()));
-    let switches = order.windows(2).filter(|pair| {
-        let thread = |i: u64| trace.events[i as usize].thread();
-        thread(pair[0]) != thread(pair[1])
-    });
-    details.push(("context switches".to_owned(), switches.count().to_string()));
-    Ok(Finding {
-        kind: FindingKind::Predicted,
-        analysis: PATTERN,
-        property: spec.properties[found.property].name.name.clone(),
-        message: format!(
-            "violated by event {} in another order of the same events; the observed run passed, \
-             but nothing forces its order",
-            order[last]
-        ),
-        event: None,
-        witness: Some(Witness { violated_at: last, order }),
-        details,
-    })
-}
-
-/// Where the plain monitor of one run first rejects an order for a binding, after the order has
-/// been found to keep the causality of the trace.
-fn judge(
-    order: &[u64],
-    property: usize,
-    binding: &[(String, Object)],
-    spec: &Spec,
-    resolved: &Resolved,
-    trace: &Trace,
-) -> Result<Violation, Unconfirmed> {
-    schedule::check(trace, order)?;
-    let property = &spec.properties[property];
-    let compiled = Compiled::new(property).map_err(Unconfirmed::Property)?;
-    let single = Spec { properties: vec![property.clone()], ..spec.clone() };
-    let mut monitor = ObservedMonitor::new(&single, vec![compiled], resolved, &trace.names);
-    for &index in order {
-        let event = &trace.events[index as usize];
-        monitor.event(index, event, &trace.pool);
-    }
-    let violations = monitor.take_violations().into_iter();
-    let mut of_binding = violations.filter(|v| v.binding == binding && v.event.is_some());
-    of_binding.next().ok_or(Unconfirmed::Verdict)
+    Court::new(spec, resolved, trace, &Judge::new(trace)).confirm_match(found)
 }

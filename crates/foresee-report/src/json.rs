@@ -122,8 +122,7 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
     JsonFinding {
         id: index + 1,
         kind: finding.kind.word(),
-        // The space of reorderings in which the witness lies.
-        reorder: finding.witness.as_ref().map(|_| "maz"),
+        reorder: finding.witness.as_ref().map(|w| w.reorder.word()),
         property: &finding.property,
         message: &finding.message,
         event: finding.event,

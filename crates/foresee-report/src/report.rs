@@ -1,5 +1,7 @@
 //! Everything one command has to say.
 
+use foresee_predict::correct::CORRECT;
+use foresee_predict::reorder::SLICED;
 use foresee_predict::{Analysed, OBSERVED};
 use foresee_trace::{Finding, Names, Outcome, Remarks};
 
@@ -57,13 +59,14 @@ pub fn exit_status(report: &Report) -> u8 {
     }
 }
 
-/// Whether everything that was asked was answered for all runs. Only the observed run may leave the
-/// answer to another analysis of its property; two properties of one name do not answer for each
-/// other.
+/// Whether everything that was asked was answered for all runs with the same causality. The observed
+/// run, and searches beyond that causality, leave the answer to another analysis of their property;
+/// two properties of one name do not answer for each other.
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        let about = |b: &&Analysed| a.name == OBSERVED && a.property == b.property;
+        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name);
+        let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };
     let whole = report.remarks.cut_short.is_none();

@@ -45,6 +45,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
         "specifications, the number of relevant runs that violate them (`violating_runs`), and \
          whether the `observed` one does",
     ),
+    (
+        "reorderings",
+        "specifications, and whether each space of reorderings shows a violation: `Y` yes, `f` only \
+         if the last read of a thread may see another value, `-` no",
+    ),
 ];
 
 /// One worked example.

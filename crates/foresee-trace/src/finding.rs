@@ -19,9 +19,34 @@ impl FindingKind {
     }
 }
 
+/// The spaces of reorderings, from the smallest: what had to change for a violation to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reordering {
+    /// Only events that nothing orders: the order of conflicting accesses and of all operations of
+    /// each lock is kept.
+    Maz,
+    /// Critical sections are swapped and events left out, stretch by stretch of the file's order.
+    Sliced,
+    /// Any correct reordering.
+    Correct,
+}
+
+impl Reordering {
+    /// The word for it, on the command line and in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Reordering::Maz => "maz",
+            Reordering::Sliced => "sliced",
+            Reordering::Correct => "correct",
+        }
+    }
+}
+
 /// A concrete order of events that shows a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
+    /// The smallest space known to have it.
+    pub reorder: Reordering,
     /// Indices of events of the trace, in the order of the violating run. With each event it holds
     /// everything that must precede it.
     pub order: Vec<u64>,

@@ -35,7 +35,7 @@ pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
-pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Witness};
+pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Reordering, Witness};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
 pub use names::{Interner, Names, TooManyNames};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};

@@ -4,14 +4,14 @@
 //! variable or a lock), or because they are *linked* (fork, join, wake-up). Every operation touches
 //! its object as a reader or as a writer does; the orders differ only in who counts as which:
 //!
-//! | operation | Mazurkiewicz | reads-from | synchronisation only |
-//! |---|---|---|---|
-//! | read | after the last write; a read | after the last write | – |
-//! | write | after all accesses; a write | a write | – |
-//! | read-modify-write | after all accesses; a write | after the last write; a write | – |
-//! | acquire, end of wait | after all; a write | after all releases | – |
-//! | release, begin of wait | after all; a write | a release | – |
-//! | fork, join, notify | linked | linked | linked |
+//! | operation | Mazurkiewicz | reads-from | synchronisation only | needs |
+//! |---|---|---|---|---|
+//! | read | after the last write; a read | after the last write | – | after the last write |
+//! | write | after all accesses; a write | a write | – | a write |
+//! | read-modify-write | after all accesses; a write | after the last write; a write | – | after the last write; a write |
+//! | acquire, end of wait | after all; a write | after all releases | – | – |
+//! | release, begin of wait | after all; a write | a release | – | – |
+//! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
 //!
 //! In all of them a thread's own events are ordered, and initial values precede everything.
 
@@ -29,6 +29,9 @@ pub enum Order {
     ReadsFrom,
     /// Program order, forks, joins and wake-ups alone.
     SyncOnly,
+    /// What an event cannot do without in any correct reordering: those, and the writes that reads
+    /// saw. Locks exclude each other but order nothing.
+    Needs,
 }
 
 /// What an operation waits for on its object.
@@ -71,7 +74,8 @@ impl Effect {
     }
 }
 
-/// How an operation is tied to another thread, in every order alike.
+/// How an operation is tied to another thread, in every order alike, only that among the
+/// [needs](Order::Needs) of a notification there is nobody who waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Not at all.
@@ -97,7 +101,7 @@ impl Order {
     /// What an operation does to its variable or lock.
     #[inline]
     pub fn effect(self, op: Op) -> Effect {
-        use Order::{Mazurkiewicz, ReadsFrom, SyncOnly};
+        use Order::{Mazurkiewicz, Needs, ReadsFrom, SyncOnly};
         match (self, op) {
             (SyncOnly, _) => Effect::NONE,
             (Mazurkiewicz, Op::Read | Op::VolatileRead) => {
@@ -115,13 +119,13 @@ impl Order {
                 | Op::WaitBegin
                 | Op::WaitEnd,
             ) => Effect::new(Follows::All, Leaves::Write),
-            (ReadsFrom, Op::Read | Op::VolatileRead) => {
+            (ReadsFrom | Needs, Op::Read | Op::VolatileRead) => {
                 Effect::new(Follows::Write, Leaves::Nothing)
             }
-            (ReadsFrom, Op::Write | Op::VolatileWrite) => {
+            (ReadsFrom | Needs, Op::Write | Op::VolatileWrite) => {
                 Effect::new(Follows::Nothing, Leaves::Write)
             }
-            (ReadsFrom, Op::Rmw) => Effect::new(Follows::Write, Leaves::Write),
+            (ReadsFrom | Needs, Op::Rmw) => Effect::new(Follows::Write, Leaves::Write),
             (ReadsFrom, Op::Acquire | Op::AcquireShared | Op::WaitEnd) => {
                 Effect::new(Follows::All, Leaves::Nothing)
             }
@@ -129,7 +133,7 @@ impl Order {
                 Effect::new(Follows::Nothing, Leaves::Read)
             }
             // Inner operations of re-entrant locks, calls, regions and named events touch nothing.
-            (Mazurkiewicz | ReadsFrom, _) => Effect::NONE,
+            (Mazurkiewicz | ReadsFrom | Needs, _) => Effect::NONE,
         }
     }
 

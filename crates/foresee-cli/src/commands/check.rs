@@ -1,25 +1,27 @@
 //! `foresee check`: one pass over a trace for everything that was asked.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use foresee_causality::judge::Judge;
 use foresee_index::Index;
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
-use foresee_predict::pattern::{Algorithm, Matches, Patterns};
-use foresee_predict::{ANALYSES, Analysis, Observed, confirm, confirm_match, learn_initial_values};
+use foresee_predict::correct::{Correct, CorrectLimits};
+use foresee_predict::lattice::{Lattice, Limits};
+use foresee_predict::pattern::{Algorithm, Patterns};
+use foresee_predict::reorder::{Sliced, SlicedLimits};
+use foresee_predict::{ANALYSES, Analysis, Claims, Court, Observed, Reorder, learn_initial_values};
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{Batch, EventSource, FileOrder, Finding, ReadError, Trace};
+use foresee_trace::{Batch, EventSource, FileOrder, Finding, Names, ReadError, Trace};
 
 use crate::args::{CheckArgs, PatternAlgorithm, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
 use crate::input::Input;
-use crate::{input, output, specs};
+use crate::{bug, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         })
         .collect::<anyhow::Result<_>>()?;
     let trace = Input::new(&args.input, !compiled.is_empty())?;
-    let mut judged = Vec::new();
+    let mut parts = Vec::new();
     if !compiled.is_empty() {
         let names = trace.names()?;
         for (source, mut spec, properties) in compiled {
@@ -58,35 +60,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             let open = || trace.open_raw();
             learn_initial_values(&mut spec, &properties, &resolved, &names, open)
                 .with_context(|| trace.name())?;
-            // Patterns have a predictor of their own, which watches the observed run, too.
-            let (patterns, others) = split(&spec, properties, args);
-            if let Some((spec, properties)) = patterns {
-                let matches = Matches::default();
-                let found = Rc::clone(&matches);
-                let algorithm = Algorithm::Auto;
-                let patterns = Patterns::new(properties, &resolved, &names, algorithm, found);
-                analyses.push(Box::new(patterns));
-                let resolved = resolved.clone();
-                judged.push(Judged {
-                    spec,
-                    resolved,
-                    predictions: Predictions::default(),
-                    matches,
-                });
+            for part in Part::of(&spec, &resolved, args) {
+                part.searches(&source, &names, args, &mut analyses)?;
+                parts.push(part);
             }
-            let Some((spec, properties)) = others else { continue };
-            // The monitors of the two analyses grow apart.
-            let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
-            analyses.push(Box::new(Observed::new(&spec, properties, &resolved, &names)));
-            let predictions = Predictions::default();
-            // The observed run alone needs no lattice, and no more memory than its monitor.
-            if args.window != Some(1) {
-                let found = Rc::clone(&predictions);
-                let limits = limits(args);
-                let lattice = Lattice::new(&spec, again, &resolved, &names, limits, found);
-                analyses.push(Box::new(lattice));
-            }
-            judged.push(Judged { spec, resolved, predictions, matches: Matches::default() });
         }
     }
     let mut source = trace.open()?;
@@ -100,20 +77,22 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order == FileOrder::Observed;
-    if is_order_known && (judged.iter().any(Judged::has_found) || answered.needed_events() > 0) {
-        let needed: Option<Vec<u64>> = judged.iter().map(Judged::needed_events).collect();
-        let whole = match needed.and_then(|all| all.into_iter().max()) {
+    let has_claims = parts.iter().any(|part| !part.claims.is_empty());
+    if is_order_known && (has_claims || answered.needed_events() > 0) {
+        let needed: Option<Vec<u64>> = parts.iter().map(|p| p.claims.needed_events()).collect();
+        let whole = match needed.map(|all| all.into_iter().max().unwrap_or(0)) {
             Some(events) => load_first(&mut trace.open()?, events.max(answered.needed_events())),
             None => Trace::load(&mut trace.open()?),
         };
         let whole = whole.with_context(|| trace.name())?;
-        let mut confirmed = answered.confirm(&whole, DRAWN_EVENTS)?;
-        for judged in &judged {
-            confirmed.extend(judged.confirm(&whole)?);
+        let judge = Judge::new(&whole);
+        let mut confirmed = answered.confirm(&whole, &judge)?;
+        for part in &parts {
+            part.confirm(&whole, &judge, &mut confirmed)?;
         }
-        for (finding, diagram) in confirmed {
+        for finding in confirmed {
+            witnesses.push(draw(&finding, &whole));
             findings.push(finding);
-            witnesses.push(diagram);
         }
     }
     let report = Report {
@@ -127,8 +106,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let status = print(args, &report)?;
     if let Some(mut pictures) = pictures {
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
-        for Judged { spec, resolved, predictions, .. } in &judged {
-            pictures.draw(&whole, spec, resolved, &predictions.borrow(), judged.len() == 1)?;
+        for Part { spec, resolved, claims, .. } in &parts {
+            let predictions = claims.predictions.borrow();
+            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
         }
     }
     Ok(status)
@@ -145,20 +125,21 @@ fn print(args: &CheckArgs, report: &Report) -> anyhow::Result<u8> {
 /// Reports what an index answered. The trace is read only to confirm what other runs have.
 fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::Result<u8> {
     let trace = Input::new(&args.input, false)?;
-    let confirmed = match answered.needed_events() {
+    let mut witnesses: Vec<_> = answered.observed.iter().map(|_| None).collect();
+    let found = match answered.needed_events() {
         0 => Vec::new(),
         events => {
             let first = load_first(&mut trace.open()?, events).with_context(|| trace.name())?;
-            answered.confirm(&first, DRAWN_EVENTS)?
+            let found = answered.confirm(&first, &Judge::new(&first))?;
+            witnesses.extend(found.iter().map(|finding| draw(finding, &first)));
+            found
         }
     };
-    let witnesses = answered.observed.iter().map(|_| None);
-    let (found, drawn): (Vec<_>, Vec<_>) = confirmed.into_iter().unzip();
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(index.events(), index.names()),
         analysed: answered.analysed,
-        witnesses: witnesses.chain(drawn).collect(),
+        witnesses,
         findings: [answered.observed, found].concat(),
         remarks: index.remarks().clone(),
     };
@@ -197,24 +178,10 @@ fn limits(args: &CheckArgs) -> Limits {
     }
 }
 
-/// The part of a specification that has these properties.
-type Part = (Spec, Vec<Compiled>);
-
-/// The patterns that are predicted by themselves, and everything else.
-fn split(spec: &Spec, compiled: Vec<Compiled>, args: &CheckArgs) -> (Option<Part>, Option<Part>) {
-    let mut parts = [(spec.clone(), Vec::new()), (spec.clone(), Vec::new())];
-    parts.iter_mut().for_each(|(spec, _)| spec.properties.clear());
-    // The observed run alone needs no prediction; ideals, and pictures, are those of the lattice.
-    let is_own = args.window != Some(1)
-        && args.algorithm != PatternAlgorithm::Ideals
-        && args.lattice.is_none();
-    for (property, compiled) in spec.properties.iter().zip(compiled) {
-        let other = usize::from(!is_own || !Patterns::accepts(&compiled));
-        parts[other].0.properties.push(property.clone());
-        parts[other].1.push(compiled);
-    }
-    let [patterns, others] = parts.map(|part| (!part.1.is_empty()).then_some(part));
-    (patterns, others)
+/// The order that shows a finding.
+fn draw(finding: &Finding, trace: &Trace) -> Option<Diagram> {
+    let witness = finding.witness.as_ref()?;
+    Some(Diagram::of_order(trace, &witness.order, DRAWN_EVENTS))
 }
 
 /// The first events of a trace, in whole batches: all that the witnesses of patterns need.
@@ -228,41 +195,110 @@ fn load_first(source: &mut dyn EventSource, events: u64) -> Result<Trace, ReadEr
     Ok(trace)
 }
 
-/// A specification and what was found of it.
-struct Judged {
+/// Properties of a specification for which the same searches are made, and what these claim.
+struct Part {
     spec: Spec,
     resolved: Resolved,
-    predictions: Rc<RefCell<Vec<foresee_predict::lattice::Prediction>>>,
-    matches: Matches,
+    claims: Claims,
+    /// Whether these are patterns that have a search of their own, instead of the lattice.
+    is_patterns: bool,
 }
 
-impl Judged {
-    fn has_found(&self) -> bool {
-        !self.predictions.borrow().is_empty() || !self.matches.borrow().is_empty()
-    }
-
-    /// How many of the first events of the trace the witnesses need; `None` is all.
-    fn needed_events(&self) -> Option<u64> {
-        match self.predictions.borrow().is_empty() {
-            true => Some(self.matches.borrow().iter().map(|m| m.certain_at + 1).max().unwrap_or(0)),
-            false => None,
+impl Part {
+    /// The patterns of a specification, and everything else.
+    fn of(spec: &Spec, resolved: &Resolved, args: &CheckArgs) -> impl Iterator<Item = Part> {
+        let part = |is_patterns| Part {
+            spec: Spec { properties: Vec::new(), ..spec.clone() },
+            resolved: resolved.clone(),
+            claims: Claims::default(),
+            is_patterns,
+        };
+        let (mut patterns, mut others) = (part(true), part(false));
+        // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
+        let is_wanted = args.window != Some(1)
+            && args.algorithm != PatternAlgorithm::Ideals
+            && args.lattice.is_none();
+        for property in &spec.properties {
+            let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));
+            let part = if is_own { &mut patterns } else { &mut others };
+            part.spec.properties.push(property.clone());
         }
+        [patterns, others].into_iter().filter(|part| !part.spec.properties.is_empty())
     }
 
-    /// The findings whose witnesses stand up to the judge. One that does not is a mistake of ours,
-    /// and nothing is printed that rests on it.
-    fn confirm(&self, trace: &Trace) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
-        let (predictions, matches) = (self.predictions.borrow(), self.matches.borrow());
-        let (spec, resolved) = (&self.spec, &self.resolved);
-        let predicted = predictions.iter().map(|p| confirm(p, spec, resolved, trace));
-        let matched = matches.iter().map(|m| confirm_match(m, spec, resolved, trace));
-        let confirmed = predicted.chain(matched).map(|finding| {
-            let finding = finding
-                .context("internal error, please report it with the trace and the specification")?;
-            let witness = finding.witness.as_ref();
-            let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, DRAWN_EVENTS));
-            Ok((finding, diagram))
-        });
-        confirmed.collect()
+    /// Adds all searches that are wanted for these properties, the simplest first. Each has
+    /// monitors of its own, which grow apart.
+    fn searches(
+        &self,
+        source: &specs::Source,
+        names: &Names,
+        args: &CheckArgs,
+        analyses: &mut Vec<Box<dyn Analysis>>,
+    ) -> anyhow::Result<()> {
+        let Part { spec, resolved, claims, .. } = self;
+        let compile = || Compiled::all(spec).map_err(|e| specs::BadSpec::new(source, &e));
+        if self.is_patterns {
+            // This one watches the observed run, too.
+            let found = Rc::clone(&claims.matches);
+            let patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found);
+            analyses.push(Box::new(patterns));
+        } else {
+            analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
+        }
+        // The observed run alone needs no lattice, and no more memory than its monitor.
+        if args.window == Some(1) {
+            return Ok(());
+        }
+        if !self.is_patterns {
+            let (limits, found) = (limits(args), Rc::clone(&claims.predictions));
+            let lattice = Lattice::new(spec, compile()?, resolved, names, limits, found);
+            analyses.push(Box::new(lattice));
+        }
+        let reorder = Reorder::from(args.reorder);
+        let (reads, time) = (args.reads.into(), args.time_limit.map(Duration::from_secs));
+        if reorder.is_sliced() {
+            let limits = SlicedLimits { reads, time, ..SlicedLimits::default() };
+            let claims = claims.clone();
+            let sliced = Sliced::new(spec, compile()?, resolved, names, limits, claims);
+            if sliced.has_patterns() {
+                analyses.push(Box::new(sliced));
+            }
+        }
+        if reorder.is_correct() {
+            let default = CorrectLimits::default();
+            let width = args.window.map_or(default.width, |w| w as usize);
+            let nodes = args.max_states.unwrap_or(default.nodes);
+            let limits = CorrectLimits { reads, time, width, nodes, ..default };
+            let claims = claims.clone();
+            let correct = Correct::new(spec, compile()?, resolved, names, limits, claims);
+            if correct.has_properties() {
+                analyses.push(Box::new(correct));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the findings whose witnesses stand up to the judge. One that does not is a mistake of
+    /// ours, and nothing is printed that rests on it.
+    fn confirm(
+        &self,
+        trace: &Trace,
+        judge: &Judge<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> anyhow::Result<()> {
+        let court = Court::new(&self.spec, &self.resolved, trace, judge);
+        for claim in self.claims.predictions.borrow().iter() {
+            let finding = court.confirm(claim);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        for claim in self.claims.matches.borrow().iter() {
+            let finding = court.confirm_match(claim);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        for claim in self.claims.reordered.borrow().iter() {
+            let finding = court.confirm_reordered(claim);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        Ok(())
     }
 }

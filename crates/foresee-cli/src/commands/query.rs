@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
+use foresee_causality::judge::Judge;
 use foresee_index::{Answer, Index, IndexError, Question};
 use foresee_predict::pattern::{Match, PATTERN};
-use foresee_predict::{Analysed, confirm_match};
-use foresee_report::Diagram;
+use foresee_predict::{Analysed, Court};
 use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
 use crate::args::{CheckArgs, PatternAlgorithm};
 use crate::commands::index;
-use crate::output;
 use crate::specs::{self, BadSpec, Source};
+use crate::{bug, output};
 
 /// The patterns of `--pattern` and `--patterns`, as specifications.
 pub(crate) fn sources(args: &CheckArgs) -> anyhow::Result<Vec<Source>> {
@@ -194,20 +194,14 @@ impl Answered {
         Ok(())
     }
 
-    /// The predictions whose witnesses stand up to the judge, each with its drawing.
-    pub(crate) fn confirm(
-        &self,
-        trace: &Trace,
-        drawn: usize,
-    ) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
+    /// The predictions whose witnesses stand up to the judge.
+    pub(crate) fn confirm(&self, trace: &Trace, judge: &Judge<'_>) -> anyhow::Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for Predicted { spec, resolved, matches } in &self.predicted {
-            for found in matches {
-                let finding = confirm_match(found, spec, resolved, trace)
-                    .context("internal error, please report it with the trace and the pattern")?;
-                let witness = finding.witness.as_ref();
-                let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, drawn));
-                findings.push((finding, diagram));
+            let court = Court::new(spec, resolved, trace, judge);
+            for claim in matches {
+                let finding = court.confirm_match(claim);
+                findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
             }
         }
         Ok(findings)

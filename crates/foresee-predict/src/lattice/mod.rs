@@ -9,7 +9,6 @@
 //! |---|---|
 //! | `predict` | the analysis: a search for each property and binding, as the trace is read |
 //! | `online` | one search, for events that arrive in any order |
-//! | `bindings` | the bindings of a property's parameters, each with its own steps |
 //! | `events` | the relevant events that have arrived, with their causal order |
 //! | `cut` | cuts packed into a few words |
 //! | `tables` | program states and sets of monitor states by number |
@@ -22,7 +21,6 @@
 //! | `picture` | a small lattice as data to be drawn |
 //! | `tally` | what came of it, in numbers and in words |
 
-mod bindings;
 mod closest;
 mod cut;
 mod events;

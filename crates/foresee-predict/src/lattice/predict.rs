@@ -14,7 +14,6 @@ use foresee_trace::{
     Batch, Event, FindingSink, Flow, Names, Op, Outcome, Pool, ThreadId, Trace, entry,
 };
 
-use super::bindings::BoundSteps;
 use super::events::{Events, Item};
 use super::explore::{Explorer, Limits};
 use super::level::Count;
@@ -22,6 +21,7 @@ use super::tables::{Meaning, Writes};
 use super::tally::Tally;
 use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::bindings::BoundSteps;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
 #[derive(Clone, Debug)]
@@ -119,7 +119,17 @@ struct Watch {
 /// The steps of a property: all in one lattice, or, with parameters, apart by what they bind.
 enum Steps {
     All(Box<Search>),
-    ByBinding(BoundSteps),
+    ByBinding(BoundSteps<BoundStep>),
+}
+
+/// A step of a property with parameters.
+#[derive(Clone, Copy)]
+struct BoundStep {
+    /// Its index in the trace.
+    index: u64,
+    step: Step,
+    /// Its place in the causal order of the whole trace.
+    stamp: Stamp,
 }
 
 /// The lattice of a property without parameters, or of one binding.
@@ -362,7 +372,8 @@ impl Watch {
         let mut found = Vec::new();
         let params = &self.property.params;
         params.bindings(step.events, event, pool, &mut found);
-        steps.push(index, step, stamp, &found, !params.binding_bits());
+        let always = step.events & !params.binding_bits();
+        steps.push(BoundStep { index, step, stamp }, &found, always, step.write.is_some());
     }
 
     /// Ends all searches of the property.
@@ -383,9 +394,11 @@ impl Watch {
             Steps::ByBinding(steps) => {
                 let bindings = steps.total(&self.property.params)?;
                 tally.bindings = Some(bindings.len() as u64);
+                let mut bound = Vec::new();
                 for binding in &bindings {
                     let mut search = Search::new(&self.lens, &mut self.property, limits)?;
-                    for (bound, atoms) in steps.of(binding) {
+                    steps.steps_of(binding, &mut bound);
+                    for &(bound, atoms) in &bound {
                         search.steps += 1;
                         let step = Step { events: atoms, ..bound.step };
                         search.observed.step(step, &self.lens, &mut self.property)?;

@@ -16,12 +16,15 @@ pub enum Relation {
     ReadsFrom,
     /// Program order, fork, join and notification only.
     SyncOnly,
+    /// Program order, fork, join, the end of a wait after its notification, and a write before its
+    /// reads: what an event cannot do without in any correct reordering.
+    Needs,
 }
 
 impl Relation {
     /// All relations, for tests that go through them.
-    pub const ALL: [Relation; 3] =
-        [Relation::Mazurkiewicz, Relation::ReadsFrom, Relation::SyncOnly];
+    pub const ALL: [Relation; 4] =
+        [Relation::Mazurkiewicz, Relation::ReadsFrom, Relation::SyncOnly, Relation::Needs];
 }
 
 /// A strict partial order of the events of a trace.
@@ -113,7 +116,7 @@ impl Facts<'_> {
         let by_sync = first.thread() == second.thread()
             || starts_or_ends(first, second)
             || self.notification[b] == Some(a)
-            || self.could_end(b, a);
+            || self.relation != Relation::Needs && self.could_end(b, a);
         by_sync
             || match self.relation {
                 Relation::Mazurkiewicz => {
@@ -125,6 +128,7 @@ impl Facts<'_> {
                         || lock_of(first) == lock_of(second) && gives(first) && takes(second)
                 }
                 Relation::SyncOnly => false,
+                Relation::Needs => self.writer[b] == Some(a),
             }
     }
 }

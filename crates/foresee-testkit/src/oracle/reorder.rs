@@ -39,6 +39,8 @@ pub struct State {
     writer: Vec<Option<usize>>,
     /// The threads whose last read saw another write than in the trace.
     stopped: Vec<bool>,
+    /// The ends of waits whose notification came before the wait began: they cannot happen.
+    lost: BTreeSet<usize>,
 }
 
 /// One event of a reordering.
@@ -63,6 +65,8 @@ pub struct Reorderings<'t> {
     held: Vec<Vec<BTreeSet<(LockId, bool)>>>,
     /// What must have happened before each event, besides program order.
     needs: Vec<Vec<usize>>,
+    /// For each notification the waits it ends: their beginnings and their ends.
+    ended: Vec<Vec<(usize, usize)>>,
     saw: Vec<Option<usize>>,
     variables: usize,
 }
@@ -90,7 +94,8 @@ impl<'t> Reorderings<'t> {
         let variables = accesses.map(|(_, e)| e.var().index() + 1).max().unwrap_or(0);
         let held = threads.iter().map(|own| held_after(own.iter().map(|&i| &events[i]))).collect();
         let needs = needs(trace, &threads);
-        Reorderings { trace, reads, threads, place, held, needs, saw: reads_from(trace), variables }
+        let (ended, saw) = (ended_waits(trace), reads_from(trace));
+        Reorderings { trace, reads, threads, place, held, needs, ended, saw, variables }
     }
 
     /// The thread's next event in this state, whether or not it can happen.
@@ -127,7 +132,8 @@ impl<'t> Reorderings<'t> {
             })
         };
         let blocked = taken(it).is_some_and(|(lock, shared)| others_hold(lock, shared));
-        self.needs[event].iter().all(happened) && !joins_stopped && !blocked
+        let is_lost = state.lost.contains(&event);
+        self.needs[event].iter().all(happened) && !joins_stopped && !blocked && !is_lost
     }
 
     /// The step that the thread can take now.
@@ -142,6 +148,8 @@ impl<'t> Reorderings<'t> {
     fn after(&self, state: &State, step: Step) -> State {
         let event = &self.trace.events[step.event];
         let mut next = state.clone();
+        let early = self.ended[step.event].iter().filter(|w| !self.has_happened(state, w.0));
+        next.lost.extend(early.map(|&(_, end)| end));
         next.done[event.thread().index()] += 1;
         next.stopped[event.thread().index()] = step.other_writer;
         if event.op().writes() {
@@ -167,11 +175,12 @@ impl<'t> Reorderings<'t> {
         self.search(start, step, |_, monitor| is_bad(monitor))
     }
 
-    /// Breadth-first search over pairs of a state and a monitor state.
+    /// A shortest reordering that leads to a state and a monitor state as wanted, by breadth-first
+    /// search over pairs of them.
     ///
     /// # Panics
     /// When there are too many of them: the trace is too large for this oracle.
-    fn search<M: Clone + Eq + Hash>(
+    pub fn search<M: Clone + Eq + Hash>(
         &self,
         start: M,
         mut monitor: impl FnMut(&M, Step) -> Option<M>,
@@ -181,6 +190,7 @@ impl<'t> Reorderings<'t> {
             done: vec![0; self.threads.len()],
             writer: vec![None; self.variables],
             stopped: vec![false; self.threads.len()],
+            lost: BTreeSet::new(),
         };
         let mut seen = HashSet::from([(state.clone(), start.clone())]);
         // Each with the event that led to it, and from where.
@@ -245,9 +255,23 @@ fn held_after<'e>(own: impl Iterator<Item = &'e Event>) -> Vec<BTreeSet<(LockId,
     held
 }
 
-/// Fork before the thread's events; all of them, and the fork, before its join; the beginning of a
-/// wait before the notification that ends it, since it would have been lost otherwise, and that
-/// before the end.
+/// For each notification the beginnings and ends of the waits it ends.
+fn ended_waits(trace: &Trace) -> Vec<Vec<(usize, usize)>> {
+    let mut ended = vec![Vec::new(); trace.events.len()];
+    for (end, notification) in matched_notifications(trace).into_iter().enumerate() {
+        let event = &trace.events[end];
+        let is_begin = |e: &Event| e.op() == Op::WaitBegin && e.thread() == event.thread();
+        let begin = trace.events[..end].iter().rposition(is_begin);
+        if let (Some(notification), Some(begin), Op::WaitEnd) = (notification, begin, event.op()) {
+            ended[notification].push((begin, end));
+        }
+    }
+    ended
+}
+
+/// Fork before the thread's events; all of them, and the fork, before its join; a notification
+/// before the end of the wait that it ends. That the wait has begun before it, since it would have
+/// been lost otherwise, is asked only where the wait does end.
 fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut needs = vec![Vec::new(); trace.events.len()];
     let notifications = matched_notifications(trace);
@@ -265,15 +289,7 @@ fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
             Op::Join => needs[i].extend(threads[event.other().index()].last()),
             _ => {}
         }
-        if let Some(notification) = notifications[i] {
-            needs[i].push(notification);
-            let begin = trace.events[..i]
-                .iter()
-                .rposition(|e| e.op() == Op::WaitBegin && e.thread() == event.thread());
-            if event.op() == Op::WaitEnd {
-                needs[notification].extend(begin);
-            }
-        }
+        needs[i].extend(notifications[i]);
     }
     needs
 }
@@ -359,9 +375,11 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_needs_somebody_who_waits() {
+    fn a_notification_ends_only_waits_that_have_begun() {
         let trace = trace! { T1: wait_begin(c); T2: notify(c); T1: wait_end(c) };
-        assert_eq!(reaches(&trace, Reads::Strict, &[1, 0]), None);
+        assert!(reaches(&trace, Reads::Strict, &[1, 0]).is_some());
+        assert_eq!(reaches(&trace, Reads::Strict, &[1, 0, 2]), None);
+        assert!(reaches(&trace, Reads::Strict, &[0, 1, 2]).is_some());
         let timeout = trace! { T1: wait_begin(c); T1: wait_end(c); T2: notify(c) };
         assert!(reaches(&timeout, Reads::Strict, &[2, 0, 1]).is_some());
     }

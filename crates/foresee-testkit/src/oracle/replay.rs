@@ -66,16 +66,18 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
             if earlier_of_thread || forks || joined || forks_joined {
                 before.push(j);
             }
-            // The wait that this notification ends.
-            if other.op() == Op::WaitEnd && notifications[j] == Some(i) {
-                let is_begin = |k: &usize| {
-                    events[*k].op() == Op::WaitBegin && events[*k].thread() == other.thread()
-                };
-                before.extend((0..j).rev().find(is_begin));
-            }
         }
         if let Some(&j) = before.iter().find(|j| !happened.contains(j)) {
             return Err(format!("{} happens before {}", name(i), name(j)));
+        }
+        // The notification must have found the thread waiting.
+        if let (Op::WaitEnd, Some(n)) = (op, notifications[i]) {
+            let is_begin = |&j: &usize| events[j].op() == Op::WaitBegin && events[j].thread() == t;
+            let begin = (0..i).rev().find(is_begin);
+            let place = |event: usize| happened.iter().position(|&j| j == event);
+            if begin.is_some_and(|begin| place(begin) > place(n)) {
+                return Err(format!("{} came before the wait that it ends", name(n)));
+            }
         }
         if let Some(&read) = (op == Op::Join).then(|| stopped.get(&event.other())).flatten() {
             return Err(format!(
@@ -157,8 +159,9 @@ mod tests {
         check(&t, &[0, 2], false, "happens before event 1");
 
         let t = trace! { T1: wait_begin(c); T2: notify(c); T1: wait_end(c) };
-        check(&t, &[1], false, "happens before event 0");
         check(&t, &[0, 2], false, "happens before event 1");
+        check(&t, &[1, 0, 2], false, "came before the wait");
+        assert_eq!(is_correct_reordering(&t, &[1, 0], false), Ok(()));
 
         let t = trace! { T1: init(x)=1; T2: r(x)=1; T1: init(y)=1 };
         check(&t, &[1, 2], false, "comes after");

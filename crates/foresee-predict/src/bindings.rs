@@ -7,9 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use foresee_causality::Stamp;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::observe::Step;
 use foresee_spec::params::{Binding, ParamPlan};
 
 type Map<K, V> = HashMap<K, V, RandomState>;
@@ -17,20 +15,10 @@ type Map<K, V> = HashMap<K, V, RandomState>;
 /// How many bindings of one property are searched.
 const MAX_BINDINGS: usize = 200_000;
 
-/// A step of a property with parameters.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BoundStep {
-    /// Its index in the trace.
-    pub(super) index: u64,
-    pub(super) step: Step,
-    /// Its place in the causal order of the whole trace.
-    pub(super) stamp: Stamp,
-}
-
-/// The steps of a property with parameters.
-#[derive(Debug, Default)]
-pub(super) struct BoundSteps {
-    steps: Vec<BoundStep>,
+/// The steps of a property with parameters; of each, `T` is what the caller wants to know.
+#[derive(Debug)]
+pub(crate) struct BoundSteps<T> {
+    items: Vec<T>,
     /// For each binding that an event makes, the events that make it and the atoms they match.
     by_part: Map<Binding, Vec<(u32, u64)>>,
     /// The sets of parameters that events bind.
@@ -39,35 +27,40 @@ pub(super) struct BoundSteps {
     common: Vec<(u32, u64)>,
 }
 
-impl BoundSteps {
-    pub(super) fn len(&self) -> usize {
-        self.steps.len()
+impl<T> Default for BoundSteps<T> {
+    fn default() -> Self {
+        BoundSteps {
+            items: Vec::new(),
+            by_part: Map::default(),
+            domains: Vec::new(),
+            common: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy> BoundSteps<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
     }
 
-    /// Adds a step with what it binds; `always` are the atoms that bind nothing.
-    pub(super) fn push(
-        &mut self,
-        index: u64,
-        step: Step,
-        stamp: Stamp,
-        found: &[(Binding, u64)],
-        always: u64,
-    ) {
-        let i = self.steps.len() as u32;
+    /// Adds a step with what it binds, and with the atoms it matches that bind nothing. A step may
+    /// concern every binding even if there are none of these.
+    pub(crate) fn push(&mut self, item: T, found: &[(Binding, u64)], always: u64, common: bool) {
+        let i = self.items.len() as u32;
         for (part, bits) in found {
             if !self.domains.contains(&part.domain()) {
                 self.domains.push(part.domain());
             }
             self.by_part.entry(*part).or_default().push((i, *bits));
         }
-        if step.write.is_some() || step.events & always != 0 {
-            self.common.push((i, step.events & always));
+        if common || always != 0 {
+            self.common.push((i, always));
         }
-        self.steps.push(BoundStep { index, step, stamp });
+        self.items.push(item);
     }
 
     /// All bindings of all parameters that some run may violate.
-    pub(super) fn total(&self, plan: &ParamPlan) -> Result<Vec<Binding>, TooManyStates> {
+    pub(crate) fn total(&self, plan: &ParamPlan) -> Result<Vec<Binding>, TooManyStates> {
         let mut joins = Joins::default();
         // Without an atom that every violation needs there is none, so bindings grow from what the
         // one that binds most has bound. An iterator then goes with its own collection only.
@@ -95,16 +88,18 @@ impl BoundSteps {
         parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0)).collect()
     }
 
-    /// The steps that concern a binding, each with the atoms that it matches for it.
-    pub(super) fn of(&self, binding: &Binding) -> Vec<(&BoundStep, u64)> {
+    /// The steps that concern a binding, each with the atoms that do.
+    pub(crate) fn steps_of(&self, binding: &Binding, out: &mut Vec<(T, u64)>) {
         let mut steps = self.common.clone();
         for &domain in &self.domains {
             steps.extend(self.by_part.get(&binding.restrict(domain)).into_iter().flatten());
         }
         steps.sort_unstable();
-        let same = steps.chunk_by(|a, b| a.0 == b.0);
-        let atoms = |same: &[(u32, u64)]| same.iter().fold(0, |bits, step| bits | step.1);
-        same.map(|same| (&self.steps[same[0].0 as usize], atoms(same))).collect()
+        out.clear();
+        out.extend(steps.chunk_by(|a, b| a.0 == b.0).map(|same| {
+            let atoms = same.iter().fold(0, |bits, step| bits | step.1);
+            (self.items[same[0].0 as usize], atoms)
+        }));
     }
 }
 

@@ -1,0 +1,395 @@
+//! The judge of witnesses: could the threads of a trace really have run in this order?
+//!
+//! An order is replayed, event by event, on an imagined machine with exclusive locks and memory.
+//! The judge knows no clocks, no slices and no lattices: what a search gets wrong it rejects. One
+//! judge serves every search, because a run that keeps the causality of the trace is a correct
+//! reordering that, besides, keeps the order of operations on each variable and each lock.
+//!
+//! In a *correct reordering* each thread takes its own events in their order, up to some point;
+//! locks exclude each other; fork, join and notification keep their sides; and every read sees the
+//! write that it saw in the trace. Then each thread was told what it was told in the trace, so it
+//! does what it did there. Sections of a lock may come in another order, and what is not needed may
+//! not have happened yet.
+//!
+//! With [`Reads::Terminal`] the last event of a thread may also be a read that sees another write:
+//! the read happens, and nothing is claimed of what the thread does with what it saw. A
+//! read-modify-write always keeps its writer, since it would leave another value behind.
+
+use std::collections::HashMap;
+
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, entry};
+
+use crate::order::Wakeups;
+
+/// What reads may see in a correct reordering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// Only the write that they saw in the trace.
+    Strict,
+    /// The last event of a thread may be a read that sees any write.
+    #[default]
+    Terminal,
+}
+
+/// A set of orders that the threads of a trace could have run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// The beginnings of linearisations of the Mazurkiewicz order.
+    Mazurkiewicz,
+    /// The correct reorderings.
+    Correct(Reads),
+}
+
+/// Why an order is none that the threads could have run in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("position {position}: {reason}")]
+pub struct Rejected {
+    /// Where in the order.
+    pub position: usize,
+    /// What is wrong there.
+    pub reason: &'static str,
+}
+
+/// A read that sees another write than in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedRead {
+    /// The read.
+    pub read: u64,
+    /// The write that it saw in the trace; nothing for the initial value.
+    pub saw: Option<u64>,
+    /// The write that it sees now.
+    pub sees: Option<u64>,
+}
+
+/// Judges orders of the events of one trace, each in time linear in the trace.
+#[derive(Debug)]
+pub struct Judge<'t> {
+    trace: &'t Trace,
+    facts: Vec<Fact>,
+    needs: HashMap<u32, Needs>,
+}
+
+/// No event.
+const NONE: u32 = u32::MAX;
+
+/// What the trace says of most events.
+#[derive(Clone, Copy, Debug)]
+struct Fact {
+    /// The event before it in its thread.
+    previous: u32,
+    /// The write that a read saw.
+    writer: u32,
+    /// How many writes of the variable, or operations of the lock, there were before it.
+    place: u32,
+    /// For a write, how many reads there were since the write before it.
+    reads: u32,
+}
+
+/// What else some events wait for.
+#[derive(Debug, Default)]
+struct Needs {
+    /// In every order: the fork of a thread, the end of a joined one, the notification of a wait.
+    all: Vec<u32>,
+    /// Where the causality is kept, besides: the beginnings of waits that a notification could end.
+    causal: Vec<u32>,
+    /// For the end of a wait, the beginning and the notification, which had to find it waiting.
+    wait: Option<(u32, u32)>,
+}
+
+/// The lock that an event takes or gives back, whether it is shared, and whether it is taken.
+fn lock_of(event: &Event) -> Option<(LockId, bool, bool)> {
+    match event.op() {
+        Op::Acquire => Some((event.lock(), false, true)),
+        Op::Release => Some((event.lock(), false, false)),
+        Op::AcquireShared => Some((event.lock(), true, true)),
+        Op::ReleaseShared => Some((event.lock(), true, false)),
+        Op::WaitEnd => event.wait_lock().map(|lock| (lock, false, true)),
+        Op::WaitBegin => event.wait_lock().map(|lock| (lock, false, false)),
+        _ => None,
+    }
+}
+
+impl<'t> Judge<'t> {
+    /// Learns what happened in a well-formed trace.
+    ///
+    /// # Panics
+    /// If the trace has more than four billion events.
+    pub fn new(trace: &'t Trace) -> Judge<'t> {
+        assert!(trace.events.len() < NONE as usize, "a trace in memory has fewer events than that");
+        let mut facts = Vec::with_capacity(trace.events.len());
+        let mut needs: HashMap<u32, Needs> = HashMap::new();
+        let mut last: Vec<Option<u32>> = Vec::new();
+        let mut forks: Vec<Option<u32>> = Vec::new();
+        // For each variable the last write, the number of writes, and that of reads since.
+        let mut vars: Vec<(Option<u32>, u32, u32)> = Vec::new();
+        let mut locks: Vec<u32> = Vec::new();
+        // Which notification ended which wait is a matter of definition, so it is shared.
+        let mut wakeups = Wakeups::default();
+        for (i, event) in trace.events.iter().enumerate() {
+            let i = i as u32;
+            let (op, t) = (event.op(), event.thread());
+            let mut fact = Fact { previous: NONE, writer: NONE, place: 0, reads: 0 };
+            if op == Op::Init {
+                facts.push(fact);
+                continue;
+            }
+            match entry(&mut last, t.index()).replace(i) {
+                Some(previous) => fact.previous = previous,
+                None => {
+                    if let Some(fork) = *entry(&mut forks, t.index()) {
+                        needs.entry(i).or_default().all.push(fork);
+                    }
+                }
+            }
+            if let Some((lock, ..)) = lock_of(event) {
+                let count = entry(&mut locks, lock.index());
+                fact.place = *count;
+                *count += 1;
+            }
+            if op.reads() || op.writes() {
+                let (write, writes, reads) = entry(&mut vars, event.var().index());
+                fact.place = *writes;
+                if op.reads() {
+                    fact.writer = write.unwrap_or(NONE);
+                }
+                if op.writes() {
+                    fact.reads = std::mem::take(reads);
+                    *write = Some(i);
+                    *writes += 1;
+                } else {
+                    *reads += 1;
+                }
+            }
+            match op {
+                Op::Fork => *entry(&mut forks, event.other().index()) = Some(i),
+                Op::Join => {
+                    let other = event.other().index();
+                    let ends = [*entry(&mut forks, other), *entry(&mut last, other)];
+                    needs.entry(i).or_default().all.extend(ends.into_iter().flatten());
+                }
+                Op::WaitBegin => wakeups.begin(event.cond(), t, i),
+                Op::Notify | Op::NotifyAll => {
+                    let begins = (0..).map_while(|w| wakeups.waiting(event.cond(), w));
+                    needs.entry(i).or_default().causal.extend(begins);
+                    wakeups.notify(event.cond(), i, op == Op::NotifyAll);
+                }
+                Op::WaitEnd => {
+                    if let Some(notification) = wakeups.end(event.cond(), t) {
+                        let need = needs.entry(i).or_default();
+                        need.all.push(notification);
+                        // A thread does nothing else while it waits.
+                        need.wait = Some((fact.previous, notification));
+                    }
+                }
+                Op::Wait => {
+                    if let Some(notification) = wakeups.latest(event.cond()) {
+                        needs.entry(i).or_default().all.push(notification);
+                    }
+                }
+                _ => {}
+            }
+            facts.push(fact);
+        }
+        Judge { trace, facts, needs }
+    }
+
+    /// Whether the threads could have run in this order. If so, the reads that see another write
+    /// than in the trace. Initial values may be listed or left out.
+    pub fn check(&self, order: &[u64], space: Space) -> Result<Vec<ChangedRead>, Rejected> {
+        self.check_next(order, &[], space)
+    }
+
+    /// The same, and whether after this order each of the events `next` is the very next of its
+    /// thread, so that the thread has made up its mind to do it. Whether it could do it at once is
+    /// not asked: an acquire may find its lock taken, and a join its thread running.
+    pub fn check_next(
+        &self,
+        order: &[u64],
+        next: &[u64],
+        space: Space,
+    ) -> Result<Vec<ChangedRead>, Rejected> {
+        let mut replay = Replay::new(self, space);
+        for (position, &index) in order.iter().enumerate() {
+            let reject = |reason| Rejected { position, reason };
+            let Some(event) = usize::try_from(index).ok().and_then(|i| self.trace.events.get(i))
+            else {
+                return Err(reject("there is no such event"));
+            };
+            replay.step(position as u32, index as u32, event).map_err(reject)?;
+        }
+        let reject = |reason| Rejected { position: order.len(), reason };
+        for &index in next {
+            let Some(event) = usize::try_from(index).ok().and_then(|i| self.trace.events.get(i))
+            else {
+                return Err(reject("there is no such event to come next"));
+            };
+            replay.is_next(index as u32, event).map_err(reject)?;
+        }
+        Ok(replay.changed)
+    }
+}
+
+/// The imagined machine.
+struct Replay<'j, 't> {
+    judge: &'j Judge<'t>,
+    space: Space,
+    /// For each event its position in the order, counted from one, or zero.
+    happened: Vec<u32>,
+    /// For each variable the last write, the number of writes, and that of reads since.
+    vars: Vec<(Option<u32>, u32, u32)>,
+    locks: Vec<Lock>,
+    /// The threads whose last read saw another write.
+    stopped: Vec<bool>,
+    changed: Vec<ChangedRead>,
+}
+
+#[derive(Default)]
+struct Lock {
+    owner: Option<ThreadId>,
+    readers: Vec<ThreadId>,
+    operations: u32,
+}
+
+impl<'j, 't> Replay<'j, 't> {
+    fn new(judge: &'j Judge<'t>, space: Space) -> Self {
+        Replay {
+            judge,
+            space,
+            happened: vec![0; judge.trace.events.len()],
+            vars: Vec::new(),
+            locks: Vec::new(),
+            stopped: Vec::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    fn has_happened(&self, event: u32) -> bool {
+        self.happened[event as usize] > 0
+    }
+
+    fn step(&mut self, position: u32, index: u32, event: &Event) -> Result<(), &'static str> {
+        if self.has_happened(index) {
+            return Err("the event happens twice");
+        }
+        self.happened[index as usize] = position + 1;
+        if event.op() == Op::Init {
+            return Ok(());
+        }
+        self.follows_its_needs(index, event)?;
+        self.uses_its_lock(index, event)?;
+        self.accesses_its_variable(index, event)
+    }
+
+    fn follows_its_needs(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
+        let fact = self.judge.facts[index as usize];
+        if fact.previous != NONE && !self.has_happened(fact.previous) {
+            return Err("an earlier event of the thread has not happened");
+        }
+        if *entry(&mut self.stopped, event.thread().index()) {
+            return Err("the thread goes on after a read that saw another write");
+        }
+        if event.op() == Op::Join && *entry(&mut self.stopped, event.other().index()) {
+            return Err("the end of a thread is waited for whose last read saw another write");
+        }
+        let Some(needs) = self.judge.needs.get(&index) else { return Ok(()) };
+        if needs.all.iter().any(|&need| !self.has_happened(need)) {
+            return Err("an event that it depends on has not happened");
+        }
+        if self.space == Space::Mazurkiewicz
+            && needs.causal.iter().any(|&need| !self.has_happened(need))
+        {
+            return Err("a wait that it could have ended has not begun");
+        }
+        match needs.wait {
+            Some((begin, notification))
+                if self.happened[begin as usize] > self.happened[notification as usize] =>
+            {
+                Err("the notification came before the wait that it ends")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn uses_its_lock(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
+        let Some((lock, shared, taken)) = lock_of(event) else { return Ok(()) };
+        let t = event.thread();
+        let lock = entry(&mut self.locks, lock.index());
+        if self.space == Space::Mazurkiewicz
+            && lock.operations != self.judge.facts[index as usize].place
+        {
+            return Err("the operations of a lock come in another order");
+        }
+        lock.operations += 1;
+        let owned_by_other = lock.owner.is_some_and(|owner| owner != t);
+        let possible = match (shared, taken) {
+            (false, true) => !owned_by_other && lock.readers.iter().all(|&reader| reader == t),
+            (true, true) => !owned_by_other,
+            (false, false) => lock.owner == Some(t),
+            (true, false) => lock.readers.contains(&t),
+        };
+        if !possible {
+            return Err("the lock is in other hands");
+        }
+        match (shared, taken) {
+            (false, true) => lock.owner = Some(t),
+            (false, false) => lock.owner = None,
+            (true, true) => lock.readers.push(t),
+            (true, false) => lock.readers.retain(|&reader| reader != t),
+        }
+        Ok(())
+    }
+
+    fn accesses_its_variable(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
+        let op = event.op();
+        if !op.reads() && !op.writes() {
+            return Ok(());
+        }
+        let fact = self.judge.facts[index as usize];
+        let (write, writes, reads) = entry(&mut self.vars, event.var().index());
+        if self.space == Space::Mazurkiewicz
+            && (*writes != fact.place || op.writes() && *reads != fact.reads)
+        {
+            return Err("conflicting accesses come in another order");
+        }
+        let saw = Some(fact.writer).filter(|&writer| writer != NONE);
+        if op.reads() && *write != saw {
+            if self.space != Space::Correct(Reads::Terminal) || op == Op::Rmw {
+                return Err("a read sees another write");
+            }
+            let (saw, sees) = (saw.map(u64::from), write.map(u64::from));
+            self.changed.push(ChangedRead { read: index.into(), saw, sees });
+            *entry(&mut self.stopped, event.thread().index()) = true;
+        }
+        if op.writes() {
+            *write = Some(index);
+            *writes += 1;
+            *reads = 0;
+        } else {
+            *reads += 1;
+        }
+        Ok(())
+    }
+
+    fn is_next(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
+        if event.op() == Op::Init || self.has_happened(index) {
+            return Err("an event that should come next has happened");
+        }
+        let previous = self.judge.facts[index as usize].previous;
+        if previous != NONE && !self.has_happened(previous) {
+            return Err("an event before the one that should come next has not happened");
+        }
+        if *entry(&mut self.stopped, event.thread().index()) {
+            return Err("a thread should go on after a read that saw another write");
+        }
+        // A first event waits for the fork alone; joins and waits may still be at it.
+        let is_sync = matches!(event.op(), Op::Join | Op::WaitEnd | Op::Wait);
+        let needs = self.judge.needs.get(&index).filter(|_| previous == NONE && !is_sync);
+        match needs.is_some_and(|n| n.all.iter().any(|&need| !self.has_happened(need))) {
+            true => Err("the thread of an event that should come next has not been started"),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

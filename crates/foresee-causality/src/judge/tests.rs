@@ -1,0 +1,83 @@
+use foresee_testkit::{random_trace, trace};
+
+use super::*;
+
+const STRICT: Space = Space::Correct(Reads::Strict);
+const TERMINAL: Space = Space::Correct(Reads::Terminal);
+
+#[test]
+fn each_rule_has_its_refusal() {
+    let check = |trace: &Trace, order: &[u64], space, expected: &str| {
+        let error = Judge::new(trace).check(order, space).unwrap_err();
+        assert!(error.reason.contains(expected), "{error}");
+    };
+    let ok = |trace: &Trace, order: &[u64], space| {
+        Judge::new(trace).check(order, space).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let t = trace! { T1: w(x), w(x); T2: r(x), w(y) };
+    check(&t, &[9], STRICT, "no such event");
+    check(&t, &[0, 0], STRICT, "twice");
+    check(&t, &[1], STRICT, "earlier event");
+    check(&t, &[0, 2], STRICT, "another write");
+    check(&t, &[0, 2, 3], TERMINAL, "goes on");
+    let changed = ok(&t, &[0, 2, 1], TERMINAL);
+    assert_eq!(changed, [ChangedRead { read: 2, saw: Some(1), sees: Some(0) }]);
+
+    let t = trace! { T1: w(x); T2: w(x); T3: w(y) };
+    check(&t, &[1, 0], Space::Mazurkiewicz, "another order");
+    ok(&t, &[2, 0, 1], Space::Mazurkiewicz);
+    ok(&t, &[1, 0], STRICT);
+
+    let t = trace! { T1: r(x); T2: r(x); T3: w(x) };
+    ok(&t, &[1, 0, 2], Space::Mazurkiewicz);
+    check(&t, &[1, 2, 0], Space::Mazurkiewicz, "another order");
+
+    let t = trace! { T1: acq(l), rel(l); T2: acq(l) };
+    check(&t, &[0, 2], STRICT, "other hands");
+    check(&t, &[2, 0], Space::Mazurkiewicz, "another order");
+    ok(&t, &[2], STRICT);
+
+    let t = trace! { T1: fork(T2); T2: r(x); T1: join(T2), w(x) };
+    check(&t, &[1], STRICT, "depends on");
+    check(&t, &[0, 2], STRICT, "depends on");
+
+    let t = trace! { T1: wait_begin(c); T2: notify(c); T1: wait_end(c) };
+    check(&t, &[0, 2], STRICT, "depends on");
+    check(&t, &[1, 0], Space::Mazurkiewicz, "has not begun");
+    // The notification is lost, which nobody can tell before the wait should end.
+    ok(&t, &[1, 0], STRICT);
+    check(&t, &[1, 0, 2], STRICT, "before the wait");
+
+    let t = trace! { T1: w(x); T2: rmw(x) };
+    check(&t, &[1], TERMINAL, "another write");
+    let t = trace! { T1: w(x); T2: r(x); T3: join(T2) };
+    check(&t, &[1, 2], TERMINAL, "waited for");
+}
+
+#[test]
+fn an_event_is_next_when_its_thread_has_come_there() {
+    let next = |trace: &Trace, order: &[u64], next: &[u64]| {
+        Judge::new(trace).check_next(order, next, TERMINAL).map_err(|e| e.reason)
+    };
+    let t = trace! { T1: acq(l), acq(m), rel(m), rel(l); T2: acq(m), acq(l) };
+    assert!(next(&t, &[0, 4], &[1, 5]).is_ok());
+    assert!(next(&t, &[0], &[1, 5]).unwrap_err().contains("has not happened"));
+    assert!(next(&t, &[0, 1], &[1]).unwrap_err().contains("has happened"));
+    let t = trace! { T1: w(x), fork(T2); T2: r(x), w(y); T1: join(T2) };
+    assert!(next(&t, &[0], &[2]).unwrap_err().contains("started"));
+    assert!(next(&t, &[0, 1], &[2, 4]).is_ok());
+    let t = trace! { T1: w(x); T2: r(x), w(y) };
+    assert!(next(&t, &[1, 0], &[2]).unwrap_err().contains("go on"));
+}
+
+#[test]
+fn the_observed_order_is_accepted_everywhere() {
+    for seed in 0..500 {
+        let trace = random_trace(seed);
+        let order: Vec<u64> = (0..trace.events.len() as u64).collect();
+        for space in [Space::Mazurkiewicz, STRICT, TERMINAL] {
+            let changed = Judge::new(&trace).check(&order, space);
+            assert_eq!(changed, Ok(vec![]), "seed {seed}\n{trace}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The drawings of `docs/locks.md` are what foresee draws of the programs they show.
+//!
+//! `TRYCMD=overwrite cargo test -p foresee-cli --test drawings` draws them again.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+use std::path::Path;
+
+use foresee_causality::Order;
+use foresee_causality::judge::Judge;
+use foresee_predict::Claims;
+use foresee_predict::reorder::{Sliced, SlicedLimits};
+use foresee_predict::{Analysis, Court};
+use foresee_report::Diagram;
+use foresee_spec::property::Compiled;
+use foresee_testkit::corpus::{Case, cases};
+
+/// The observed run of a program, and the reordering that violates its property.
+fn drawings(case: &Case) -> [(&'static str, String); 2] {
+    let trace = &case.trace;
+    let text = case.expect("reorderings").unwrap()[0]["spec"].as_str().unwrap();
+    let spec = foresee_spec::parse(text).spec;
+    let resolved = foresee_spec::resolve(&spec, &trace.names).resolved;
+    let (limits, claims) = (SlicedLimits::default(), Claims::default());
+    let properties = Compiled::all(&spec).unwrap();
+    let sliced = Sliced::new(&spec, properties, &resolved, &trace.names, limits, claims.clone());
+    let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(sliced)];
+    let mut findings = Vec::new();
+    foresee_predict::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {}).unwrap();
+    let judge = Judge::new(trace);
+    let court = Court::new(&spec, &resolved, trace, &judge);
+    let finding = court.confirm_reordered(&claims.reordered.borrow()[0]).unwrap();
+    let all = 0..trace.events.len() as u64;
+    let observed = Diagram::of(&mut trace.source(), all, Order::Mazurkiewicz).unwrap();
+    let witness = Diagram::of_order(trace, &finding.witness.unwrap().order, usize::MAX);
+    [("observed", observed.to_svg()), ("predicted", witness.to_svg())]
+}
+
+#[test]
+fn drawings_show_what_is_found() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/locks");
+    let overwrite = std::env::var("TRYCMD").is_ok_and(|word| word == "overwrite");
+    for name in ["B1", "B2", "B5", "B10"] {
+        let case = cases().into_iter().find(|case| case.name == format!("locks-{name}")).unwrap();
+        for (what, svg) in drawings(&case) {
+            let path = folder.join(format!("{}-{what}.svg", name.to_lowercase()));
+            if overwrite {
+                std::fs::write(&path, &svg).unwrap();
+            }
+            let drawn = std::fs::read_to_string(&path).unwrap();
+            assert!(drawn == svg, "{} is out of date", path.display());
+        }
+    }
+}

@@ -1,0 +1,627 @@
+//! Prediction of a specification's violations in correct reorderings.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+use foresee_causality::judge::Reads;
+use foresee_spec::ast::Spec;
+use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
+use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
+use foresee_spec::params::{Binding, Object};
+use foresee_spec::property::Compiled;
+use foresee_spec::{Resolved, print_atom};
+use foresee_trace::{Batch, FindingSink, Flow, Names, Op, Outcome, Pool, Reordering, Value};
+
+use super::node::{Machine, Reductions};
+use super::search::{BAD, Config, Found, Property, Search};
+use super::window::{Visible, Window};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::bindings::BoundSteps;
+use crate::claims::Claims;
+use crate::confirm::Reordered;
+use crate::reorder::{NONE, Requirements};
+
+/// The name of this analysis.
+pub const CORRECT: &str = "correct";
+
+/// How many bindings of one property get a witness.
+const MAX_FINDINGS: usize = 20;
+
+/// How far to search.
+#[derive(Clone, Copy, Debug)]
+pub struct CorrectLimits {
+    /// What reads may see.
+    pub reads: Reads,
+    /// How many events a window has; the next one begins half a window later.
+    pub window: u32,
+    /// How many states of each level are followed.
+    pub width: usize,
+    /// How many states of one property are followed in all.
+    pub nodes: u64,
+    /// How many relevant events are looked at; the first ones.
+    pub events: usize,
+    /// How long the search for one property may take.
+    pub time: Option<Duration>,
+    /// What need not be tried.
+    pub reductions: Reductions,
+}
+
+impl Default for CorrectLimits {
+    fn default() -> Self {
+        CorrectLimits {
+            reads: Reads::Terminal,
+            window: 400,
+            width: 100,
+            nodes: 2_000_000,
+            events: 4_000_000,
+            time: None,
+            reductions: Reductions::ALL,
+        }
+    }
+}
+
+/// Checks the properties of a specification, other than patterns, in correct reorderings.
+///
+/// # Guarantees
+/// What is found is a correct reordering that violates the property; the judge sees to that.
+/// Silence promises nothing beyond the windows and the width. Memory grows with the trace, by about
+/// twenty bytes an event.
+pub struct Correct {
+    requirements: Requirements,
+    is_too_long: bool,
+    /// For each write the last read that saw it.
+    last_readers: Vec<u32>,
+    watches: Vec<Watch>,
+    limits: CorrectLimits,
+    claims: Claims,
+}
+
+struct Watch {
+    number: usize,
+    property: Compiled,
+    lens: Lens,
+    steps: Steps,
+    cut_off: bool,
+}
+
+/// A relevant event.
+#[derive(Clone, Copy)]
+struct Relevant {
+    event: u32,
+    thread: u32,
+    write: Option<(u16, Option<Value>)>,
+    is_blind: bool,
+}
+
+enum Steps {
+    All(Vec<(Relevant, u64)>),
+    ByBinding(BoundSteps<Relevant>),
+}
+
+impl Steps {
+    fn len(&self) -> usize {
+        match self {
+            Steps::All(all) => all.len(),
+            Steps::ByBinding(steps) => steps.len(),
+        }
+    }
+}
+
+impl Correct {
+    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
+    /// claimed when the trace has ended are not looked for. What is found joins the claims.
+    pub fn new(
+        spec: &Spec,
+        properties: Vec<Compiled>,
+        resolved: &Resolved,
+        names: &Names,
+        limits: CorrectLimits,
+        claims: Claims,
+    ) -> Correct {
+        let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
+        let watch = |(number, property): (usize, Compiled)| Watch {
+            number,
+            lens: Lens::new(&property.alphabet, &spec.inits, resolved, names),
+            steps: match property.params.is_empty() {
+                true => Steps::All(Vec::new()),
+                false => Steps::ByBinding(BoundSteps::default()),
+            },
+            property,
+            cut_off: false,
+        };
+        Correct {
+            requirements: Requirements::default(),
+            is_too_long: false,
+            last_readers: Vec::new(),
+            watches: others.map(watch).collect(),
+            limits,
+            claims,
+        }
+    }
+
+    /// Whether there is any property to check.
+    pub fn has_properties(&self) -> bool {
+        !self.watches.is_empty()
+    }
+}
+
+impl Analysis for Correct {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        let mut found = Vec::new();
+        for (i, event) in batch.events.iter().enumerate() {
+            self.is_too_long |= self.requirements.push(event).is_err();
+            if self.is_too_long {
+                return Ok(Flow::Stop);
+            }
+            let index = first as u32 + i as u32;
+            self.last_readers.push(NONE);
+            let writer = self.requirements.partner(index);
+            if event.op().reads() && writer != NONE {
+                self.last_readers[writer as usize] = index;
+            }
+            if event.op() == Op::Init {
+                continue;
+            }
+            for watch in &mut self.watches {
+                let Some(step) = watch.lens.step(event, &batch.pool) else { continue };
+                if watch.steps.len() >= self.limits.events {
+                    watch.cut_off = true;
+                    continue;
+                }
+                let valueless = event.with_values(&[], &mut Pool::default());
+                let is_blind = watch.lens.step(&valueless, &batch.pool) == Some(step);
+                let thread = event.thread().0;
+                let relevant = Relevant { event: index, thread, write: step.write, is_blind };
+                match &mut watch.steps {
+                    Steps::All(all) => all.push((relevant, step.events)),
+                    Steps::ByBinding(steps) => {
+                        let params = &watch.property.params;
+                        params.bindings(step.events, event, &batch.pool, &mut found);
+                        let always = step.events & !params.binding_bits();
+                        steps.push(relevant, &found, always, step.write.is_some());
+                    }
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(
+        &mut self,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        self.requirements.finish();
+        let mut analysed = Vec::new();
+        for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
+            let mut tally = Tally::default();
+            if self.is_too_long {
+                tally.trouble = Some("the trace is too long for it".to_owned());
+            } else {
+                let mut hunt = Hunt {
+                    requirements: &self.requirements,
+                    last_readers: &self.last_readers,
+                    limits: self.limits,
+                    until: self.limits.time.map(|time| Instant::now() + time),
+                    tally: &mut tally,
+                };
+                match hunt.all(watch, &self.claims) {
+                    // A value that was not known might have made a difference.
+                    Ok(found) if tally.notes.is_empty() => {
+                        tally.found = found.len() as u64;
+                        self.claims.reordered.borrow_mut().extend(found);
+                    }
+                    Ok(_) => {}
+                    Err(error) => tally.trouble = Some(error.to_string()),
+                }
+            }
+            if tally.searched > 0 || tally.trouble.is_some() {
+                analysed.push(tally.analysed(watch));
+            }
+        }
+        Ok(analysed)
+    }
+}
+
+/// What led to a configuration at the beginning of a window.
+#[derive(Debug)]
+struct History {
+    before: Option<Rc<History>>,
+    events: Stretch,
+}
+
+#[derive(Debug)]
+enum Stretch {
+    Observed(std::ops::Range<u32>),
+    Reordered(Vec<u32>),
+}
+
+/// The atoms that an event matches, and what it writes.
+type Action = (u64, Option<(u16, Option<Value>)>);
+
+/// The monitor of one binding, with its configurations by number.
+struct Configs<'p> {
+    monitor: &'p mut Monitor,
+    lens: &'p Lens,
+    all: Vec<(StateId, ProgramState)>,
+    numbers: HashMap<(StateId, ProgramState), Config, RandomState>,
+    actions: Vec<Step>,
+    action_numbers: HashMap<Action, u32, RandomState>,
+    known: HashMap<(Config, u32), Config, RandomState>,
+    troubles: Troubles,
+}
+
+impl Configs<'_> {
+    fn number(&mut self, state: StateId, program: ProgramState) -> Config {
+        if state == StateId::BAD {
+            return BAD;
+        }
+        let next = self.all.len() as Config;
+        let key = (state, program);
+        match self.numbers.get(&key) {
+            Some(&number) => number,
+            None => {
+                self.all.push(key.clone());
+                self.numbers.insert(key, next);
+                next
+            }
+        }
+    }
+
+    fn action(&mut self, (events, write): Action) -> u32 {
+        let next = self.actions.len() as u32;
+        let number = *self.action_numbers.entry((events, write)).or_insert(next);
+        if number == next {
+            self.actions.push(Step { events, write });
+        }
+        number
+    }
+}
+
+impl Property for Configs<'_> {
+    fn step(&mut self, config: Config, action: u32) -> Result<Config, TooManyStates> {
+        if config == BAD {
+            return Ok(BAD);
+        }
+        if let Some(&next) = self.known.get(&(config, action)) {
+            return Ok(next);
+        }
+        let (state, mut program) = self.all[config as usize].clone();
+        let step = self.actions[action as usize];
+        let letter = self.lens.apply(&mut program, step, &mut self.troubles);
+        let state = self.monitor.step(state, letter)?;
+        let next = self.number(state, program);
+        self.known.insert((config, action), next);
+        Ok(next)
+    }
+}
+
+/// The search for one property.
+struct Hunt<'h> {
+    requirements: &'h Requirements,
+    last_readers: &'h [u32],
+    limits: CorrectLimits,
+    until: Option<Instant>,
+    tally: &'h mut Tally,
+}
+
+impl Hunt<'_> {
+    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<Vec<Reordered>, TooManyStates> {
+        let known = claims.bindings_of(watch.number);
+        let mut found = Vec::new();
+        let mut troubles = Troubles::default();
+        let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
+        let (bindings, bound) = match steps {
+            Steps::All(all) => (vec![(Vec::new(), all)], None),
+            Steps::ByBinding(bound) => {
+                let total = bound.total(&watch.property.params)?;
+                self.tally.bindings = Some(total.len() as u64);
+                let names = watch.property.params.names();
+                let objects = |b: &Binding| -> Vec<(String, Object)> {
+                    let named = names.iter().enumerate();
+                    named.filter_map(|(i, n)| Some((n.clone(), b.get(i)?))).collect()
+                };
+                let named = total.iter().map(|b| (objects(b), Vec::new())).collect();
+                (named, Some((bound, total)))
+            }
+        };
+        for (i, (binding, mut steps)) in bindings.into_iter().enumerate() {
+            if found.len() + known.len() >= MAX_FINDINGS || self.is_over() {
+                self.tally.skipped = true;
+                break;
+            }
+            if known.contains(&format!("{binding:?}")) {
+                continue;
+            }
+            if let Some((bound, total)) = &bound {
+                bound.steps_of(&total[i], &mut steps);
+            }
+            if let Some(order) = self.binding(watch, &steps, &mut troubles)? {
+                found.push(Reordered {
+                    analysis: CORRECT,
+                    reorder: Reordering::Correct,
+                    reads: self.limits.reads,
+                    property: watch.number,
+                    binding,
+                    observed: 0,
+                    order,
+                });
+            }
+        }
+        let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
+        self.tally.notes = watch.lens.warnings(&troubles, atom);
+        Ok(found)
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.tally.is_out_of_time |= self.until.is_some_and(|until| Instant::now() >= until);
+        self.tally.is_out_of_nodes |= self.tally.nodes >= self.limits.nodes;
+        self.tally.is_out_of_time || self.tally.is_out_of_nodes
+    }
+
+    /// Looks for a violating order of the steps of one binding.
+    fn binding(
+        &mut self,
+        watch: &mut Watch,
+        steps: &[(Relevant, u64)],
+        troubles: &mut Troubles,
+    ) -> Result<Option<Vec<u64>>, TooManyStates> {
+        let reads_initial = watch.property.reads_initial;
+        let mut configs = Configs {
+            monitor: &mut watch.property.monitor,
+            lens: &watch.lens,
+            all: Vec::new(),
+            numbers: HashMap::default(),
+            actions: Vec::new(),
+            action_numbers: HashMap::default(),
+            known: HashMap::default(),
+            troubles: Troubles::default(),
+        };
+        let values = watch.lens.initial().values().into();
+        let initial = watch.lens.state_of(values, &mut configs.troubles);
+        let mut state = configs.monitor.start();
+        if reads_initial {
+            state = configs.monitor.step(state, initial.letter())?;
+        }
+        let start = configs.number(state, initial);
+        let mut visible = Vec::with_capacity(steps.len());
+        let mut observed = start;
+        for (relevant, atoms) in steps {
+            let action = configs.action((*atoms, relevant.write));
+            observed = configs.step(observed, action)?;
+            visible.push(Visible { event: relevant.event, action, is_blind: relevant.is_blind });
+        }
+        let mut order = None;
+        if observed != BAD && start != BAD {
+            self.tally.searched += 1;
+            order = self.windows(start, steps, &visible, &mut configs)?;
+        }
+        troubles.add(&configs.troubles);
+        Ok(order)
+    }
+
+    /// Goes through the trace window by window.
+    fn windows(
+        &mut self,
+        start: Config,
+        steps: &[(Relevant, u64)],
+        visible: &[Visible],
+        configs: &mut Configs<'_>,
+    ) -> Result<Option<Vec<u64>>, TooManyStates> {
+        let length = self.requirements.len() as u32;
+        let (size, half) = (self.limits.window.max(2), (self.limits.window / 2).max(1));
+        let mut carried: Vec<(Config, Rc<History>)> =
+            vec![(start, Rc::new(History { before: None, events: Stretch::Observed(0..0) }))];
+        let mut at = 0u32;
+        while at < length {
+            let next = visible.partition_point(|v| v.event < at);
+            let Some(first) = visible.get(next) else { break };
+            // Nothing concerns the property before.
+            let from = first.event.saturating_sub(half).max(at);
+            if from > at {
+                carried = observe(carried, at..from, &[], configs)?.next;
+                at = from;
+                continue;
+            }
+            let end = at.saturating_add(size).min(length);
+            let last = visible.partition_point(|v| v.event < end);
+            let carry = at.saturating_add(half).min(length);
+            let threads = &steps[next..last];
+            if threads.windows(2).all(|two| two[0].0.thread == two[1].0.thread) {
+                // Steps of one thread have one order.
+                let inside = visible.partition_point(|v| v.event < carry);
+                let observed = observe(carried, at..carry, &visible[next..inside], configs)?;
+                if let Some((history, event)) = observed.violation {
+                    return Ok(Some(flatten(&history, &(at..=event).collect::<Vec<_>>())));
+                }
+                carried = observed.next;
+                at = carry;
+                continue;
+            }
+            if self.is_over() {
+                break;
+            }
+            let found = self.search(at, end, carry, visible, &carried, configs)?;
+            if let Some((config, violating)) = found.violation {
+                let history = carried.iter().find(|(c, _)| *c == config).map(|(_, h)| h);
+                return Ok(history.map(|h| flatten(h, &violating)));
+            }
+            let mut next: Vec<(Config, Rc<History>)> = Vec::new();
+            for (from, config, events) in found.carried {
+                let before = carried.iter().find(|(c, _)| *c == from).map(|(_, h)| Rc::clone(h));
+                if before.is_some() && next.iter().all(|(c, _)| *c != config) {
+                    let history = History { before, events: Stretch::Reordered(events) };
+                    next.push((config, Rc::new(history)));
+                }
+            }
+            // The observed run goes on in any case.
+            let inside = visible.partition_point(|v| v.event < carry);
+            let from = visible.partition_point(|v| v.event < at);
+            let observed = observe(carried, at..carry, &visible[from..inside], configs)?;
+            for (config, history) in observed.next {
+                if next.iter().all(|(c, _)| *c != config) {
+                    next.push((config, history));
+                }
+            }
+            carried = next;
+            at = carry;
+        }
+        Ok(None)
+    }
+
+    fn search(
+        &mut self,
+        at: u32,
+        end: u32,
+        carry: u32,
+        visible: &[Visible],
+        carried: &[(Config, Rc<History>)],
+        configs: &mut Configs<'_>,
+    ) -> Result<Found, TooManyStates> {
+        let window = Window::new(self.requirements, self.last_readers, visible, at, end);
+        let CorrectLimits { reads, reductions, width, .. } = self.limits;
+        let machine = Machine { window: &window, reads, reductions };
+        let max_nodes = self.limits.nodes.saturating_sub(self.tally.nodes);
+        let search = Search { machine: &machine, width, max_nodes };
+        let starts: Vec<Config> = carried.iter().map(|(config, _)| *config).collect();
+        let steps = (at..carry).filter(|&event| self.requirements.is_step(event)).count();
+        // After the last window nothing is carried on.
+        let steps = if end == self.requirements.len() as u32 { usize::MAX } else { steps };
+        let found = search.run(&starts, steps, configs)?;
+        self.tally.nodes += found.nodes;
+        self.tally.windows += 1;
+        self.tally.is_cut |= found.is_cut;
+        Ok(found)
+    }
+}
+
+/// What comes of configurations that go on as observed.
+struct Continued {
+    next: Vec<(Config, Rc<History>)>,
+    /// What led to one that turned bad, and the event at which it did.
+    violation: Option<(Rc<History>, u32)>,
+}
+
+/// Lets configurations go on as observed.
+fn observe(
+    carried: Vec<(Config, Rc<History>)>,
+    events: std::ops::Range<u32>,
+    visible: &[Visible],
+    configs: &mut Configs<'_>,
+) -> Result<Continued, TooManyStates> {
+    let mut continued = Continued { next: Vec::new(), violation: None };
+    for (mut config, history) in carried {
+        for step in visible {
+            config = configs.step(config, step.action)?;
+            if config == BAD {
+                continued.violation = Some((Rc::clone(&history), step.event));
+                break;
+            }
+        }
+        if config != BAD && continued.next.iter().all(|(c, _)| *c != config) {
+            let events = Stretch::Observed(events.clone());
+            continued.next.push((config, Rc::new(History { before: Some(history), events })));
+        }
+    }
+    Ok(continued)
+}
+
+/// The whole order: what led to the window, and the run of it. Some of that may have happened
+/// already, because it could as well.
+fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
+    let mut stretches = Vec::new();
+    let mut at = Some(history);
+    while let Some(one) = at {
+        stretches.push(&one.events);
+        at = one.before.as_ref();
+    }
+    let mut order = Vec::new();
+    let mut happened: HashSet<u32, RandomState> = HashSet::default();
+    let mut push = |event: u32| {
+        if happened.insert(event) {
+            order.push(u64::from(event));
+        }
+    };
+    for stretch in stretches.into_iter().rev() {
+        match stretch {
+            Stretch::Observed(range) => range.clone().for_each(&mut push),
+            Stretch::Reordered(events) => events.iter().copied().for_each(&mut push),
+        }
+    }
+    violating.iter().copied().for_each(&mut push);
+    order
+}
+
+/// What the search for one property came to.
+#[derive(Default)]
+struct Tally {
+    bindings: Option<u64>,
+    searched: u64,
+    windows: u64,
+    nodes: u64,
+    found: u64,
+    skipped: bool,
+    is_cut: bool,
+    is_out_of_time: bool,
+    is_out_of_nodes: bool,
+    trouble: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Tally {
+    fn analysed(&self, watch: &Watch) -> Analysed {
+        let mut stats = Vec::new();
+        if let Some(bindings) = self.bindings {
+            stats.push(("bindings", Stat::Count(bindings)));
+        }
+        stats.push(("windows", Stat::Count(self.windows)));
+        stats.push(("states", Stat::Count(self.nodes)));
+        Analysed {
+            name: CORRECT,
+            property: Some(watch.property.name.clone()),
+            // Whether it covers all correct reorderings, the statement says.
+            outcome: Outcome::Window,
+            statement: self.statement(watch),
+            // Which values are missing, the lattice says.
+            notes: Vec::new(),
+            stats,
+        }
+    }
+
+    fn statement(&self, watch: &Watch) -> String {
+        let stopped = self.is_out_of_time || self.is_out_of_nodes || self.skipped || watch.cut_off;
+        let is_all = !self.is_cut && self.windows <= 1 && !stopped && self.trouble.is_none();
+        let mut statement = match self.found {
+            0 if !self.notes.is_empty() => {
+                "nothing is claimed of correct reorderings, since values are missing".to_owned()
+            }
+            0 if is_all => "no violation in any correct reordering".to_owned(),
+            0 => "no violation found in correct reorderings, as far as was searched".to_owned(),
+            1 => "violated in a correct reordering".to_owned(),
+            n => format!("violated by {n} bindings in correct reorderings"),
+        };
+        let reasons = [
+            (self.is_out_of_time, "there was no time left"),
+            (self.is_out_of_nodes, "the search became too large"),
+            (self.is_cut && !self.is_out_of_nodes, "of each level only the nearest states"),
+            (self.windows > 1, "window by window"),
+            (watch.cut_off, "only the first events were kept"),
+        ];
+        let reasons: Vec<&str> = reasons.iter().filter(|r| r.0).map(|r| r.1).collect();
+        if !reasons.is_empty() {
+            statement += &format!("; not all was searched: {}", reasons.join(", "));
+        }
+        if let Some(trouble) = &self.trouble {
+            statement += &format!("; the search was given up: {trouble}");
+        }
+        statement
+    }
+}

@@ -1,0 +1,110 @@
+//! How a correct reordering differs from the observed run, in words.
+
+use foresee_causality::judge::ChangedRead;
+use foresee_trace::{Event, Id, LockId, Name, Op, ThreadId, Trace, entry};
+
+/// How many differences of one kind are told one by one.
+const TOLD: usize = 5;
+
+/// The sections that swapped, the events left out, and the reads that see another value.
+pub(crate) fn differences(
+    trace: &Trace,
+    order: &[u64],
+    changed: &[ChangedRead],
+) -> Vec<(String, String)> {
+    let mut details = Vec::new();
+    let swapped = swapped_sections(trace, order);
+    if !swapped.is_empty() {
+        details.push(("sections swapped".to_owned(), told(&swapped)));
+    }
+    let dropped = dropped_events(trace, order);
+    if !dropped.is_empty() {
+        details.push(("still to come".to_owned(), told(&dropped)));
+    }
+    let reads: Vec<String> = changed.iter().map(|read| changed_read(trace, read)).collect();
+    if !reads.is_empty() {
+        details.push(("sees another value".to_owned(), told(&reads)));
+    }
+    details
+}
+
+fn told(all: &[String]) -> String {
+    let mut text = all[..all.len().min(TOLD)].join("; ");
+    if all.len() > TOLD {
+        text += &format!("; and {} more", all.len() - TOLD);
+    }
+    text
+}
+
+fn changed_read(trace: &Trace, read: &ChangedRead) -> String {
+    let event = &trace.events[read.read as usize];
+    let thread = Name(trace.names.threads.get(event.thread()));
+    let variable = Name(trace.names.vars.get(event.var()));
+    let writer = |write: Option<u64>| match write {
+        Some(write) => format!("what event {write} wrote"),
+        None => "its initial value".to_owned(),
+    };
+    format!(
+        "the last read of {thread} here, event {}, finds in {variable} {}, not {}",
+        read.read,
+        writer(read.sees),
+        writer(read.saw)
+    )
+}
+
+/// The lock that an event takes or gives back, and whether it takes it.
+fn section_edge(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Acquire | Op::AcquireShared => Some((event.lock(), true)),
+        Op::Release | Op::ReleaseShared => Some((event.lock(), false)),
+        Op::WaitEnd => event.wait_lock().map(|lock| (lock, true)),
+        Op::WaitBegin => event.wait_lock().map(|lock| (lock, false)),
+        _ => None,
+    }
+}
+
+/// Neighbouring sections of a lock, of different threads, that were observed the other way round.
+fn swapped_sections(trace: &Trace, order: &[u64]) -> Vec<String> {
+    let mut last: Vec<Option<(u64, ThreadId)>> = Vec::new();
+    let mut swapped = Vec::new();
+    for &index in order {
+        let event = &trace.events[index as usize];
+        let Some((lock, true)) = section_edge(event) else { continue };
+        let before = entry(&mut last, lock.index()).replace((index, event.thread()));
+        if let Some((other, thread)) = before
+            && other > index
+            && thread != event.thread()
+        {
+            let names = &trace.names;
+            let lock = Name(names.locks.get(lock));
+            let (first, second) = (names.threads.get(thread), names.threads.get(event.thread()));
+            swapped.push(format!(
+                "{lock}: {} takes it at event {other} before {} does at event {index}",
+                Name(first),
+                Name(second)
+            ));
+        }
+    }
+    swapped
+}
+
+/// For each thread, its events that were observed before the last one here but have not happened.
+fn dropped_events(trace: &Trace, order: &[u64]) -> Vec<String> {
+    let mut happened = vec![false; trace.events.len()];
+    order.iter().for_each(|&index| happened[index as usize] = true);
+    let end = order.iter().max().map_or(0, |&last| last as usize);
+    // For each thread the first such event, and how many there are.
+    let mut missing: Vec<Option<(usize, usize)>> = Vec::new();
+    for (i, event) in trace.events[..end].iter().enumerate() {
+        if !happened[i] && event.op() != Op::Init {
+            entry(&mut missing, event.thread().index()).get_or_insert((i, 0)).1 += 1;
+        }
+    }
+    let tell = |(t, missing): (usize, Option<(usize, usize)>)| {
+        let (first, count) = missing?;
+        let thread = Name(trace.names.threads.get(ThreadId::new(t)));
+        let events = if count == 1 { "one event".to_owned() } else { format!("{count} events") };
+        Some(format!("{events} of {thread} from event {first} on"))
+    };
+    missing.into_iter().enumerate().filter_map(tell).collect()
+}

@@ -1,0 +1,198 @@
+//! The order that slices stand for, and what is wrong with it.
+//!
+//! Emitted are the kept events by slice and, inside a slice, by their place in the file. Two things
+//! can be wrong: an active read finds another write than the one it saw, or a lock is taken while
+//! another thread has it. Either involves the events of one object only, so objects are looked at
+//! one by one, and only those whose events have changed.
+//!
+//! Each such conflict can be settled in two ways, each of which lowers one event. In terms of the
+//! slice `s`:
+//!
+//! | conflict | in the order of the file | against it |
+//! |---|---|---|
+//! | write `v`, then `w` and its read `r` | `s(v) <= s(w)` | `s(r) < s(v)` |
+//! | `w` and its read `r`, then write `v` | `s(r) <= s(v)` | `s(v) < s(w)` |
+//! | sections `a1..r1`, then `a2..r2` | `s(r1) <= s(a2)` | `s(r2) < s(a1)` |
+
+use super::requirements::{Kind, NONE, Requirements};
+use super::slices::Slices;
+
+/// Two uses of one object that get into each other's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// An active read, and a write that is not the one it saw.
+    Read { read: u32, other: u32 },
+    /// Two sections of a lock, by their acquires, in the order of the file.
+    Sections { first: u32, second: u32 },
+}
+
+/// A way out: keep this event, at the latest in this slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lowering {
+    pub(crate) event: u32,
+    pub(crate) slice: u8,
+}
+
+/// The ways to settle a conflict; the one to try first stands first.
+pub(crate) type Options = [Option<Lowering>; 2];
+
+impl Conflict {
+    /// The ways to settle it that are possible at all, or nothing if there is no conflict (any
+    /// more). Whoever asks may rule out more of them.
+    pub(crate) fn options(
+        self,
+        slices: &Slices,
+        requirements: &Requirements,
+        mut allows: impl FnMut(Lowering) -> bool,
+    ) -> Option<Options> {
+        let s = |event| slices.slice(event);
+        let mut possible = |event: u32, slice: u8| {
+            let way = Lowering { event, slice };
+            (event != NONE && slice >= 1 && allows(way)).then_some(way)
+        };
+        match self {
+            Conflict::Read { read, other } => {
+                let writer = requirements.partner(read);
+                let written = if writer == NONE { 0 } else { s(writer) };
+                if other < read {
+                    // In the file it comes before the write that was seen.
+                    if s(other) <= written || s(read) < s(other) {
+                        return None;
+                    }
+                    Some([possible(other, written), possible(read, s(other) - 1)])
+                } else {
+                    if s(read) <= s(other) || s(other) < written {
+                        return None;
+                    }
+                    let before = written.saturating_sub(1);
+                    Some([possible(read, s(other)), possible(other, before)])
+                }
+            }
+            Conflict::Sections { first, second } => {
+                let (end1, end2) = (requirements.partner(first), requirements.partner(second));
+                let in_order = end1 != NONE && s(end1) <= s(second);
+                let reversed = end2 != NONE && s(end2) < s(first);
+                if in_order || reversed {
+                    return None;
+                }
+                let in_order = possible(end1, s(second));
+                let reversed = possible(end2, s(first).saturating_sub(1));
+                // The slices lean one way already.
+                Some(if s(second) < s(first) { [reversed, in_order] } else { [in_order, reversed] })
+            }
+        }
+    }
+}
+
+/// Room for walks, kept from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Walker {
+    order: Vec<u64>,
+    open: Vec<u32>,
+}
+
+impl Walker {
+    /// Goes through the events of an object in the order of emission and hands each conflict on.
+    /// Whoever settles it changes slices while the walk goes on in the old order; so a conflict may
+    /// be settled already, and a walk that changed something is no proof that nothing is wrong.
+    /// A conflict may also be left as it is.
+    pub(crate) fn walk<E>(
+        &mut self,
+        object: u32,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let key = |&event: &u32| u64::from(slices.slice(event)) << 32 | u64::from(event);
+        self.order.clear();
+        self.order.extend(slices.kept_of(object).iter().map(key));
+        self.order.sort_unstable();
+        slices.work += self.order.len() as u64;
+        match object % 2 {
+            0 => self.walk_variable(slices, requirements, settle),
+            _ => self.walk_lock(object, slices, requirements, settle),
+        }
+    }
+
+    fn walk_variable<E>(
+        &self,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        mut settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut last = NONE;
+        for &key in &self.order {
+            let event = key as u32;
+            let kind = requirements.kind(event);
+            if kind.reads() && last != NONE && slices.is_active(event) {
+                // What happened before the anchor is as good as the initial value.
+                let writer = requirements.partner(event);
+                let seen = if writer != NONE && writer < slices.anchor { NONE } else { writer };
+                if last != seen {
+                    settle(slices, Conflict::Read { read: event, other: last })?;
+                }
+            }
+            if kind.writes() {
+                last = event;
+            }
+        }
+        Ok(())
+    }
+
+    fn walk_lock<E>(
+        &mut self,
+        object: u32,
+        slices: &mut Slices,
+        requirements: &Requirements,
+        mut settle: impl FnMut(&mut Slices, Conflict) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Walker { order, open } = self;
+        open.clear();
+        if slices.anchor > 0 {
+            requirements.open_at(object, slices.anchor, open);
+        }
+        for &key in &*order {
+            let event = key as u32;
+            if !requirements.kind(event).acquires() {
+                if let Some(at) = open.iter().position(|&a| requirements.partner(a) == event) {
+                    open.swap_remove(at);
+                }
+                continue;
+            }
+            let mut is_over = false;
+            let mut i = 0;
+            while i < open.len() {
+                let holder = open[i];
+                if !exclude_each_other(holder, event, requirements) {
+                    i += 1;
+                    continue;
+                }
+                let (first, second) = (holder.min(event), holder.max(event));
+                settle(slices, Conflict::Sections { first, second })?;
+                // Now one of the two ends before the other begins, if it was settled.
+                let ends_before = |a: u32, b: u32| {
+                    let end = requirements.partner(a);
+                    let (end, begin) = (slices.end_of(end), slices.slice(b));
+                    if a < b { end <= begin } else { end < begin }
+                };
+                if ends_before(event, holder) {
+                    is_over = true;
+                    i += 1;
+                } else {
+                    // If it was left as it is, only neighbours are compared.
+                    open.swap_remove(i);
+                }
+            }
+            if !is_over {
+                open.push(event);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two sections, by their acquires, cannot both be open.
+fn exclude_each_other(a: u32, b: u32, requirements: &Requirements) -> bool {
+    let shared = |acquire| requirements.kind(acquire) == Kind::AcquireShared;
+    requirements.thread(a) != requirements.thread(b) && !(shared(a) && shared(b))
+}

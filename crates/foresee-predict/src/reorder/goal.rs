@@ -1,0 +1,71 @@
+//! The question that every search for a reordering comes down to.
+//!
+//! *Is there a correct reordering in which these events happen in this order, and after which each
+//! of those events is the very next of its thread?* A pattern asks for the first half, a race or a
+//! deadlock for the second, an atomicity violation for both.
+
+/// An event that is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its index in the trace.
+    pub event: u32,
+    /// Whether it is wanted only with the value it has in the trace: a read must then see what it
+    /// saw, even if nothing is claimed of its thread afterwards.
+    pub keeps_value: bool,
+}
+
+/// What is asked of a reordering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Goal<'g> {
+    /// These events happen, in this order.
+    pub executed: &'g [Wanted],
+    /// Then each of these events, of different threads, is the next of its thread. It has not
+    /// happened, so a read among them may see anything, and an acquire may find its lock taken.
+    pub next: &'g [u32],
+}
+
+impl Goal<'_> {
+    /// The first event that the goal speaks of.
+    pub fn first(&self) -> Option<u32> {
+        self.executed.iter().map(|w| w.event).chain(self.next.iter().copied()).min()
+    }
+}
+
+/// How hard to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// How many slices there are for each event that is to happen. More slices, more reorderings.
+    pub slices: u8,
+    /// How often a choice may turn out wrong.
+    pub failures: u32,
+    /// How many steps the search may take in all.
+    pub work: u64,
+}
+
+impl Effort {
+    /// One slice an event, which finds most of what there is.
+    pub const QUICK: Effort = Effort { slices: 1, failures: 16, work: 10_000_000 };
+    /// Two slices an event, which finds nearly all of it.
+    pub const THOROUGH: Effort = Effort { slices: 2, failures: 64, work: 10_000_000 };
+}
+
+/// The answer to a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// There is such a reordering: everything before `observed` as in the trace, then `order`.
+    Yes {
+        /// How many events of the trace happen as observed.
+        observed: u32,
+        /// What happens after them.
+        order: Vec<u32>,
+    },
+    /// None was found.
+    No {
+        /// Which of the events came too early, by their places among the executed and then the next
+        /// ones, as bits. If there is one, no reordering has it where it is asked for; if there is
+        /// none at all, later events of the same threads will not do either.
+        blamed: u128,
+        /// Whether the search was given up before it had tried everything.
+        gave_up: bool,
+    },
+}

@@ -1,0 +1,30 @@
+//! Prediction through locks: what could have happened if locks only exclude each other.
+//!
+//! The order in which threads took a lock is, most of the time, chance. A *correct reordering* (see
+//! [`foresee_causality::judge`]) keeps what each thread was told, and lets critical sections swap
+//! and events stay out. Here such reorderings are searched for with a goal in mind, by cutting the
+//! trace into few *slices* of which each keeps the order of the file.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `requirements` | what each event needs, whatever else is chosen |
+//! | `slices` | which events are kept, in which slice; taken back when a choice was wrong |
+//! | `emission` | the order that slices stand for, and the conflicts in it |
+//! | `goal` | the question: these events in this order, then those next |
+//! | `repair` | the search for the answer |
+//! | `tuples` | which events to try for a pattern |
+//! | `sliced` | the analysis: patterns, binding by binding |
+
+mod emission;
+mod goal;
+mod repair;
+mod requirements;
+mod sliced;
+mod slices;
+mod tuples;
+
+pub use goal::{Answer, Effort, Goal, Wanted};
+pub use repair::Search;
+pub(crate) use requirements::{Kind, NONE};
+pub use requirements::{Requirements, TooManyEvents};
+pub use sliced::{SLICED, Sliced, SlicedLimits};

@@ -1,0 +1,255 @@
+//! The search for a reordering: take what is needed, emit it, repair what is wrong.
+//!
+//! First everything that the goal needs is kept, as late as possible. Then conflicts are settled,
+//! each by one of two lowerings. Those that leave no choice come first; only when none of them is
+//! left a choice is made, the likelier way first, and the other when that has led nowhere, a bounded
+//! number of times. Each lowering follows from what has been chosen so far, so without the bound the
+//! search is exact for its number of slices.
+
+use foresee_causality::judge::Reads;
+
+use super::emission::{Lowering, Walker};
+use super::goal::{Answer, Effort, Goal};
+use super::requirements::Requirements;
+use super::slices::{Contradiction, LEFT_OUT, Slices};
+
+/// Answers goals for one trace.
+#[derive(Debug)]
+pub struct Search<'r> {
+    requirements: &'r Requirements,
+    slices: Slices,
+    walker: Walker,
+    choices: Vec<Choice>,
+    /// For each choice, the objects that were still to be looked at.
+    saved: Vec<u32>,
+    /// The objects with conflicts that leave a choice.
+    undecided: Vec<u32>,
+    blamed: u128,
+}
+
+/// A conflict that was settled in one of two ways.
+#[derive(Debug)]
+struct Choice {
+    /// How far the trail had come.
+    mark: usize,
+    /// The other way.
+    other: Lowering,
+    /// Where the objects to be looked at start in `saved`.
+    saved: usize,
+}
+
+/// This way leads nowhere.
+struct Failed;
+
+impl<'r> Search<'r> {
+    /// Makes ready to search.
+    pub fn new(requirements: &'r Requirements, reads: Reads) -> Search<'r> {
+        Search {
+            requirements,
+            slices: Slices::new(requirements, reads),
+            walker: Walker::default(),
+            choices: Vec::new(),
+            saved: Vec::new(),
+            undecided: Vec::new(),
+            blamed: 0,
+        }
+    }
+
+    /// How many steps searches have taken since this was last asked.
+    pub fn take_work(&mut self) -> u64 {
+        std::mem::take(&mut self.slices.work)
+    }
+
+    /// Looks for a reordering in which everything before `anchor` happens as observed. The anchor
+    /// must not be after the first event of the goal.
+    pub fn ask(&mut self, goal: &Goal<'_>, anchor: u32, effort: Effort) -> Answer {
+        self.slices.anchor = anchor;
+        self.blamed = 0;
+        let until = self.slices.work.saturating_add(effort.work);
+        for &event in goal.next {
+            self.slices.limit(event, self.requirements);
+        }
+        let answer = self.search(goal, effort, until);
+        self.slices.undo(0, self.requirements);
+        self.slices.set_dirty(&[]);
+        self.choices.clear();
+        self.saved.clear();
+        self.undecided.clear();
+        for &event in goal.next {
+            self.slices.clear_limit(event, self.requirements);
+        }
+        answer
+    }
+
+    fn search(&mut self, goal: &Goal<'_>, effort: Effort, until: u64) -> Answer {
+        let gave_up = |blamed| Answer::No { blamed, gave_up: true };
+        let groups = goal.executed.len() + usize::from(!goal.next.is_empty());
+        if groups * usize::from(effort.slices) >= usize::from(LEFT_OUT) {
+            return gave_up(0);
+        }
+        let mut failures = 0;
+        let mut result = self.keep_what_is_needed(goal, effort.slices);
+        loop {
+            if result.is_ok() {
+                if let Some(object) = self.slices.take_dirty() {
+                    result = self.look_at(object, goal, false);
+                } else if let Some(object) = self.undecided.pop() {
+                    result = self.look_at(object, goal, true);
+                } else {
+                    return self.answer();
+                }
+                if self.slices.work > until {
+                    return gave_up(self.blamed);
+                }
+                continue;
+            }
+            failures += 1;
+            let Some(choice) = self.choices.pop() else {
+                return Answer::No { blamed: self.blamed, gave_up: false };
+            };
+            if failures > effort.failures {
+                return gave_up(self.blamed);
+            }
+            self.slices.undo(choice.mark, self.requirements);
+            self.undecided.clear();
+            self.slices.set_dirty(&self.saved[choice.saved..]);
+            self.saved.truncate(choice.saved);
+            result = apply(&mut self.slices, choice.other, goal, self.requirements)
+                .map_err(|blamed| self.blame(blamed));
+        }
+    }
+
+    fn keep_what_is_needed(&mut self, goal: &Goal<'_>, slices_each: u8) -> Result<(), Failed> {
+        let (slices, requirements) = (&mut self.slices, self.requirements);
+        let mut last = 0;
+        let mut keep = || -> Result<(), Contradiction> {
+            for wanted in goal.executed {
+                last += slices_each;
+                if wanted.keeps_value {
+                    slices.activate(wanted.event, requirements);
+                }
+                slices.lower(wanted.event, last, requirements)?;
+            }
+            for &event in goal.next {
+                slices.bring_before(event, last + slices_each, requirements)?;
+            }
+            Ok(())
+        };
+        let kept = match keep() {
+            Ok(()) => in_order(slices, goal),
+            Err(contradiction) => Err(blame_limit(contradiction, goal)),
+        };
+        kept.map_err(|blamed| self.blame(blamed))
+    }
+
+    fn blame(&mut self, blamed: u128) -> Failed {
+        self.blamed |= blamed;
+        Failed
+    }
+
+    /// Settles the conflicts that are found in one walk over the events of an object: those that
+    /// leave no choice, or, to decide, all of them.
+    fn look_at(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
+        let Search { requirements, slices, walker, choices, saved, undecided, blamed } = self;
+        let mut is_undecided = false;
+        walker.walk(object, slices, requirements, |slices, conflict| {
+            let allows = |way: Lowering| match refused(slices, way, goal, requirements) {
+                None => true,
+                Some(more) => {
+                    *blamed |= more;
+                    false
+                }
+            };
+            let way = match conflict.options(slices, requirements, allows) {
+                None => return Ok(()),
+                Some([None, None]) => return Err(Failed),
+                Some([Some(way), None] | [None, Some(way)]) => way,
+                Some([Some(_), Some(_)]) if !decide => {
+                    is_undecided = true;
+                    return Ok(());
+                }
+                Some([Some(way), Some(other)]) => {
+                    choices.push(Choice { mark: slices.mark(), other, saved: saved.len() });
+                    saved.extend_from_slice(slices.dirty());
+                    saved.extend_from_slice(undecided);
+                    saved.push(object);
+                    way
+                }
+            };
+            apply(slices, way, goal, requirements).map_err(|more| {
+                *blamed |= more;
+                Failed
+            })
+        })?;
+        // Its events may change before it is decided; then it is looked at again anyway.
+        if is_undecided && !undecided.contains(&object) {
+            undecided.push(object);
+        }
+        Ok(())
+    }
+
+    /// The order that has no conflicts left.
+    fn answer(&self) -> Answer {
+        let mut order: Vec<u32> = self.slices.kept().collect();
+        order.sort_by_key(|&event| (self.slices.slice(event), event));
+        Answer::Yes { observed: self.slices.anchor, order }
+    }
+}
+
+/// Who is to blame if an event cannot be lowered, as far as can be told without doing it: its
+/// thread must not come there at all, or would take an event of the goal along that is then too
+/// early.
+fn refused(
+    slices: &Slices,
+    way: Lowering,
+    goal: &Goal<'_>,
+    requirements: &Requirements,
+) -> Option<u128> {
+    let thread = requirements.thread(way.event);
+    if slices.is_future(way.event, requirements) {
+        let limit = goal.next.iter().position(|&event| requirements.thread(event) == thread);
+        return Some(limit.map_or(0, |at| 1 << (goal.executed.len() + at)));
+    }
+    let place = |event: u32| (slices.slice(event), event);
+    for at in 1..goal.executed.len() {
+        let event = goal.executed[at].event;
+        let goes_along = event <= way.event && requirements.thread(event) == thread;
+        if goes_along && (way.slice, event) <= place(goal.executed[at - 1].event) {
+            return Some(1 << at);
+        }
+    }
+    None
+}
+
+/// Lowers an event, or says who is to blame that this cannot be.
+fn apply(
+    slices: &mut Slices,
+    way: Lowering,
+    goal: &Goal<'_>,
+    requirements: &Requirements,
+) -> Result<(), u128> {
+    match slices.lower(way.event, way.slice, requirements) {
+        Ok(()) => in_order(slices, goal),
+        Err(contradiction) => Err(blame_limit(contradiction, goal)),
+    }
+}
+
+/// Whether the events of the goal are emitted in their order, or which of them come too early.
+fn in_order(slices: &Slices, goal: &Goal<'_>) -> Result<(), u128> {
+    let place = |at: usize| {
+        let event = goal.executed[at].event;
+        (slices.slice(event), event)
+    };
+    let mut blamed = 0;
+    for at in 1..goal.executed.len() {
+        if place(at) <= place(at - 1) {
+            blamed |= 1 << at;
+        }
+    }
+    if blamed == 0 { Ok(()) } else { Err(blamed) }
+}
+
+fn blame_limit(contradiction: Contradiction, goal: &Goal<'_>) -> u128 {
+    let at = goal.next.iter().position(|&event| event == contradiction.limit);
+    at.map_or(0, |at| 1 << (goal.executed.len() + at))
+}

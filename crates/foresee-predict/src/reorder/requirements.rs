@@ -1,0 +1,350 @@
+//! What each event needs, whatever else is chosen: the hard requirements.
+//!
+//! An event needs the one before it in its thread, the fork of its thread, the end of a thread it
+//! joins, and the notification that ends its wait; a read that counts needs the write it saw. All
+//! this is known once the trace has been read, and kept in a few numbers an event.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_causality::Wakeups;
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, entry};
+
+/// No event, no object.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What an event is to a reordering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Nothing but a step of its thread.
+    Mark,
+    Read,
+    Write,
+    /// A read that always counts, and a write.
+    Rmw,
+    Acquire,
+    AcquireShared,
+    Release,
+    ReleaseShared,
+    Join,
+    /// An acquire that also needs a notification.
+    WaitEnd,
+    /// The end of a wait whose beginning was not noted.
+    Wait,
+    Notify,
+    /// Not a step.
+    Init,
+}
+
+const KINDS: [Kind; 13] = [
+    Kind::Mark,
+    Kind::Read,
+    Kind::Write,
+    Kind::Rmw,
+    Kind::Acquire,
+    Kind::AcquireShared,
+    Kind::Release,
+    Kind::ReleaseShared,
+    Kind::Join,
+    Kind::WaitEnd,
+    Kind::Wait,
+    Kind::Notify,
+    Kind::Init,
+];
+
+impl Kind {
+    #[inline]
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Kind::Read | Kind::Rmw)
+    }
+
+    #[inline]
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Kind::Write | Kind::Rmw)
+    }
+
+    #[inline]
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Kind::Acquire | Kind::AcquireShared | Kind::WaitEnd)
+    }
+}
+
+/// The hard requirements of all events of a trace, sixteen bytes an event.
+#[derive(Debug, Default)]
+pub struct Requirements {
+    /// The thread and, in the low byte, the kind.
+    heads: Vec<u32>,
+    /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
+    objects: Vec<u32>,
+    previous: Vec<u32>,
+    /// Of a read the write it saw, of an acquire its release, of a join the last event of the
+    /// thread, of a bare wait its notification.
+    partners: Vec<u32>,
+    /// For each thread its fork.
+    forks: Vec<u32>,
+    /// For ends of waits that a notification ended, the beginning and the notification.
+    waits: HashMap<u32, (u32, u32), RandomState>,
+    /// For notifications, the ends of waits.
+    ended: HashMap<u32, Vec<u32>, RandomState>,
+    /// For each lock that several threads use, its sections in the order of the file.
+    sections: Vec<Sections>,
+    building: Building,
+}
+
+/// The sections of a lock.
+#[derive(Debug, Default)]
+struct Sections {
+    acquires: Vec<u32>,
+    /// For each section, the last release of it and those before it; only if some are shared,
+    /// since otherwise they end in their order.
+    latest: Vec<u32>,
+    is_shared: bool,
+}
+
+/// What is only needed while the trace is read.
+#[derive(Debug, Default)]
+struct Building {
+    last: Vec<u32>,
+    writers: Vec<u32>,
+    /// For each lock the sections that are open: whose, whether shared, and since when.
+    open: Vec<Vec<(ThreadId, bool, u32)>>,
+    wakeups: Wakeups<u32>,
+    /// For each object the first thread that used it, and whether another one did.
+    users: Vec<(u32, bool)>,
+}
+
+/// More events than can be numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyEvents;
+
+fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
+    if index >= table.len() {
+        table.resize(index + 1, NONE);
+    }
+    &mut table[index]
+}
+
+impl Requirements {
+    /// Takes the next event of a well-formed trace.
+    pub fn push(&mut self, event: &Event) -> Result<(), TooManyEvents> {
+        let i = self.heads.len() as u32;
+        if i >= NONE - 1 || event.target().is_some_and(|t| t >= NONE / 2) {
+            return Err(TooManyEvents);
+        }
+        let (op, t) = (event.op(), event.thread());
+        let (mut object, mut partner, mut kind) = (NONE, NONE, Kind::Mark);
+        let now = &mut self.building;
+        let previous = match op {
+            // Not a step: nothing precedes it and nothing needs it.
+            Op::Init => NONE,
+            _ => std::mem::replace(entry_or_none(&mut now.last, t.index()), i),
+        };
+        match op {
+            Op::Read | Op::VolatileRead | Op::Write | Op::VolatileWrite | Op::Rmw => {
+                object = event.var().0 * 2;
+                let writer = entry_or_none(&mut now.writers, event.var().index());
+                if op.reads() {
+                    partner = *writer;
+                }
+                if op.writes() {
+                    *writer = i;
+                }
+                kind = match (op.reads(), op.writes()) {
+                    (true, true) => Kind::Rmw,
+                    (true, false) => Kind::Read,
+                    _ => Kind::Write,
+                };
+            }
+            Op::Acquire | Op::AcquireShared => {
+                let shared = op == Op::AcquireShared;
+                kind = if shared { Kind::AcquireShared } else { Kind::Acquire };
+                object = self.open_section(event.lock(), t, shared, i);
+            }
+            Op::Release | Op::ReleaseShared => {
+                let shared = op == Op::ReleaseShared;
+                kind = if shared { Kind::ReleaseShared } else { Kind::Release };
+                object = self.close_section(event.lock(), t, shared, i);
+            }
+            Op::WaitBegin => {
+                now.wakeups.begin(event.cond(), t, i);
+                if let Some(lock) = event.wait_lock() {
+                    kind = Kind::Release;
+                    object = self.close_section(lock, t, false, i);
+                }
+            }
+            Op::WaitEnd => {
+                kind = Kind::WaitEnd;
+                if let Some(notification) = now.wakeups.end(event.cond(), t) {
+                    self.waits.insert(i, (previous, notification));
+                    self.ended.entry(notification).or_default().push(i);
+                }
+                if let Some(lock) = event.wait_lock() {
+                    object = self.open_section(lock, t, false, i);
+                }
+            }
+            Op::Wait => {
+                kind = Kind::Wait;
+                partner = now.wakeups.latest(event.cond()).unwrap_or(NONE);
+            }
+            Op::Notify | Op::NotifyAll => {
+                kind = Kind::Notify;
+                now.wakeups.notify(event.cond(), i, op == Op::NotifyAll);
+            }
+            Op::Init => kind = Kind::Init,
+            Op::Fork => *entry_or_none(&mut self.forks, event.other().index()) = i,
+            Op::Join => {
+                kind = Kind::Join;
+                // A thread without events was forked all the same before it could be joined.
+                partner = match *entry_or_none(&mut now.last, event.other().index()) {
+                    NONE => *entry_or_none(&mut self.forks, event.other().index()),
+                    last => last,
+                };
+            }
+            _ => {}
+        }
+        if object != NONE {
+            let users = &mut self.building.users;
+            if users.len() <= object as usize {
+                users.resize(object as usize + 1, (NONE, false));
+            }
+            let (first, several) = &mut users[object as usize];
+            *several |= *first != NONE && *first != t.0;
+            *first = t.0;
+        }
+        self.heads.push(t.0 << 8 | kind as u32);
+        self.objects.push(object);
+        self.previous.push(previous);
+        self.partners.push(partner);
+        Ok(())
+    }
+
+    fn open_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
+        entry(&mut self.building.open, lock.index()).push((t, shared, i));
+        let sections = entry(&mut self.sections, lock.index());
+        sections.acquires.push(i);
+        sections.is_shared |= shared;
+        lock.0 * 2 + 1
+    }
+
+    fn close_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
+        let open = entry(&mut self.building.open, lock.index());
+        if let Some(at) = open.iter().rposition(|s| s.0 == t && s.1 == shared) {
+            let (_, _, acquire) = open.swap_remove(at);
+            self.partners[acquire as usize] = i;
+        }
+        lock.0 * 2 + 1
+    }
+
+    /// The trace has ended: objects that one thread has for itself drop out, because its own order
+    /// settles everything about them.
+    pub fn finish(&mut self) {
+        let Building { users, .. } = std::mem::take(&mut self.building);
+        for object in &mut self.objects {
+            if *object != NONE && !users[*object as usize].1 {
+                *object = NONE;
+            }
+        }
+        for (lock, sections) in self.sections.iter_mut().enumerate() {
+            if !users.get(lock * 2 + 1).is_some_and(|u| u.1) {
+                *sections = Sections::default();
+            } else if sections.is_shared {
+                let mut latest = 0;
+                let ends = sections.acquires.iter().map(|&a| self.partners[a as usize]);
+                sections.latest = ends
+                    .map(|end| {
+                        latest = end.max(latest);
+                        latest
+                    })
+                    .collect();
+            }
+        }
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether there is no event.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self, event: u32) -> Kind {
+        KINDS[(self.heads[event as usize] & 0xff) as usize]
+    }
+
+    /// Whether it is a step at all.
+    #[inline]
+    pub(crate) fn is_step(&self, event: u32) -> bool {
+        self.kind(event) != Kind::Init
+    }
+
+    #[inline]
+    pub(crate) fn thread(&self, event: u32) -> u32 {
+        self.heads[event as usize] >> 8
+    }
+
+    #[inline]
+    pub(crate) fn object(&self, event: u32) -> u32 {
+        self.objects[event as usize]
+    }
+
+    #[inline]
+    pub(crate) fn partner(&self, event: u32) -> u32 {
+        self.partners[event as usize]
+    }
+
+    /// The event before it in its thread, or its fork.
+    #[inline]
+    pub(crate) fn previous(&self, event: u32) -> u32 {
+        match self.previous[event as usize] {
+            NONE => self.forks.get(self.thread(event) as usize).copied().unwrap_or(NONE),
+            previous => previous,
+        }
+    }
+
+    /// Whether the event before it is of its own thread.
+    #[inline]
+    pub(crate) fn has_previous(&self, event: u32) -> bool {
+        self.previous[event as usize] != NONE
+    }
+
+    /// The beginning of a wait and the notification that ended it.
+    #[inline]
+    pub(crate) fn wait(&self, end: u32) -> Option<(u32, u32)> {
+        self.waits.get(&end).copied()
+    }
+
+    /// The ends of waits that a notification ended.
+    pub(crate) fn ended(&self, notification: u32) -> &[u32] {
+        self.ended.get(&notification).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many variables and locks have a number.
+    pub(crate) fn object_count(&self) -> usize {
+        self.objects.iter().filter(|&&o| o != NONE).max().map_or(0, |&o| o as usize + 1)
+    }
+
+    pub(crate) fn thread_count(&self) -> usize {
+        self.heads.iter().map(|head| head >> 8).max().map_or(0, |t| t as usize + 1)
+    }
+
+    /// The sections of a lock that are open just before event `at`, by their acquires.
+    pub(crate) fn open_at(&self, lock_object: u32, at: u32, out: &mut Vec<u32>) {
+        let sections = &self.sections[(lock_object / 2) as usize];
+        let before = sections.acquires.partition_point(|&acquire| acquire < at);
+        for i in (0..before).rev() {
+            let acquire = sections.acquires[i];
+            if self.partner(acquire) >= at {
+                out.push(acquire);
+            }
+            // Exclusive sections end in their order; of shared ones, the latest end decides.
+            if !sections.is_shared || sections.latest[i] < at {
+                break;
+            }
+        }
+    }
+}

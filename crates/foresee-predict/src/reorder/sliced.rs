@@ -1,0 +1,472 @@
+//! Patterns in correct reorderings: the analysis behind `--reorder sliced`.
+
+use std::time::{Duration, Instant};
+
+use foresee_causality::judge::Reads;
+use foresee_causality::{Clock, Clocks, Order, Stamp};
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
+use foresee_spec::letter::Letter;
+use foresee_spec::monitor::TooManyStates;
+use foresee_spec::observe::Lens;
+use foresee_spec::params::{Binding, Object};
+use foresee_spec::pattern::Position;
+use foresee_spec::property::Compiled;
+use foresee_trace::{
+    Batch, Event, FindingSink, Flow, Id, Names, Op, Outcome, Pool, Reordering, entry,
+};
+
+use super::goal::{Answer, Effort, Goal, Wanted};
+use super::repair::Search;
+use super::requirements::Requirements;
+use super::tuples::{Candidate, Tried, Tuples};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::bindings::BoundSteps;
+use crate::claims::{Claims, binding_key};
+use crate::confirm::Reordered;
+
+/// The name of this analysis.
+pub const SLICED: &str = "sliced";
+
+/// How many bindings of one property get a witness, those that keep the causality included.
+const MAX_FINDINGS: usize = 20;
+/// Up to so many bindings, the whole trace is searched for each.
+const FEW_BINDINGS: usize = 16;
+/// How far back from the first event of a tuple events may change, step by step. Whatever is not
+/// found near is looked for farther away, at more cost; with many bindings, only near.
+const LOOK_BACK: [u32; 3] = [200, 10_000, u32::MAX];
+/// How many tuples are tried for one choice of threads, and how many such choices for a binding.
+const TRIES: usize = 64;
+const COMBINATIONS: usize = 20_000;
+
+/// How far to search.
+#[derive(Clone, Copy, Debug)]
+pub struct SlicedLimits {
+    /// What reads may see.
+    pub reads: Reads,
+    /// How many relevant events are looked at; the first ones.
+    pub events: usize,
+    /// How many steps the search for one property may take, for each event of the trace and at
+    /// least.
+    pub work_per_event: u64,
+    /// How many steps it may take however short the trace is.
+    pub least_work: u64,
+    /// How long the search for one property may take.
+    pub time: Option<Duration>,
+    /// How far back events may change where there are many bindings.
+    pub look_back: u32,
+}
+
+impl Default for SlicedLimits {
+    fn default() -> Self {
+        SlicedLimits {
+            reads: Reads::Terminal,
+            events: 4_000_000,
+            work_per_event: 20,
+            least_work: 300_000_000,
+            time: None,
+            look_back: LOOK_BACK[0],
+        }
+    }
+}
+
+/// Looks for the patterns of a specification in correct reorderings of a trace.
+///
+/// # Guarantees
+/// What is found is a correct reordering with the pattern in it; the judge sees to that. Silence
+/// promises nothing: only some reorderings are tried, though nearly all that small traces have.
+/// Memory grows with the trace, by about twenty bytes an event.
+pub struct Sliced {
+    requirements: Requirements,
+    /// The trace has more events than can be numbered.
+    is_too_long: bool,
+    clocks: Clocks,
+    /// For each thread what it needed up to now.
+    known: Vec<Option<Clock>>,
+    /// What must not be forgotten.
+    stamps: Vec<Stamp>,
+    watches: Vec<Watch>,
+    limits: SlicedLimits,
+    claims: Claims,
+}
+
+struct Watch {
+    number: usize,
+    property: Compiled,
+    lens: Lens,
+    steps: Steps,
+    cut_off: bool,
+}
+
+/// The steps of a property: all together, or, with parameters, apart by what they bind.
+enum Steps {
+    All(Vec<(Candidate, u64)>),
+    ByBinding(BoundSteps<Candidate>),
+}
+
+impl Steps {
+    fn len(&self) -> usize {
+        match self {
+            Steps::All(all) => all.len(),
+            Steps::ByBinding(steps) => steps.len(),
+        }
+    }
+}
+
+impl Sliced {
+    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
+    /// claimed when the trace has ended are not looked for. What is found joins the claims.
+    pub fn new(
+        spec: &Spec,
+        properties: Vec<Compiled>,
+        resolved: &Resolved,
+        names: &Names,
+        limits: SlicedLimits,
+        claims: Claims,
+    ) -> Sliced {
+        let patterns =
+            properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
+        let watch = |(number, property): (usize, Compiled)| Watch {
+            number,
+            lens: Lens::new(&property.alphabet, &spec.inits, resolved, names),
+            steps: match property.params.is_empty() {
+                true => Steps::All(Vec::new()),
+                false => Steps::ByBinding(BoundSteps::default()),
+            },
+            property,
+            cut_off: false,
+        };
+        Sliced {
+            requirements: Requirements::default(),
+            is_too_long: false,
+            clocks: Clocks::new(Order::Needs),
+            known: Vec::new(),
+            stamps: Vec::new(),
+            watches: patterns.map(watch).collect(),
+            limits,
+            claims,
+        }
+    }
+
+    /// Whether there is any pattern to look for.
+    pub fn has_patterns(&self) -> bool {
+        !self.watches.is_empty()
+    }
+
+    fn event(&mut self, index: u32, event: &Event, pool: &Pool) -> Result<(), AnalysisError> {
+        let stamp = self.clocks.event(event)?;
+        if event.op() == Op::Init {
+            return Ok(());
+        }
+        let known = entry(&mut self.known, event.thread().index()).replace(stamp.known);
+        let mut found = Vec::new();
+        for watch in &mut self.watches {
+            let Some(step) = watch.lens.step(event, pool) else { continue };
+            if watch.steps.len() >= self.limits.events {
+                watch.cut_off = true;
+                continue;
+            }
+            // A read that nothing follows may see any write, unless the pattern asks for its value.
+            let is_read = event.op().reads();
+            let keeps_value =
+                is_read && watch.lens.step(&without_values(event), pool) != Some(step);
+            let is_free = is_read
+                && event.op() != Op::Rmw
+                && !keeps_value
+                && self.limits.reads == Reads::Terminal;
+            let stamp = match is_free {
+                true => Stamp { known: known.unwrap_or(Clock::EMPTY), ..stamp },
+                false => stamp,
+            };
+            self.stamps.push(stamp);
+            let candidate = Candidate { wanted: Wanted { event: index, keeps_value }, stamp };
+            match &mut watch.steps {
+                Steps::All(all) => all.push((candidate, step.events)),
+                Steps::ByBinding(steps) => {
+                    let params = &watch.property.params;
+                    params.bindings(step.events, event, pool, &mut found);
+                    steps.push(candidate, &found, step.events & !params.binding_bits(), false);
+                }
+            }
+        }
+        self.clocks.forget_old(&self.stamps);
+        Ok(())
+    }
+}
+
+fn without_values(event: &Event) -> Event {
+    event.with_values(&[], &mut Pool::default())
+}
+
+impl Analysis for Sliced {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        for (i, event) in batch.events.iter().enumerate() {
+            self.is_too_long |= self.requirements.push(event).is_err();
+            if self.is_too_long {
+                return Ok(Flow::Stop);
+            }
+            self.event(first as u32 + i as u32, event, &batch.pool)?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(
+        &mut self,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        self.requirements.finish();
+        let mut search = Search::new(&self.requirements, self.limits.reads);
+        let mut analysed = Vec::new();
+        for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
+            let mut tally = Tally::default();
+            if self.is_too_long {
+                tally.trouble = Some("the trace is too long for it".to_owned());
+            } else {
+                let mut hunt = Hunt {
+                    search: &mut search,
+                    clocks: &self.clocks,
+                    limits: self.limits,
+                    work: self
+                        .limits
+                        .least_work
+                        .max(self.limits.work_per_event * self.requirements.len() as u64),
+                    until: self.limits.time.map(|time| Instant::now() + time),
+                    tally: &mut tally,
+                };
+                if let Err(error) = hunt.all(watch, &self.claims) {
+                    tally.trouble = Some(error.to_string());
+                }
+            }
+            // Where the observed run or a simpler one fails there was nothing left to look for.
+            if tally.searched > 0 || tally.trouble.is_some() {
+                analysed.push(tally.analysed(watch));
+            }
+        }
+        Ok(analysed)
+    }
+}
+
+/// The search for one property.
+struct Hunt<'h, 'r> {
+    search: &'h mut Search<'r>,
+    clocks: &'h Clocks,
+    limits: SlicedLimits,
+    /// How many steps are left.
+    work: u64,
+    until: Option<Instant>,
+    tally: &'h mut Tally,
+}
+
+impl Hunt<'_, '_> {
+    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<(), TooManyStates> {
+        let known = claims.bindings_of(watch.number);
+        let sequences = watch.property.sequences.clone().unwrap_or_default();
+        let mut wanted = MAX_FINDINGS.saturating_sub(known.len());
+        let reads = self.limits.reads;
+        let report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
+            claims.reordered.borrow_mut().push(Reordered {
+                analysis: SLICED,
+                reorder: Reordering::Sliced,
+                reads,
+                property: watch.number,
+                binding,
+                observed: observed.into(),
+                order: order.into_iter().map(u64::from).collect(),
+            });
+        };
+        match &watch.steps {
+            Steps::All(steps) => {
+                if !known.contains(&binding_key(&[]))
+                    && let Some(order) = self.binding(&sequences, steps, &LOOK_BACK)
+                {
+                    self.tally.found += 1;
+                    report(Vec::new(), order);
+                }
+            }
+            Steps::ByBinding(bound) => {
+                let bindings = bound.total(&watch.property.params)?;
+                self.tally.bindings = Some(bindings.len() as u64);
+                let look_back = match bindings.len() {
+                    ..=FEW_BINDINGS => &LOOK_BACK[..],
+                    _ => &[self.limits.look_back],
+                };
+                let mut steps = Vec::new();
+                for (i, binding) in bindings.iter().enumerate() {
+                    if wanted == 0 || self.is_over() {
+                        self.tally.skipped = (bindings.len() - i) as u64;
+                        self.tally.is_enough = wanted == 0;
+                        break;
+                    }
+                    bound.steps_of(binding, &mut steps);
+                    let names = watch.property.params.names().iter().enumerate();
+                    let objects = |b: &Binding| -> Vec<(String, Object)> {
+                        names.clone().filter_map(|(i, n)| Some((n.clone(), b.get(i)?))).collect()
+                    };
+                    if !known.is_empty() && known.contains(&binding_key(&objects(binding))) {
+                        continue;
+                    }
+                    if let Some(order) = self.binding(&sequences, &steps, look_back) {
+                        self.tally.found += 1;
+                        wanted -= 1;
+                        report(objects(binding), order);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.tally.is_out_of_time |= self.until.is_some_and(|until| Instant::now() >= until);
+        self.tally.is_out_of_work |= self.work == 0;
+        self.tally.is_out_of_time || self.tally.is_out_of_work
+    }
+
+    /// Looks for a reordering that shows one of the sequences.
+    fn binding(
+        &mut self,
+        sequences: &[Vec<Position>],
+        steps: &[(Candidate, u64)],
+        look_back: &[u32],
+    ) -> Option<(u32, Vec<u32>)> {
+        if sequences.iter().any(|sequence| is_observed(sequence, steps)) {
+            // Nothing needs to be predicted where the observed run fails.
+            self.tally.observed += 1;
+            return None;
+        }
+        self.tally.searched += 1;
+        let mut found = None;
+        for sequence in sequences {
+            let tuples = Tuples::new(sequence, steps, self.clocks, TRIES, COMBINATIONS);
+            let Some(mut tuples) = tuples else { continue };
+            let _ = tuples.each(&mut |executed| self.attempt(executed, look_back, &mut found));
+            self.tally.too_many_threads |= tuples.is_exhausted();
+            if found.is_some() || self.is_over() {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Looks for a reordering with these events in this order.
+    fn attempt(
+        &mut self,
+        executed: &[Wanted],
+        look_back: &[u32],
+        found: &mut Option<(u32, Vec<u32>)>,
+    ) -> Tried {
+        self.tally.tuples += 1;
+        let goal = Goal { executed, next: &[] };
+        let first = goal.first().unwrap_or(0);
+        let mut blamed = 0;
+        for &back in look_back {
+            let anchor = first.saturating_sub(back);
+            for effort in [Effort::QUICK, Effort::THOROUGH] {
+                if self.is_over() {
+                    return Tried::Stop;
+                }
+                let effort = Effort { work: self.work, ..effort };
+                let answer = self.search.ask(&goal, anchor, effort);
+                self.work = self.work.saturating_sub(self.search.take_work());
+                match answer {
+                    Answer::Yes { observed, order } => {
+                        *found = Some((observed, order));
+                        return Tried::Found;
+                    }
+                    Answer::No { blamed: more, gave_up } => {
+                        self.tally.gave_up += u64::from(gave_up);
+                        blamed = more;
+                    }
+                }
+            }
+            if anchor == 0 {
+                break;
+            }
+        }
+        if blamed == 0 { Tried::Hopeless } else { Tried::TooEarly(blamed) }
+    }
+}
+
+/// Whether the captured order has the sequence.
+fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
+    let mut next = sequence.iter().peekable();
+    for (_, atoms) in steps {
+        if next.peek().is_some_and(|position| position.matches(Letter(*atoms))) {
+            next.next();
+        }
+    }
+    next.peek().is_none()
+}
+
+/// What the search for one property came to.
+#[derive(Default)]
+struct Tally {
+    bindings: Option<u64>,
+    searched: u64,
+    observed: u64,
+    skipped: u64,
+    found: u64,
+    tuples: u64,
+    gave_up: u64,
+    is_enough: bool,
+    is_out_of_time: bool,
+    is_out_of_work: bool,
+    too_many_threads: bool,
+    trouble: Option<String>,
+}
+
+impl Tally {
+    fn analysed(&self, watch: &Watch) -> Analysed {
+        let mut stats = Vec::new();
+        if let Some(bindings) = self.bindings {
+            stats.push(("bindings", Stat::Count(bindings)));
+        }
+        stats.push(("tuples_tried", Stat::Count(self.tuples)));
+        if self.gave_up > 0 {
+            stats.push(("searches_given_up", Stat::Count(self.gave_up)));
+        }
+        Analysed {
+            name: SLICED,
+            property: Some(watch.property.name.clone()),
+            // It never covers all correct reorderings.
+            outcome: Outcome::Window,
+            statement: self.statement(watch),
+            notes: Vec::new(),
+            stats,
+        }
+    }
+
+    fn statement(&self, watch: &Watch) -> String {
+        let mut statement = match self.found {
+            0 => "no violation found where critical sections swap and events are left out, as far \
+                  as was searched"
+                .to_owned(),
+            1 => "violated where critical sections swap or events are left out".to_owned(),
+            n => format!(
+                "violated by {n} bindings where critical sections swap or events are left out"
+            ),
+        };
+        let reasons = [
+            (self.is_enough, "enough was found"),
+            (self.is_out_of_time, "there was no time left"),
+            (self.is_out_of_work, "the search became too large"),
+            (self.too_many_threads, "there are too many combinations of threads"),
+            (watch.cut_off, "only the first events were kept"),
+        ];
+        let reasons: Vec<&str> = reasons.iter().filter(|r| r.0).map(|r| r.1).collect();
+        if !reasons.is_empty() {
+            statement += &format!("; not all was searched: {}", reasons.join(", "));
+        }
+        if let Some(trouble) = &self.trouble {
+            statement += &format!("; the search was given up: {trouble}");
+        }
+        statement
+    }
+}

@@ -1,0 +1,229 @@
+//! What the tests of reorderings share: traces in which nearly everything happens under locks.
+
+#![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
+
+pub(crate) mod monotone;
+
+use foresee_causality::judge::{Judge, Reads};
+use foresee_predict::correct::{Correct, CorrectLimits};
+use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::reorder::{Requirements, Sliced, SlicedLimits};
+use foresee_predict::{Analysed, Analysis, Court, Reordered, Unconfirmed, learn_initial_values};
+use foresee_spec::ast::Spec;
+use foresee_spec::monitor::StateId;
+use foresee_spec::observe::{Lens, ProgramState, Troubles};
+use foresee_spec::property::Compiled;
+use foresee_spec::run::ObservedMonitor;
+use foresee_spec::{Resolved, parse, resolve};
+use foresee_testkit::{generated, oracle};
+use foresee_trace::generate::{Config, Written};
+use foresee_trace::{EventSource, Finding, Pool, Trace};
+
+/// A kind of lock-heavy traces.
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) locks: u32,
+    pub(crate) variables: u32,
+    pub(crate) nesting: u32,
+    pub(crate) in_sections: f64,
+    pub(crate) forked: f64,
+    pub(crate) waits: f64,
+    pub(crate) rmws: f64,
+    pub(crate) shared: f64,
+    pub(crate) reentrant: f64,
+}
+
+pub(crate) fn families() -> Vec<Family> {
+    let plain = Family {
+        name: "two locks, nested",
+        locks: 2,
+        variables: 3,
+        nesting: 2,
+        in_sections: 1.0,
+        forked: 0.0,
+        waits: 0.0,
+        rmws: 0.0,
+        shared: 0.0,
+        reentrant: 0.0,
+    };
+    vec![
+        Family { name: "one global lock", locks: 1, nesting: 1, ..plain },
+        Family { name: "three locks", locks: 3, variables: 5, ..plain },
+        Family { name: "half unlocked", in_sections: 0.5, ..plain },
+        Family { name: "fork and join", forked: 0.7, in_sections: 0.8, ..plain },
+        Family { name: "wait and notify", waits: 0.3, locks: 1, nesting: 1, ..plain },
+        Family { name: "read-modify-write", rmws: 0.3, in_sections: 0.7, ..plain },
+        Family { name: "shared and re-entrant", shared: 0.4, reentrant: 0.4, ..plain },
+        plain,
+    ]
+}
+
+/// A trace of some two dozen events.
+pub(crate) fn lock_heavy(family: &Family, seed: u64) -> Trace {
+    lock_heavy_of(family, seed, 12 + seed % 24)
+}
+
+pub(crate) fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
+    generated(Config {
+        seed,
+        threads: 2 + (seed % 3) as u32 / 2 + u32::from(family.forked > 0.0),
+        events,
+        variables: family.variables,
+        locks: family.locks,
+        conditions: 1,
+        in_sections: family.in_sections,
+        section_events: 2.5,
+        max_nesting: family.nesting,
+        reentrant: family.reentrant,
+        shared: family.shared,
+        reads: 0.5,
+        rmws: family.rmws,
+        values: Written::Repeating(2),
+        forked: family.forked,
+        joined: 0.7,
+        waits: family.waits,
+        named: 0.2,
+        alphabet: 3,
+        unfinished: seed.is_multiple_of(4),
+        ..Config::default()
+    })
+}
+
+pub(crate) fn requirements(trace: &Trace) -> Requirements {
+    let mut requirements = Requirements::default();
+    trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+    requirements.finish();
+    requirements
+}
+
+/// A specification tied to a trace.
+pub(crate) struct Tied<'t> {
+    pub(crate) trace: &'t Trace,
+    pub(crate) spec: Spec,
+    pub(crate) resolved: Resolved,
+}
+
+impl<'t> Tied<'t> {
+    pub(crate) fn new(trace: &'t Trace, text: &str) -> Tied<'t> {
+        let parsed = parse(text);
+        let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
+        assert!(errors.is_empty(), "{text}: {errors:?}");
+        let mut spec = parsed.spec;
+        let resolved = resolve(&spec, &trace.names).resolved;
+        let properties = Compiled::all(&spec).unwrap();
+        // The trace outlives every source of it that a test makes.
+        let trace_copy = trace.clone();
+        let open = || {
+            let leaked: &'static Trace = Box::leak(Box::new(trace_copy));
+            Ok(Box::new(leaked.source()) as Box<dyn EventSource>)
+        };
+        learn_initial_values(&mut spec, &properties, &resolved, &trace.names, open).unwrap();
+        Tied { trace, spec, resolved }
+    }
+
+    pub(crate) fn compiled(&self) -> Vec<Compiled> {
+        Compiled::all(&self.spec).unwrap()
+    }
+
+    fn run(&self, analysis: Box<dyn Analysis>) -> Vec<Analysed> {
+        let mut findings: Vec<Finding> = Vec::new();
+        let mut source = self.trace.source();
+        let mut analyses = vec![analysis];
+        foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {})
+            .unwrap()
+            .analysed
+    }
+
+    /// What is predicted without swapping sections.
+    pub(crate) fn maz(&self) -> Vec<Prediction> {
+        let predictions = Predictions::default();
+        let (names, limits) = (&self.trace.names, Limits::default());
+        let found = predictions.clone();
+        let lattice =
+            Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits, found);
+        self.run(Box::new(lattice));
+        predictions.take()
+    }
+
+    /// What is predicted with sections swapped, for patterns.
+    pub(crate) fn sliced(&self, limits: SlicedLimits) -> (Vec<Reordered>, Vec<Analysed>) {
+        let claims = Claims::default();
+        let sliced = Sliced::new(
+            &self.spec,
+            self.compiled(),
+            &self.resolved,
+            &self.trace.names,
+            limits,
+            claims.clone(),
+        );
+        let analysed = self.run(Box::new(sliced));
+        (claims.reordered.take(), analysed)
+    }
+
+    /// What is predicted in correct reorderings, for other properties.
+    pub(crate) fn correct(&self, limits: CorrectLimits) -> (Vec<Reordered>, Vec<Analysed>) {
+        let claims = Claims::default();
+        let correct = Correct::new(
+            &self.spec,
+            self.compiled(),
+            &self.resolved,
+            &self.trace.names,
+            limits,
+            claims.clone(),
+        );
+        let analysed = self.run(Box::new(correct));
+        (claims.reordered.take(), analysed)
+    }
+
+    /// The judge's word on a reordering.
+    pub(crate) fn confirm(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
+        let judge = Judge::new(self.trace);
+        Court::new(&self.spec, &self.resolved, self.trace, &judge).confirm_reordered(found)
+    }
+
+    /// The bindings for which the captured order violates the property.
+    pub(crate) fn observed(&self) -> Vec<String> {
+        let names = &self.trace.names;
+        let mut monitor = ObservedMonitor::new(&self.spec, self.compiled(), &self.resolved, names);
+        for (i, event) in self.trace.events.iter().enumerate() {
+            monitor.event(i as u64, event, &self.trace.pool);
+        }
+        monitor.finish();
+        monitor.violations().iter().map(|v| format!("{:?}", v.binding)).collect()
+    }
+
+    /// Whether any correct reordering violates the only property, which has no parameters.
+    pub(crate) fn is_violable(&self, reads: Reads) -> bool {
+        let mut property = self.compiled().remove(0);
+        let (inits, names) = (&self.spec.inits, &self.trace.names);
+        let lens = Lens::new(&property.alphabet, inits, &self.resolved, names);
+        let mut troubles = Troubles::default();
+        let mut start = (property.monitor.start(), lens.initial().clone());
+        if property.reads_initial {
+            start.0 = property.monitor.step(start.0, start.1.letter()).unwrap();
+        }
+        let reads = match reads {
+            Reads::Strict => oracle::Reads::Strict,
+            Reads::Terminal => oracle::Reads::Terminal,
+        };
+        let all = oracle::Reorderings::new(self.trace, reads);
+        let step = |(state, program): &(StateId, ProgramState), step: oracle::Step| {
+            let mut event = self.trace.events[step.event];
+            if step.other_writer {
+                // Nobody knows the value it reads, so it must mean the same without it.
+                let known = lens.step(&event, &self.trace.pool);
+                event = event.with_values(&[], &mut Pool::default());
+                if lens.step(&event, &self.trace.pool) != known {
+                    return None;
+                }
+            }
+            let (mut state, mut program): (StateId, ProgramState) = (*state, program.clone());
+            if let Some(step) = lens.step(&event, &self.trace.pool) {
+                let letter = lens.apply(&mut program, step, &mut troubles);
+                state = property.monitor.step(state, letter).unwrap();
+            }
+            Some((state, program))
+        };
+        all.with_monitor(start, step, |(state, _)| *state == StateId::BAD).is_some()
+    }
+}

@@ -1,0 +1,129 @@
+//! The search for correct reorderings against exhaustive search, goal by goal.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+mod common;
+
+use common::{Family, families, lock_heavy, requirements};
+use fastrand::Rng;
+use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_predict::reorder::{Answer, Effort, Goal, Search, Wanted};
+use foresee_testkit::oracle::{self, Reorderings};
+use foresee_trace::{Op, Trace};
+
+/// A random goal: some events in a random order, and now and then events to come next.
+fn random_goal(trace: &Trace, rng: &mut Rng) -> (Vec<Wanted>, Vec<u32>) {
+    let mut next = Vec::new();
+    let is_step = |&i: &u32| trace.events[i as usize].op() != Op::Init;
+    let steps: Vec<u32> = (0..trace.events.len() as u32).filter(is_step).collect();
+    if rng.u8(..3) == 0 {
+        for _ in 0..rng.usize(1..=2) {
+            let event = steps[rng.usize(..steps.len())];
+            let thread = |i: u32| trace.events[i as usize].thread();
+            if next.iter().all(|&other| thread(other) != thread(event)) {
+                next.push(event);
+            }
+        }
+    }
+    let least = usize::from(next.is_empty()) * 2;
+    let executed = (0..rng.usize(least..=3))
+        .map(|_| Wanted { event: steps[rng.usize(..steps.len())], keeps_value: rng.u8(..4) == 0 });
+    (executed.collect(), next)
+}
+
+fn exists(trace: &Trace, goal: &Goal<'_>, reads: Reads) -> bool {
+    let reads = match reads {
+        Reads::Strict => oracle::Reads::Strict,
+        Reads::Terminal => oracle::Reads::Terminal,
+    };
+    let all = Reorderings::new(trace, reads);
+    let step = |&done: &usize, step: oracle::Step| {
+        let wanted = goal.executed.get(done);
+        let is_it = wanted.is_some_and(|w| {
+            w.event as usize == step.event && !(w.keeps_value && step.other_writer)
+        });
+        Some(done + usize::from(is_it))
+    };
+    let is_next = |state: &oracle::State, event: u32| {
+        let thread = trace.events[event as usize].thread();
+        let is_fork = |e: &foresee_trace::Event| e.op() == Op::Fork && e.other() == thread;
+        let fork = trace.events.iter().position(is_fork);
+        all.next(state, thread) == Some(event as usize)
+            && fork.is_none_or(|fork| all.has_happened(state, fork))
+    };
+    let wanted = |state: &oracle::State, &done: &usize| {
+        done == goal.executed.len() && goal.next.iter().all(|&event| is_next(state, event))
+    };
+    all.search(0, step, wanted).is_some()
+}
+
+/// Whether the answer to a goal is one, as the judge sees it.
+fn confirmed(
+    trace: &Trace,
+    goal: &Goal<'_>,
+    reads: Reads,
+    answer: &Answer,
+) -> Result<bool, String> {
+    let Answer::Yes { observed, order } = answer else { return Ok(false) };
+    let order: Vec<u64> = (0..*observed).chain(order.iter().copied()).map(u64::from).collect();
+    let next: Vec<u64> = goal.next.iter().map(|&event| event.into()).collect();
+    let changed = Judge::new(trace)
+        .check_next(&order, &next, Space::Correct(reads))
+        .map_err(|e| format!("{e} in {order:?}"))?;
+    let places = goal.executed.iter().map(|w| order.iter().position(|&e| e == u64::from(w.event)));
+    let places: Option<Vec<usize>> = places.collect();
+    if !places.is_some_and(|places| places.is_sorted_by(|a, b| a < b)) {
+        return Err(format!("not in this order: {order:?}"));
+    }
+    let is_broken =
+        |w: &&Wanted| w.keeps_value && changed.iter().any(|r| r.read == u64::from(w.event));
+    match goal.executed.iter().find(is_broken) {
+        Some(wanted) => Err(format!("{} sees another value in {order:?}", wanted.event)),
+        None => Ok(true),
+    }
+}
+
+fn compare(family: &Family, seeds: std::ops::Range<u64>) {
+    let (mut possible, mut quick, mut thorough, mut anchored) = (0, 0, 0, 0);
+    for seed in seeds {
+        let trace = lock_heavy(family, seed);
+        let mut rng = Rng::with_seed(seed);
+        let reads = if rng.bool() { Reads::Strict } else { Reads::Terminal };
+        let requirements = requirements(&trace);
+        let mut search = Search::new(&requirements, reads);
+        for _ in 0..4 {
+            let (executed, next) = random_goal(&trace, &mut rng);
+            let goal = Goal { executed: &executed, next: &next };
+            let truth = exists(&trace, &goal, reads);
+            possible += u32::from(truth);
+            let anchor = rng.u32(0..=goal.first().unwrap());
+            for (effort, anchor, found) in [
+                (Effort::QUICK, 0, &mut quick),
+                (Effort::THOROUGH, 0, &mut thorough),
+                (Effort::THOROUGH, anchor, &mut anchored),
+            ] {
+                let answer = search.ask(&goal, anchor, effort);
+                let yes = confirmed(&trace, &goal, reads, &answer);
+                let context =
+                    format!("seed {seed} of {}: {goal:?} {reads:?}\n{trace}", family.name);
+                let yes = yes.unwrap_or_else(|e| panic!("{e}, {context}"));
+                assert!(truth || !yes, "{answer:?}, {context}");
+                *found += u32::from(yes);
+            }
+        }
+    }
+    println!(
+        "{}: {possible} possible, {quick} quick, {thorough} thorough, {anchored} anchored",
+        family.name
+    );
+    assert!(possible > 100, "{}: only {possible} possible", family.name);
+    assert!(thorough * 1000 >= possible * 995, "{}: {thorough} of {possible}", family.name);
+    assert!(quick * 100 >= possible * 95, "{}: {quick} of {possible}", family.name);
+}
+
+#[test]
+fn goals_are_reached_as_far_as_anything_reaches_them() {
+    for family in families() {
+        compare(&family, 0..1_000);
+    }
+}
