@@ -9,6 +9,7 @@
 mod baseline;
 mod cases;
 mod lattices;
+mod patterns;
 mod wide;
 
 use std::fs;
@@ -66,6 +67,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "lattice".contains(&args.filter) {
         lattices::run()?;
+    }
+    if "pattern growth".contains(&args.filter) {
+        patterns::growth()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {
