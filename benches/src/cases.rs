@@ -18,6 +18,7 @@ use foresee_trace::{Batch, Census, Event, EventSource, Mode, Names, Validated};
 use crate::baseline::lines::Lines;
 use crate::baseline::tree_clocks::TreeClocks;
 use crate::baseline::vector_clocks::VectorClocks;
+use crate::patterns;
 use crate::trace_file;
 
 #[derive(Clone, Copy)]
@@ -203,14 +204,63 @@ pub(crate) const CASES: &[Case] = &[
         cold: false,
         most_events: 10_000_000,
     },
+    Case {
+        name: "pattern prediction, 3 events",
+        ours_is: "native reading and a pattern of three events, two of which occur",
+        ours: |traces| patterns::ours(traces, 1, 3, false),
+        baseline_is: "native reading, plain vector clocks and a tuple for each permutation of each \
+                      subsequence of the pattern (the paper's algorithm)",
+        baseline: |traces| patterns::paper(traces, 3, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 5 events",
+        ours_is: "the same with five events",
+        ours: |traces| patterns::ours(traces, 1, 5, false),
+        baseline_is: "the paper's algorithm",
+        baseline: |traces| patterns::paper(traces, 5, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 5 frequent events",
+        ours_is: "the same with any write or read of four threads as events",
+        ours: |traces| patterns::ours(traces, 1, 5, true),
+        baseline_is: "the paper's algorithm",
+        baseline: |traces| patterns::paper(traces, 5, true),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 1,000 patterns",
+        ours_is: "a thousand patterns of three events in one pass",
+        ours: |traces| patterns::ours(traces, 1_000, 3, false),
+        baseline_is: "one of them",
+        baseline: |traces| patterns::ours(traces, 1, 3, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 8 events",
+        ours_is: "a pattern of eight frequent events",
+        ours: |traces| patterns::ours(traces, 1, 8, true),
+        baseline_is: "one of three frequent events",
+        baseline: |traces| patterns::ours(traces, 1, 3, true),
+        cold: false,
+        most_events: u64::MAX,
+    },
 ];
 
-fn open(traces: &Path, format: &str) -> anyhow::Result<Box<dyn EventSource>> {
+pub(crate) fn open(traces: &Path, format: &str) -> anyhow::Result<Box<dyn EventSource>> {
     Ok(foresee_formats::open(&trace_file(traces, format), None)?.source)
 }
 
 /// Reads a source to its end and looks at every event.
-fn drain(source: &mut dyn EventSource, mut each: impl FnMut(&Batch)) -> anyhow::Result<u64> {
+pub(crate) fn drain(
+    source: &mut dyn EventSource,
+    mut each: impl FnMut(&Batch),
+) -> anyhow::Result<u64> {
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(&mut batch)? {
@@ -220,7 +270,7 @@ fn drain(source: &mut dyn EventSource, mut each: impl FnMut(&Batch)) -> anyhow::
     Ok(events)
 }
 
-fn timed(run: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<(Duration, u64)> {
+pub(crate) fn timed(run: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<(Duration, u64)> {
     let start = Instant::now();
     let events = run()?;
     Ok((start.elapsed(), events))

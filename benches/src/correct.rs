@@ -2,7 +2,6 @@
 //! causality, on small programs of different kinds. The property sees one event of each thread, and
 //! no order violates it, so everything is searched.
 
-use std::rc::Rc;
 use std::time::Instant;
 
 use foresee_predict::Claims;

@@ -11,6 +11,7 @@ mod cases;
 mod correct;
 mod index;
 mod lattices;
+mod patterns;
 mod reorder;
 mod wide;
 
@@ -79,6 +80,9 @@ fn main() -> anyhow::Result<()> {
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;
         correct::run()?;
+    }
+    if "pattern growth".contains(&args.filter) {
+        patterns::growth()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

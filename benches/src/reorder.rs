@@ -2,13 +2,11 @@
 //! found, and with very many bindings. The baseline is a plain pass with Mazurkiewicz clocks, which
 //! every prediction needs at least.
 
-use std::rc::Rc;
 use std::time::Instant;
 
 use foresee_causality::{Clocks, Order};
-use foresee_predict::lattice::Predictions;
 use foresee_predict::reorder::{Sliced, SlicedLimits};
-use foresee_predict::{Analysis, Stat};
+use foresee_predict::{Analysis, Claims, Stat};
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Event, Names, Op, ThreadId, Trace, Value};
@@ -115,7 +113,7 @@ fn search(trace: &Trace, text: &str, limits: SlicedLimits) -> anyhow::Result<Run
         Some((_, Stat::Count(n))) => *n,
         _ => 0,
     };
-    let found = found.borrow().len();
+    let found = claims.reordered.borrow().len();
     Ok(Run { pass, search: all - pass, found, tuples })
 }
 

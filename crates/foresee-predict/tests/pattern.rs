@@ -266,7 +266,8 @@ fn bindings_are_predicted_one_by_one() {
         assert_eq!(found, expected, "{}", context());
         let mut seen: Vec<u64> = findings.iter().map(|f| f.event.unwrap()).collect();
         let mut events: Vec<u64> = observed.into_values().collect();
-        (seen.sort_unstable(), events.sort_unstable());
+        seen.sort_unstable();
+        events.sort_unstable();
         assert_eq!(seen, events, "{}", context());
         for found in &matches {
             let finding = confirm_match(found, &tied.spec, &tied.resolved, &trace);

@@ -138,3 +138,65 @@ impl Greedy {
         self.waiting.iter().map(|w| w.marks.len()).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+    use foresee_causality::{Clock, LaneClocks};
+    use foresee_trace::{Event, Op, ThreadId};
+
+    use super::super::event::Now;
+    use super::super::subsets::{Subsets, Table};
+    use super::*;
+
+    /// Long traces in which four threads talk now and then, with patterns that no run of a prefix
+    /// has for long: the queues stay short, and the answer is that of the table of subsets.
+    #[test]
+    fn queues_stay_short_and_say_what_the_table_says() {
+        let (mut longest, mut found) = (0, 0);
+        for seed in 0..30 {
+            let mut rng = Rng::with_seed(seed);
+            let length = rng.usize(3..=6);
+            // Each position is one event name of one thread; lanes are those of threads.
+            let threads: Vec<u32> = (0..length).map(|_| rng.u32(..4)).collect();
+            let lanes: Vec<Option<u32>> = threads.iter().map(|t| Some(*t)).collect();
+            let kinds: Vec<usize> = (0..length).collect();
+            let subsets = Subsets::new(&kinds).unwrap();
+            let (mut table, mut greedy) = (Table::new(&subsets), Greedy::new(length));
+            let mut clocks = LaneClocks::<Clock>::default();
+            // The first position is rare, so that the search goes on.
+            let rare = 1.0 / 3_000.0;
+            for index in 0..10_000 {
+                let t = rng.u32(..4);
+                let talks = rng.u8(..3) == 0;
+                let op = if talks { Op::Write } else { Op::Event };
+                let event = Event::new(ThreadId(t), op).with_target(rng.u32(..2));
+                let mine: Vec<u16> =
+                    (0..length as u16).filter(|&i| threads[usize::from(i)] == t).collect();
+                let mut matched: Vec<u16> = Vec::new();
+                if !mine.is_empty() {
+                    matched.push(mine[rng.usize(..mine.len())]);
+                }
+                matched.retain(|&i| !talks && (i > 0 || rng.f64() < rare));
+                let lane = [t];
+                let counted = if matched.is_empty() { &[][..] } else { &lane };
+                let vector = clocks.event(&event, counted).unwrap();
+                let now = Now { clocks: &clocks, vector, index, thread_lane: t };
+                if matched.is_empty() {
+                    continue;
+                }
+                let bits = matched.iter().fold(0u64, |bits, i| bits | 1 << i);
+                let by_table = table.step(&subsets, &subsets.moves(bits), &lanes, &now);
+                let by_queues = greedy.step(&matched, &lanes, &now);
+                assert_eq!(by_table, by_queues, "seed {seed}, event {index}");
+                longest = longest.max(greedy.waiting());
+                if by_queues.is_some() {
+                    found += 1;
+                    break;
+                }
+            }
+        }
+        assert!(found >= 5, "only {found}");
+        assert!(longest < 1_000, "{longest} candidates waited");
+    }
+}

@@ -16,6 +16,7 @@
 //! | `predict` | the analysis |
 //! | `witness` | from a tuple to a whole order of events, thread by thread where possible |
 
+mod after_set;
 mod engine;
 mod event;
 mod greedy;
@@ -27,6 +28,7 @@ mod subsets;
 mod tracker;
 mod witness;
 
+pub use after_set::AfterSets;
 pub use plan::Algorithm;
 pub use predict::{Matches, Patterns};
 pub use witness::{Match, linearise};

@@ -27,11 +27,11 @@ pub(super) struct Subsets {
 /// An event at `position` makes a tuple of `to` from one of `from`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
-    from: u32,
-    to: u32,
-    position: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) position: u32,
     /// The positions of `from` whose events it must not know.
-    later: u64,
+    pub(super) later: u64,
 }
 
 impl Subsets {

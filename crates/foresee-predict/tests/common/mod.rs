@@ -8,7 +8,9 @@ use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
 use foresee_predict::reorder::{Requirements, Sliced, SlicedLimits};
-use foresee_predict::{Analysed, Analysis, Court, Reordered, Unconfirmed, learn_initial_values};
+use foresee_predict::{
+    Analysed, Analysis, Claims, Court, Reordered, Unconfirmed, learn_initial_values,
+};
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::StateId;
 use foresee_spec::observe::{Lens, ProgramState, Troubles};
