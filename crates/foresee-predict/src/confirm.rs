@@ -98,7 +98,8 @@ impl<'a> Court<'a> {
              passed, but nothing forces its order"
         );
         let reorder = Reordering::Maz;
-        let witness = Witness { reorder, violated_at: order.len() - 1, order };
+        let violated_at = order.len() - 1;
+        let witness = Witness { reorder, violated_at, order, changed_reads: Vec::new() };
         Ok(self.finding(LATTICE, prediction.property, message, witness, details))
     }
 
@@ -127,7 +128,8 @@ impl<'a> Court<'a> {
             ),
         };
         details.extend(differences(self.trace, &order, &changed));
-        let witness = Witness { reorder, violated_at: at, order };
+        let changed_reads = changed.iter().map(|read| read.read).collect();
+        let witness = Witness { reorder, violated_at: at, order, changed_reads };
         Ok(self.finding(found.analysis, found.property, message, witness, details))
     }
 

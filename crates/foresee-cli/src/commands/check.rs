@@ -212,7 +212,7 @@ impl Judged {
         let mut confirmed = Vec::new();
         let mut add = |finding: Finding| {
             let witness = finding.witness.as_ref();
-            let diagram = witness.map(|w| Diagram::of_order(trace, &w.order, DRAWN_EVENTS));
+            let diagram = witness.map(|w| Diagram::of_witness(trace, w, DRAWN_EVENTS));
             confirmed.push((finding, diagram));
         };
         for claim in self.predictions.borrow().iter() {
