@@ -32,7 +32,7 @@ fn drawings(case: &Case) -> [(&'static str, String); 2] {
     let finding = court.confirm_reordered(&claims.reordered.borrow()[0]).unwrap();
     let all = 0..trace.events.len() as u64;
     let observed = Diagram::of(&mut trace.source(), all, Order::Mazurkiewicz).unwrap();
-    let witness = Diagram::of_order(trace, &finding.witness.unwrap().order, usize::MAX);
+    let witness = Diagram::of_witness(trace, &finding.witness.unwrap(), usize::MAX);
     [("observed", observed.to_svg()), ("predicted", witness.to_svg())]
 }
 

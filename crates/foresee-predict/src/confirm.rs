@@ -101,7 +101,8 @@ impl<'a> Court<'a> {
         let last = order[order.len() - 1];
         let message = self.another_order(last);
         let reorder = Reordering::Maz;
-        let witness = Witness { reorder, violated_at: order.len() - 1, order };
+        let violated_at = order.len() - 1;
+        let witness = Witness { reorder, violated_at, order, changed_reads: Vec::new() };
         Ok(self.finding(LATTICE, prediction.property, message, witness, details))
     }
 
@@ -125,7 +126,12 @@ impl<'a> Court<'a> {
         let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
         details.push(("context switches".to_owned(), switches.to_string()));
         let message = self.another_order(order[last]);
-        let witness = Witness { reorder: Reordering::Maz, violated_at: last, order };
+        let witness = Witness {
+            reorder: Reordering::Maz,
+            violated_at: last,
+            order,
+            changed_reads: Vec::new(),
+        };
         Ok(self.finding(PATTERN, found.property, message, witness, details))
     }
 
@@ -159,7 +165,8 @@ impl<'a> Court<'a> {
             ),
         };
         details.extend(differences(self.trace, &order, &changed));
-        let witness = Witness { reorder, violated_at: at, order };
+        let changed_reads = changed.iter().map(|read| read.read).collect();
+        let witness = Witness { reorder, violated_at: at, order, changed_reads };
         Ok(self.finding(found.analysis, found.property, message, witness, details))
     }
 

@@ -1,6 +1,7 @@
 //! Properties in correct reorderings against exhaustive search, on random traces full of locks.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![allow(clippy::print_stdout)] // The figures of `docs/locks.md` come from here.
 
 mod common;
 
@@ -128,4 +129,28 @@ fn narrow_windows_find_nearly_everything() {
     assert!(found[0] * 100 >= violable * 99, "{found:?} of {violable}");
     assert!(found[1] * 100 >= violable * 60, "{found:?} of {violable}");
     assert!(found[2] * 100 >= violable * 95, "{found:?} of {violable}");
+}
+
+/// Where no oracle can follow, the judge still has to agree, window after window.
+#[test]
+fn witnesses_in_long_traces_stand() {
+    let mut found = 0;
+    for family in families() {
+        for seed in 0..60 {
+            let trace = lock_heavy_of(&family, seed, 100 + 5 * seed);
+            let text = random_property(&mut Rng::with_seed(seed));
+            let tied = Tied::new(&trace, &text);
+            for window in [30, 90] {
+                let limits = CorrectLimits { window, width: 20, ..CorrectLimits::default() };
+                let (ours, analysed) = tied.correct(limits);
+                for one in &ours {
+                    let context =
+                        || format!("seed {seed} of {}: {text}\n{trace}\n{analysed:?}", family.name);
+                    tied.confirm(one).unwrap_or_else(|e| panic!("{e}: {}", context()));
+                }
+                found += ours.len();
+            }
+        }
+    }
+    assert!(found > 10, "only {found}");
 }

@@ -1,10 +1,11 @@
 //! The search for correct reorderings against exhaustive search, goal by goal.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![allow(clippy::print_stdout)] // The figures of `docs/locks.md` come from here.
 
 mod common;
 
-use common::{Family, families, lock_heavy, requirements};
+use common::{Family, families, lock_heavy, lock_heavy_of, requirements};
 use fastrand::Rng;
 use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search, Wanted};
@@ -126,4 +127,37 @@ fn goals_are_reached_as_far_as_anything_reaches_them() {
     for family in families() {
         compare(&family, 0..1_000);
     }
+}
+
+/// Where no oracle can follow, the judge still has to agree, near and far.
+#[test]
+fn answers_in_long_traces_stand() {
+    let mut found = [0; 3];
+    for family in families() {
+        for seed in 0..20 {
+            let trace = lock_heavy_of(&family, seed, 400 + 30 * seed);
+            let requirements = requirements(&trace);
+            let mut rng = Rng::with_seed(seed);
+            let reads = if rng.bool() { Reads::Strict } else { Reads::Terminal };
+            let mut search = Search::new(&requirements, reads);
+            for _ in 0..10 {
+                let near = rng.u32(..trace.events.len() as u32 - 40);
+                let mut events: Vec<u32> = (near..near + 40).collect();
+                events.retain(|&i| trace.events[i as usize].op() != Op::Init);
+                rng.shuffle(&mut events);
+                let wanted = |&event: &u32| Wanted { event, keeps_value: false };
+                let executed: Vec<Wanted> = events[..rng.usize(2..=3)].iter().map(wanted).collect();
+                let goal = Goal { executed: &executed, next: &[] };
+                let first = goal.first().unwrap();
+                for (i, back) in [20, 200, u32::MAX].into_iter().enumerate() {
+                    let answer = search.ask(&goal, first.saturating_sub(back), Effort::THOROUGH);
+                    let yes = confirmed(&trace, &goal, reads, &answer);
+                    let context = || format!("seed {seed} of {}: {goal:?}", family.name);
+                    found[i] += u32::from(yes.unwrap_or_else(|e| panic!("{e}, {}", context())));
+                }
+            }
+        }
+    }
+    println!("{found:?}");
+    assert!(found.iter().all(|&n| n > 300), "{found:?}");
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
-use foresee_trace::{Batch, EventSource, Id, Name, Names, ThreadId, Trace};
+use foresee_trace::{Batch, EventSource, Id, Name, Names, Pool, ThreadId, Trace, Witness};
 
 /// A stretch of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +121,21 @@ impl Diagram {
         }
         let threads = kept.thread_names(&trace.names);
         Diagram { threads, rows, arrows: Vec::new(), events: order.len() as u64 }
+    }
+}
+
+impl Diagram {
+    /// A witness, as [`Diagram::of_order`]; values that nobody knows are not shown.
+    pub fn of_witness(trace: &Trace, witness: &Witness, most: usize) -> Diagram {
+        let mut diagram = Diagram::of_order(trace, &witness.order, most);
+        for row in &mut diagram.rows {
+            if witness.changed_reads.contains(&row.index) {
+                let event = trace.events[row.index as usize];
+                let valueless = event.with_values(&[], &mut Pool::default());
+                row.text = format!("{}=?", valueless.describe(&trace.names, &trace.pool));
+            }
+        }
+        diagram
     }
 }
 

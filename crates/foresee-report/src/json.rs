@@ -63,6 +63,8 @@ struct JsonFinding<'a> {
 struct JsonWitness<'a> {
     order: &'a [u64],
     violated_at: usize,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    changed_reads: &'a [u64],
 }
 
 #[derive(Serialize)]
@@ -126,10 +128,11 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
         property: &finding.property,
         message: &finding.message,
         event: finding.event,
-        witness: finding
-            .witness
-            .as_ref()
-            .map(|w| JsonWitness { order: &w.order, violated_at: w.violated_at }),
+        witness: finding.witness.as_ref().map(|w| JsonWitness {
+            order: &w.order,
+            violated_at: w.violated_at,
+            changed_reads: &w.changed_reads,
+        }),
         details: finding
             .details
             .iter()

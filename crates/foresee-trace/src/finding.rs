@@ -5,7 +5,7 @@
 pub enum FindingKind {
     /// The captured order itself violates the property.
     Observed,
-    /// Only another run of the same causality does.
+    /// Only another run that the threads could have had does.
     Predicted,
 }
 
@@ -52,6 +52,8 @@ pub struct Witness {
     pub order: Vec<u64>,
     /// The position in `order` of the step that violates.
     pub violated_at: usize,
+    /// The reads in it that see another value than in the trace, nobody knows which.
+    pub changed_reads: Vec<u64>,
 }
 
 /// A violation.

@@ -181,7 +181,7 @@ fn limits(args: &CheckArgs) -> Limits {
 /// The order that shows a finding.
 fn draw(finding: &Finding, trace: &Trace) -> Option<Diagram> {
     let witness = finding.witness.as_ref()?;
-    Some(Diagram::of_order(trace, &witness.order, DRAWN_EVENTS))
+    Some(Diagram::of_witness(trace, witness, DRAWN_EVENTS))
 }
 
 /// The first events of a trace, in whole batches: all that the witnesses of patterns need.

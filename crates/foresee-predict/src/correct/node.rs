@@ -214,8 +214,7 @@ impl Machine<'_> {
         let held = |node: &Node| self.window.held[t][usize::from(node.counts[t])].len();
         let (before, length) = (held(node), path.len());
         let mut inside = node.clone();
-        loop {
-            let Some(item) = self.next(&inside, t) else { break };
+        while let Some(item) = self.next(&inside, t) {
             let acquires = item.kind.acquires() && item.visible.is_none();
             if !acquires && !self.is_harmless(&inside, item) {
                 break;

@@ -40,6 +40,9 @@ struct Entry {
     path: (u32, u32),
 }
 
+/// The states of the observed run, which are followed in any case.
+type Pins = HashSet<Node, RandomState>;
+
 /// No parent: the entry begins the window. What stands instead is the configuration.
 const ROOT: u32 = u32::MAX;
 
@@ -127,9 +130,9 @@ impl Search<'_, '_> {
 
     /// The states of the observed run, and the one in which the next window begins, with the locks
     /// that are taken there besides.
-    fn observed(&self, carry: usize) -> (HashSet<Node, RandomState>, Option<(Node, Vec<u32>)>) {
+    fn observed(&self, carry: usize) -> (Pins, Option<(Node, Vec<u32>)>) {
         let machine = self.machine;
-        let mut pins: HashSet<Node, RandomState> = HashSet::default();
+        let mut pins = Pins::default();
         let mut node = machine.start();
         let mut path = Vec::new();
         machine.settle(&mut node, &mut path);
@@ -180,7 +183,7 @@ impl Search<'_, '_> {
         &self,
         entries: &[Entry],
         level: std::ops::Range<usize>,
-        pins: &HashSet<Node, RandomState>,
+        pins: &Pins,
         is_cut: &mut bool,
     ) -> Vec<usize> {
         let mut all: Vec<usize> = level.collect();
