@@ -1,6 +1,8 @@
 //! Names, types and places against what running programs print of themselves, through every
 //! compiler, DWARF version and kind of executable.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

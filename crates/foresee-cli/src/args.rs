@@ -20,6 +20,28 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a program that was built with `foresee cc` or `foresee c++`, and analyse what it did.
+    Run(RunArgs),
+    /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
+    ///
+    /// Takes the compiler's own arguments. The compiler is `cc`; `foresee cc -- clang-19 ARGS...`
+    /// picks another, and the environment variable FORESEE_CC goes before both. A link to foresee
+    /// named `foresee-cc` does the same, where a single word is wanted (CMAKE_C_COMPILER).
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// What the compiler is to do.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<std::ffi::OsString>,
+    },
+    /// Compile and link C++ for capture, as `foresee cc` does C.
+    ///
+    /// The compiler is `c++`; FORESEE_CXX names another, and so does `foresee c++ -- clang++-19`.
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx {
+        /// What the compiler is to do.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<std::ffi::OsString>,
+    },
     /// Analyse a trace.
     Check(CheckArgs),
     /// Look at traces, convert and make them.
@@ -57,6 +79,48 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    /// Store the trace here, in the native format.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Whether threads take turns, so that the order of what they do is known, or run freely.
+    #[arg(long, value_enum, default_value_t = CaptureMode::Sync)]
+    pub(crate) mode: CaptureMode,
+    /// Record every access, also to memory that only one thread ever touches.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// End the program after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// End the recording after so many mebibytes.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) log_limit: Option<u64>,
+    /// A library that was not built for capture, but does not touch what threads share.
+    #[arg(long, value_name = "LIBRARY")]
+    pub(crate) trust: Vec<String>,
+    /// The program and its arguments, after `--`.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum CaptureMode {
+    /// One thread at a time: values and order are exact.
+    Sync,
+    /// All at once: faster on many cores, but the order is only that of the notes.
+    Async,
+}
+
+/// What to look for in a trace.
+#[derive(Args)]
+pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,

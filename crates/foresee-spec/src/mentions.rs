@@ -55,6 +55,22 @@ pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
     walk.found
 }
 
+/// The variables that a specification speaks of, each once, at the place of its first mention.
+pub fn variables(spec: &Spec) -> Vec<(&str, Span)> {
+    once(spec, |mention| mention.is_variable())
+}
+
+/// The methods and named events that a specification speaks of, each once.
+pub fn methods(spec: &Spec) -> Vec<(&str, Span)> {
+    once(spec, |mention| mention.entity == Entity::Sym)
+}
+
+fn once(spec: &Spec, wanted: impl Fn(&Mention<'_>) -> bool) -> Vec<(&str, Span)> {
+    let mut seen = HashSet::new();
+    let all = mentions(spec).into_iter().filter(|m| wanted(m) && seen.insert(m.name));
+    all.map(|m| (m.name, m.span)).collect()
+}
+
 struct Walk<'a> {
     found: Vec<Mention<'a>>,
     /// Lets that have been walked, by their name: they are unique.

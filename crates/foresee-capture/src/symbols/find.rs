@@ -243,7 +243,7 @@ fn walk(
         let scalar = match &it.shape {
             Shape::Scalar(scalar) if scalar.kind != Kind::Bytes => *scalar,
             Shape::Pointer => Scalar::new(Kind::Pointer, it.size),
-            Shape::Record { fields } if only(image, ty).is_some() => {
+            Shape::Record { fields, .. } if only(image, ty).is_some() => {
                 ty = only(image, ty).unwrap_or(fields[0].ty);
                 continue;
             }
@@ -263,7 +263,7 @@ fn walk(
 /// The one member of a record that has all of its bytes.
 fn only(image: &Image, ty: TypeId) -> Option<TypeId> {
     let whole = image.types.get(ty);
-    let Shape::Record { fields } = &whole.shape else { return None };
+    let Shape::Record { fields, .. } = &whole.shape else { return None };
     let mut large = fields.iter().filter(|f| image.types.get(f.ty).size == whole.size);
     let first = large.next()?;
     (large.next().is_none() && whole.size <= 8 && first.ty != ty).then_some(first.ty)
@@ -271,7 +271,7 @@ fn only(image: &Image, ty: TypeId) -> Option<TypeId> {
 
 /// A field by name, in unnamed members and base classes too.
 fn member(image: &Image, ty: TypeId, name: &str, depth: usize) -> Option<(u64, TypeId)> {
-    let Shape::Record { fields } = &image.types.get(ty).shape else { return None };
+    let Shape::Record { fields, .. } = &image.types.get(ty).shape else { return None };
     if let Some(field) = fields.iter().find(|f| f.name == name) {
         return Some((field.offset, field.ty));
     }
@@ -287,7 +287,7 @@ fn fields(image: &Image, ty: TypeId) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![(ty, 0)];
     while let Some((ty, depth)) = open.pop() {
-        let Shape::Record { fields } = &image.types.get(ty).shape else { continue };
+        let Shape::Record { fields, .. } = &image.types.get(ty).shape else { continue };
         for field in fields {
             if !field.name.is_empty() {
                 found.push(field.name.clone());

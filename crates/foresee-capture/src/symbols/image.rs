@@ -152,6 +152,22 @@ impl Image {
         found
     }
 
+    /// Functions by their source name.
+    pub(super) fn functions_named(&self, name: &str) -> impl Iterator<Item = (u64, u64)> {
+        // Demangling all of a large program takes long: the last part is in the linker's name, too.
+        let last = name.rsplit("::").next().unwrap_or(name).to_owned();
+        let ending = format!("::{name}");
+        let name = name.to_owned();
+        self.functions.iter().filter_map(move |(start, end, linked)| {
+            let fits = *linked == name
+                || linked.starts_with("_Z") && linked.contains(&last) && {
+                    let plain = demangle(linked);
+                    plain == name || plain.ends_with(&ending)
+                };
+            fits.then_some((*start, end - start))
+        })
+    }
+
     fn function(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|f| f.0 <= address);
         let (start, end, name) = self.functions.get(after.checked_sub(1)?)?;

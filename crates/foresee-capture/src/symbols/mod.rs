@@ -25,7 +25,7 @@ use image::Image;
 
 pub use find::{Trouble, Unmatched, Variable};
 pub use globals::Coverage;
-pub use objects::Part;
+pub use objects::{Leaf, Part};
 pub use scalar::{Kind, Scalar};
 
 /// An ELF file and where a process had loaded it.
@@ -165,6 +165,17 @@ impl Symbols {
             found
                 .map_or_else(Vec::new, |(m, image)| image.frames(code.wrapping_sub(m.module.bias))),
         )
+    }
+
+    /// Where functions of a name begin and how long they are; namespaces may be left out.
+    pub fn functions(&self, name: &str) -> Vec<(u64, u64)> {
+        let images = self.modules.iter().filter_map(|m| Some((m.module.bias, m.image()?)));
+        images
+            .flat_map(|(bias, image)| {
+                let found = image.functions_named(name);
+                found.map(move |(address, size)| (address.wrapping_add(bias), size))
+            })
+            .collect()
     }
 
     /// What a variable holds before the program begins.

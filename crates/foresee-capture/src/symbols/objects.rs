@@ -155,7 +155,7 @@ fn descend(types: &Types, mut ty: TypeId, mut offset: u64, size: u64, name: &mut
             Shape::Scalar(_) | Shape::Pointer | Shape::Opaque => {
                 return if whole { untyped(size) } else { stretch(name, offset, size) };
             }
-            Shape::Record { fields } => {
+            Shape::Record { fields, .. } => {
                 let inside = |f: &&super::types::Field| {
                     let end = types.get(f.ty).size.saturating_add(f.offset);
                     f.offset <= offset && offset.saturating_add(size) <= end
@@ -214,4 +214,73 @@ fn stretch(name: &mut String, offset: u64, size: u64) -> Scalar {
 fn untyped(size: u64) -> Scalar {
     let kind = if matches!(size, 1 | 2 | 4 | 8) { Kind::Unsigned } else { Kind::Bytes };
     Scalar::new(kind, size)
+}
+
+/// The stretch of a variable that is read and written as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Where it begins.
+    pub start: u64,
+    /// How large it is and how to read it.
+    pub scalar: Scalar,
+}
+
+impl Symbols {
+    /// The scalar variable, field or element that an address belongs to. Every address has at most
+    /// one, so leaves do not overlap: of a union's members the largest counts.
+    pub fn leaf(&self, address: u64) -> Option<Leaf> {
+        let loaded = self.modules.iter().find(|m| m.module.range.contains(&address))?;
+        let image = loaded.image()?;
+        let local = address.wrapping_sub(loaded.module.bias);
+        let global = image.global_at(local)?;
+        let (described, ty) = self.type_of(image, global);
+        let offset = local - global.address;
+        let (inner, scalar) = match ty {
+            Some(ty) => leaf_in(&described.types, ty, offset, 0)?,
+            None if matches!(global.size, 1 | 2 | 4 | 8) => (0, untyped(global.size)),
+            None => return None,
+        };
+        let start = global.address.wrapping_add(inner).wrapping_add(loaded.module.bias);
+        Some(Leaf { start, scalar })
+    }
+}
+
+fn leaf_in(types: &Types, ty: TypeId, offset: u64, depth: usize) -> Option<(u64, Scalar)> {
+    let it = types.get(ty);
+    // A broken file may have a type within itself.
+    if offset >= it.size || depth > 64 {
+        return None;
+    }
+    let scalar = |kind, size| matches!(size, 1 | 2 | 4 | 8).then_some((0, Scalar::new(kind, size)));
+    match &it.shape {
+        Shape::Scalar(s) => scalar(s.kind, s.size),
+        Shape::Pointer => scalar(Kind::Pointer, it.size),
+        Shape::Opaque => None,
+        Shape::Array { element, .. } => {
+            let stride = types.get(*element).size;
+            let index = offset.checked_div(stride)?;
+            let (inner, scalar) = leaf_in(types, *element, offset % stride, depth + 1)?;
+            Some((index * stride + inner, scalar))
+        }
+        Shape::Record { fields, is_union } => {
+            let inside = |f: &&super::types::Field| {
+                f.offset <= offset && offset - f.offset < types.get(f.ty).size
+            };
+            let within = |f: &super::types::Field| {
+                let (inner, scalar) = leaf_in(types, f.ty, offset - f.offset, depth + 1)?;
+                Some((f.offset + inner, scalar))
+            };
+            match is_union {
+                // The first of the largest members.
+                true => fields
+                    .iter()
+                    .rev()
+                    .max_by_key(|f| types.get(f.ty).size)
+                    .filter(inside)
+                    .and_then(within),
+                // What a base class leaves unused at its end may hold a member of the class.
+                false => fields.iter().filter(inside).find_map(within),
+            }
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub(super) enum Shape {
     /// A struct, union or class.
     Record {
         fields: Vec<Field>,
+        is_union: bool,
     },
     Array {
         element: TypeId,
@@ -117,7 +118,8 @@ impl Types {
             }
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
                 let fields = self.fields(dwarf, die, depth);
-                Type { size: size?, shape: Shape::Record { fields } }
+                let is_union = entry.tag() == gimli::DW_TAG_union_type;
+                Type { size: size?, shape: Shape::Record { fields, is_union } }
             }
             gimli::DW_TAG_array_type => self.array(dwarf, die, target?, depth)?,
             gimli::DW_TAG_typedef

@@ -13,7 +13,7 @@ use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{EventSource, FileOrder, Finding, Trace};
 
-use crate::args::{CheckArgs, ReportFormat};
+use crate::args::{AnalysisArgs, CheckArgs, ReportFormat};
 use crate::input::Input;
 use crate::{input, output, specs};
 
@@ -21,8 +21,21 @@ use crate::{input, output, specs};
 const DRAWN_EVENTS: usize = 60;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
-    let mut analyses = built_in(args)?;
     // Specifications are judged before the trace is opened, which may take long.
+    let wanted = prepare(&args.analysis)?;
+    let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    look(wanted, &args.analysis, &trace, &[])
+}
+
+/// What is looked for, once that is known to be possible.
+pub(crate) struct Wanted {
+    pub(crate) analyses: Vec<Box<dyn Analysis>>,
+    pub(crate) compiled: Vec<(specs::Source, Spec, Vec<Compiled>)>,
+}
+
+/// Finds out what is looked for.
+pub(crate) fn prepare(args: &AnalysisArgs) -> anyhow::Result<Wanted> {
+    let analyses = built_in(args)?;
     let compiled: Vec<_> = args
         .spec
         .iter()
@@ -32,7 +45,18 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             Ok((source, spec, compiled))
         })
         .collect::<anyhow::Result<_>>()?;
-    let trace = Input::new(&args.input, !compiled.is_empty())?;
+    Ok(Wanted { analyses, compiled })
+}
+
+/// Looks for it in a trace and prints the report, with `notes` of how the trace came about;
+/// returns the exit status.
+pub(crate) fn look(
+    wanted: Wanted,
+    args: &AnalysisArgs,
+    trace: &Input<'_>,
+    notes: &[String],
+) -> anyhow::Result<u8> {
+    let Wanted { mut analyses, compiled } = wanted;
     let mut judged = Vec::new();
     if !compiled.is_empty() {
         let names = trace.names()?;
@@ -77,13 +101,15 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             }
         }
     }
+    let mut remarks = summary.remarks;
+    remarks.warnings.splice(0..0, notes.iter().cloned());
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(summary.events, source.names()),
         analysed: summary.analysed,
         findings,
         witnesses,
-        remarks: summary.remarks,
+        remarks,
     };
     output::print(&match args.format {
         ReportFormat::Text => foresee_report::text::report(&report, output::style()),
@@ -93,7 +119,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 }
 
 /// The checks that need no specification.
-fn built_in(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
+fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
     for name in args.check.iter().filter(|name| *name != "spec") {
         match ANALYSES.iter().find(|kind| kind.name == name) {
@@ -111,7 +137,7 @@ fn built_in(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     Ok(analyses)
 }
 
-fn limits(args: &CheckArgs) -> Limits {
+fn limits(args: &AnalysisArgs) -> Limits {
     let default = Limits::default();
     Limits {
         window: args.window.map(|w| w as usize),

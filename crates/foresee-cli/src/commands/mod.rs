@@ -1,6 +1,8 @@
 //! One module a command.
 
+pub(crate) mod cc;
 pub(crate) mod check;
+pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;
