@@ -2,6 +2,7 @@
 
 pub mod compiler;
 pub mod launch;
+pub mod log;
 pub mod program;
 pub mod runtime;
 pub mod symbols;
