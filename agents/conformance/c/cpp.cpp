@@ -1,7 +1,7 @@
 /* C++: threads, mutexes, condition variables, statics that are initialised once, call_once, atomics.
 expect
-main: fork(T1) acq(m) w(ready)=1 rel(m) notify(c) join(T1) vr(guard variable for instance()::it)=1 vr(flag)=1 r(value)=9
-T1: acq(m) r(ready)=1 rel(m) vr(guard variable for instance()::it)=0 w(instance()::it)=9 vw(guard variable for instance()::it)=1 w(value)=9 vw(flag)=1
+main: fork(T1) acq(m) w(ready)=1 rel(m) notify(c) join(T1) vr("guard variable for instance()::it")=1 vr(flag)=1 r(value)=9
+T1: acq(m) r(ready)=1 rel(m) vr("guard variable for instance()::it")=0 w(instance()::it)=9 vw("guard variable for instance()::it")=1 w(value)=9 vw(flag)=1
 */
 #include <atomic>
 #include <condition_variable>

@@ -1,7 +1,7 @@
 /* Barriers, semaphores, spin locks and once.
 expect
-main: vw(s)=1 fork(T1) rmw(b[round 1]) vr(b[round 1]) rmw(b[round 2]) vr(b[round 2]) rmw(s)=0->1 vr(o)=1 join(T1) acq(spin) rel(spin) rmw(s)=1->0 vr(s)
-T1: rmw(s)=1->0 acq(spin) w(x)=5 rel(spin) w(once_ran)=1 vw(o)=1 rmw(b[round 1]) vr(b[round 1]) rmw(b[round 2]) vr(b[round 2])
+main: vw(s)=1 fork(T1) rmw(b.round1) vr(b.round1) rmw(b.round2) vr(b.round2) rmw(s)=0->1 vr(o)=1 join(T1) acq(spin) rel(spin) rmw(s)=1->0 vr(s)
+T1: rmw(s)=1->0 acq(spin) w(x)=5 rel(spin) w(once_ran)=1 vw(o)=1 rmw(b.round1) vr(b.round1) rmw(b.round2) vr(b.round2)
 */
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Accesses of every size, aligned or not, and copies.
 expect
-main: w(a)=18 w(b)=13330 w(c)=305419896 w(d)=81985529216486895 r(a)=18 r(b)=13330 r(c)=305419896 r(d)=81985529216486895 r(from)=1 r(from+4)=2 w(to)=1 w(to+4)=2 r(to+4)=2 w(packed+1)=7 r(packed+1)=7 w(big)=0 w(big+8)=0 w(big+16)=0 r(big+8)=0
+main: w(a)=18 w(b)=13330 w(c)=305419896 w(d)=81985529216486895 r(a)=18 r(b)=13330 r(c)=305419896 r(d)=81985529216486895 r(from)=8589934593 w(to)=1 w(to+4)=2 r(to+4)=2 w(packed+1)=7 r(packed+1)=7 w(big)=0 w(big+8)=0 w(big+16)=0 r(big+8)=0
 */
 #include <stdint.h>
 #include <string.h>

@@ -118,7 +118,7 @@ unsafe extern "C" fn in_child() {
         return;
     }
     let t = thread::allocate();
-    token::start_over(t);
+    token::start_over();
     config::start();
     if !threads::begin(t).is_null() {
         // SAFETY: in a hook of `t`.
