@@ -181,7 +181,7 @@ tags! {
     /// A file of code or data is in memory (bytes: load base and end in eight bytes each, length of the build id, build
     /// id, path).
     Module = 0xc0;
-    /// An access that happened earlier and was held back (address; bytes: [`DELAYED`] bytes, see [`Delayed`]).
+    /// An access that happened earlier and was held back (address; see [`Delayed`]).
     Delayed = 0xc1;
     /// The file that the return address lies in has hooks.
     Instrumented = 0xc3;
@@ -209,56 +209,82 @@ impl Tag {
     }
 }
 
-/// How many bytes a [`Delayed`] access takes.
-pub const DELAYED: usize = 24;
+/// At most so many bytes follow the record of a [`Delayed`] access.
+pub const DELAYED_MAX: usize = 20;
 
 /// An access that was left out when it happened and turned out to matter: one of the last of its thread to eight aligned
-/// bytes before another thread came.
+/// bytes before another thread came. Address and return address (of the latter the low half) are those of the record; the
+/// rest are the bytes behind it: access, mask, thread and place in groups of seven bits, and the bytes of the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delayed {
     /// Whose access it was.
     pub thread: u32,
     /// How many counted records of the thread come before it.
     pub place: u32,
-    /// The low half of its return address.
-    pub pc: u32,
     /// How memory was touched; never [`Access::Rmw`].
     pub access: Access,
     /// Which of the eight bytes.
     pub mask: u8,
-    /// All eight.
+    /// All eight; zero where the mask is.
     pub bytes: [u8; 8],
 }
 
 impl Delayed {
-    /// As it stands in a record.
-    pub fn to_bytes(self) -> [u8; DELAYED] {
-        let mut out = [0; DELAYED];
-        out[..4].copy_from_slice(&self.thread.to_le_bytes());
-        out[4..8].copy_from_slice(&self.place.to_le_bytes());
-        out[8..12].copy_from_slice(&self.pc.to_le_bytes());
-        out[12] = self.access as u8;
-        out[13] = self.mask;
-        out[16..].copy_from_slice(&self.bytes);
-        out
+    /// As it stands behind a record, and its length.
+    pub fn to_bytes(self) -> ([u8; DELAYED_MAX], usize) {
+        let mut out = [0; DELAYED_MAX];
+        out[0] = self.access as u8;
+        out[1] = self.mask;
+        let mut at = 2;
+        for mut n in [self.thread, self.place] {
+            while n > 0x7f {
+                out[at] = n as u8 | 0x80;
+                n >>= 7;
+                at += 1;
+            }
+            out[at] = n as u8;
+            at += 1;
+        }
+        for (i, &byte) in self.bytes.iter().enumerate() {
+            if self.mask >> i & 1 != 0 {
+                out[at] = byte;
+                at += 1;
+            }
+        }
+        (out, at)
     }
 
-    /// From a record; `None` if that is no access.
-    pub fn from_bytes(bytes: &[u8; DELAYED]) -> Option<Delayed> {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    /// From the bytes behind a record; `None` if that is no access.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Delayed> {
+        let mut rest = bytes.iter().copied();
+        let access = Access::from_code(rest.next()?).filter(|&a| a != Access::Rmw)?;
+        let mask = rest.next()?;
+        let mut number = || {
+            let mut n = 0u32;
+            for shift in [0, 7, 14, 21, 28] {
+                let byte = rest.next()?;
+                n |= u32::from(byte & 0x7f) << shift;
+                if byte < 0x80 {
+                    return Some(n);
+                }
+            }
+            None
         };
+        let (thread, place) = (number()?, number()?);
         let mut data = [0; 8];
-        data.copy_from_slice(&bytes[16..]);
-        Some(Delayed {
-            thread: word(0),
-            place: word(4),
-            pc: word(8),
-            access: Access::from_code(bytes[12])?,
-            mask: bytes[13],
-            bytes: data,
-        })
+        for (i, byte) in data.iter_mut().enumerate() {
+            if mask >> i & 1 != 0 {
+                *byte = rest.next()?;
+            }
+        }
+        Some(Delayed { thread, place, access, mask, bytes: data })
     }
+}
+
+/// Which of two addresses before a record its own is told relative to: objects of synchronisation lie elsewhere than data.
+#[inline]
+pub const fn neighbourhood(tag: u8) -> usize {
+    (tag >= 0x80 && tag != Tag::Delayed as u8) as usize
 }
 
 /// How many bytes the parts of a record take, by their code.
@@ -337,14 +363,13 @@ mod tests {
 
     #[test]
     fn delayed_accesses_come_back() {
-        let delayed = Delayed {
-            thread: 3,
-            place: 9,
-            pc: 77,
-            access: Access::Write,
-            mask: 0xf0,
-            bytes: *b"12345678",
-        };
-        assert_eq!(Delayed::from_bytes(&delayed.to_bytes()), Some(delayed));
+        for (thread, place) in [(3, 9), (1 << 18, u32::MAX), (127, 128)] {
+            let bytes = [1, 0, 0, 4, 0, 6, 7, 8];
+            let delayed =
+                Delayed { thread, place, access: Access::Write, mask: 0b1110_1001, bytes };
+            let (out, len) = delayed.to_bytes();
+            assert_eq!(Delayed::from_bytes(&out[..len]), Some(delayed));
+            assert_eq!(Delayed::from_bytes(&out[..len - 1]), None);
+        }
     }
 }

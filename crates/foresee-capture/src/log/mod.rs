@@ -12,7 +12,7 @@ mod source;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use foresee_rt::format::{Access, BUFFER_AT, DELAYED, Delayed, MAGIC, Tag, VERSION};
+use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION};
 
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Plain};
@@ -112,7 +112,7 @@ pub struct Log {
     pub records: u64,
     tail: PathBuf,
     /// Accesses that were held back, by thread and place.
-    delayed: Vec<(u64, Delayed)>,
+    delayed: Vec<Held>,
     boundaries: Boundaries,
     /// Locks that somebody failed to take.
     tried: HashSet<u64>,
@@ -121,6 +121,22 @@ pub struct Log {
     called: HashMap<u32, String>,
     /// The store that was under way when the program died.
     pending: Option<(u32, u64, u64, u64)>,
+}
+
+/// An access that was held back.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    address: u64,
+    /// The low half of its return address.
+    pc: u32,
+    delayed: Delayed,
+}
+
+impl Held {
+    /// Whose it is, and where among that thread's records.
+    fn place(&self) -> (u32, u32) {
+        (self.delayed.thread, self.delayed.place)
+    }
 }
 
 /// The logs in a directory, the oldest first.
@@ -237,14 +253,16 @@ impl Log {
                     log.called.insert(record.address as u32, name);
                 }
                 What::Sync(Tag::Delayed) => {
-                    let delayed =
-                        <&[u8; DELAYED]>::try_from(record.bytes).ok().and_then(Delayed::from_bytes);
-                    let Some(delayed) = delayed.filter(|d| d.access != Access::Rmw) else {
+                    let Some(delayed) = Delayed::from_bytes(record.bytes) else {
                         let what = "a delayed access makes no sense".to_owned();
                         return Err(LogError::Corrupt(tail.to_owned(), record.at, what));
                     };
                     log.boundaries.add_mask(record.address, delayed.mask);
-                    log.delayed.push((record.address, delayed));
+                    log.delayed.push(Held {
+                        address: record.address,
+                        pc: record.pc as u32,
+                        delayed,
+                    });
                 }
                 _ => {}
             }
@@ -267,7 +285,7 @@ impl Log {
         }
         log.threads = threads.len();
         // In the order of the log among themselves: a write stands before the reads of what it wrote.
-        log.delayed.sort_by_key(|(_, d)| (d.thread, d.place));
+        log.delayed.sort_by_key(Held::place);
         for pc in instrumented {
             if let Some(m) = log.modules.iter_mut().find(|m| (m.low..m.end).contains(&pc)) {
                 m.instrumented = true;
@@ -323,11 +341,15 @@ impl Log {
         }
     }
 
-    fn delayed_of(&self, thread: u32, place: u32) -> &[(u64, Delayed)] {
-        let start = self.delayed.partition_point(|(_, d)| (d.thread, d.place) < (thread, place));
-        let len =
-            self.delayed[start..].partition_point(|(_, d)| (d.thread, d.place) == (thread, place));
-        &self.delayed[start..start + len]
+    /// The accesses held back from the one at `from` on that belong to this place.
+    fn delayed_from(&self, from: usize, thread: u32, place: u32) -> &[Held] {
+        let rest = self.delayed.get(from..).unwrap_or(&[]);
+        &rest[..rest.iter().take_while(|d| d.place() == (thread, place)).count()]
+    }
+
+    /// Where those of a place begin.
+    fn delayed_at(&self, thread: u32, place: u32) -> usize {
+        self.delayed.partition_point(|d| d.place() < (thread, place))
     }
 }
 

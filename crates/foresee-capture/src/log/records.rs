@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use foresee_rt::format::{
     ACCESSES, Access, CHUNK_HEAD, CHUNK_MAGIC, INEXACT, PC_SIZES, RUN, SIZES, Tag, checksum,
-    unzigzag,
+    neighbourhood, unzigzag,
 };
 
 use super::LogError;
@@ -59,7 +59,7 @@ pub struct Records {
     base: u64,
     at: usize,
     pc: u64,
-    address: u64,
+    addresses: [u64; 2],
     thread: u32,
 }
 
@@ -88,7 +88,7 @@ impl Records {
             base: 0,
             at: 0,
             pc: 0,
-            address: 0,
+            addresses: [0; 2],
             thread: 0,
         })
     }
@@ -98,7 +98,7 @@ impl Records {
     }
 
     fn next_chunk(&mut self) -> Result<bool, LogError> {
-        (self.at, self.pc, self.address) = (0, 0, 0);
+        (self.at, self.pc, self.addresses) = (0, 0, [0; 2]);
         self.base = self.next;
         if self.next >= self.end {
             let Some(tail) = self.tail.take() else { return Ok(false) };
@@ -156,9 +156,11 @@ impl Records {
             let tag = self.number(1)? as u8;
             let sizes = self.number(1)? as usize;
             let pc = unzigzag(self.number(PC_SIZES[sizes & 3])?).wrapping_add(self.pc);
-            let address = unzigzag(self.number(SIZES[sizes >> 2 & 7])?).wrapping_add(self.address);
+            let address = unzigzag(self.number(SIZES[sizes >> 2 & 7])?)
+                .wrapping_add(self.addresses[neighbourhood(tag)]);
             let value = self.number(SIZES[sizes >> 5])?;
-            (self.pc, self.address) = (pc, address);
+            self.pc = pc;
+            self.addresses[neighbourhood(tag)] = address;
             let (what, inexact) = if tag < 2 * ACCESSES {
                 let size = tag & 7;
                 let Some(access) = Access::from_code(tag >> 3 & 7).filter(|_| size <= RUN) else {

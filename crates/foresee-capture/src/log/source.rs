@@ -12,7 +12,7 @@ use foresee_trace::{
 use super::memory::{Cell, Memory};
 use super::names::{Block, Names, Pc};
 use super::records::{Record, Records, What};
-use super::{End, Log, LogError};
+use super::{End, Held, Log, LogError};
 
 /// What came out of a log; complete at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,8 @@ struct Thread {
     place: u32,
     /// Its wait is told as a release and an acquire, because something happened in between.
     interrupted: bool,
+    /// Where the next of its accesses that were held back stands.
+    held: Option<usize>,
     /// How deeply it held the lock of its wait.
     depth: u32,
 }
@@ -270,10 +272,14 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Sync(tag) => self.sync(record, tag, who, pc, place, out)?,
         }
         let place = place + 1;
-        self.threads.entry(record.thread).or_default().place = place;
         let log = self.log;
-        for (address, delayed) in log.delayed_of(record.thread, place) {
-            let loc = self.location(log.place_of_half(delayed.pc))?;
+        let thread = self.threads.entry(record.thread).or_default();
+        thread.place = place;
+        let from = *thread.held.get_or_insert_with(|| log.delayed_at(record.thread, place));
+        let held = log.delayed_from(from, record.thread, place);
+        thread.held = Some(from + held.len());
+        for &Held { address, pc, delayed } in held {
+            let loc = self.location(log.place_of_half(pc))?;
             let mut at = 0;
             // The bytes lie together most often; where not, each stretch is an access of its own.
             while at < 8 {
@@ -457,7 +463,10 @@ impl<'l, N: Names> LogSource<'l, N> {
                     lock.owner = None;
                 }
                 let interrupted = self.log.interrupted.contains(&(me, place))
-                    || !self.log.delayed_of(me, place + 1).is_empty();
+                    || !self
+                        .log
+                        .delayed_from(self.log.delayed_at(me, place + 1), me, place + 1)
+                        .is_empty();
                 let thread = self.threads.entry(me).or_default();
                 (thread.interrupted, thread.depth) = (interrupted, depth);
                 if depth > 0 {

@@ -2,7 +2,7 @@
 
 use super::thread::{Pending, Thread};
 use super::{config, log, shadow};
-use crate::format::{Access, INEXACT, RUN};
+use crate::format::{Access, INEXACT, RUN, SIZES, size_code};
 
 /// As many bytes as one record of a run holds.
 const RUN_MAX: usize = 4096;
@@ -257,10 +257,11 @@ pub(super) unsafe fn atomic(
             return;
         }
         if access == Access::Rmw {
+            let len = SIZES[size_code(old)];
             let mut bytes = [0; 9];
-            bytes[0] = 8;
+            bytes[0] = len as u8;
             bytes[1..].copy_from_slice(&old.to_le_bytes());
-            log::put_with(t, tag(access, size), pc, address, value, &bytes);
+            log::put_with(t, tag(access, size), pc, address, value, &bytes[..1 + len]);
         } else {
             log::put(t, tag(access, size), pc, address, value);
         }

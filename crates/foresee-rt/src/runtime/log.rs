@@ -10,7 +10,7 @@ use super::thread::Thread;
 use super::{config, token};
 use crate::format::{
     BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, Head, MAGIC, PC_SIZES, RECORD_MAX, SIZES, Tag, VERSION,
-    checksum, pc_code, size_code, zigzag,
+    checksum, neighbourhood, pc_code, size_code, zigzag,
 };
 
 /// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
@@ -24,7 +24,7 @@ struct Log {
     file: isize,
     /// What the next record is told relative to.
     pc: u64,
-    address: u64,
+    addresses: [u64; 2],
     thread: u32,
 }
 
@@ -38,7 +38,7 @@ static LOG: Shared = Shared(UnsafeCell::new(Log {
     at: 0,
     file: -1,
     pc: 0,
-    address: 0,
+    addresses: [0; 2],
     thread: 0,
 }));
 
@@ -127,7 +127,7 @@ pub(super) fn open(forked_from: u32) -> bool {
                 at: CHUNK_HEAD,
                 file,
                 pc: 0,
-                address: 0,
+                addresses: [0; 2],
                 thread: 0,
             };
             log.head.write(Head {
@@ -164,8 +164,10 @@ impl Log {
 
     unsafe fn record(&mut self, tag: u8, pc: u64, address: u64, value: u64) {
         let pc_step = zigzag(pc.wrapping_sub(self.pc));
-        let address_step = zigzag(address.wrapping_sub(self.address));
-        (self.pc, self.address) = (pc, address);
+        let near = &mut self.addresses[neighbourhood(tag)];
+        let address_step = zigzag(address.wrapping_sub(*near));
+        *near = address;
+        self.pc = pc;
         let (p, a, v) = (pc_code(pc_step), size_code(address_step), size_code(value));
         let lengths = (p | a << 2 | v << 5) as u64;
         // SAFETY: as in `number`.
@@ -184,7 +186,7 @@ impl Log {
                 self.flush();
             }
             if self.thread != thread {
-                let (pc, address) = (self.pc, self.address);
+                let (pc, address) = (self.pc, self.addresses[1]);
                 self.record(Tag::Switch as u8, pc, address, u64::from(thread));
                 self.thread = thread;
             }
@@ -238,7 +240,7 @@ impl Log {
             AtomicU64::from_ptr(end_word)
                 .store(base + (self.at + CHUNK_HEAD) as u64, Ordering::Release);
         }
-        (self.at, self.pc, self.address, self.thread) = (CHUNK_HEAD, 0, 0, 0);
+        (self.at, self.pc, self.addresses, self.thread) = (CHUNK_HEAD, 0, [0; 2], 0);
     }
 
     /// Records nothing from now on. What the buffer holds is whole and remains readable.
@@ -310,6 +312,21 @@ pub(super) unsafe fn put_uncounted(
     unsafe {
         let place = (*t).place;
         put_with(t, tag as u8, 0, address, value, bytes);
+        (*t).place = place;
+    }
+}
+
+/// Writes the record of an access that was held back, by whoever found that it matters. Of its return address only the
+/// low half is known; the other is taken from the record before, which keeps the difference short.
+///
+/// # Safety
+/// As [`put_with`].
+pub(super) unsafe fn put_delayed(t: *mut Thread, address: usize, pc: u32, bytes: &[u8]) {
+    // SAFETY: as above; a stale high half is as good as any.
+    unsafe {
+        let pc = (*LOG.0.get()).pc as usize & !0xffff_ffff | pc as usize;
+        let place = (*t).place;
+        put_with(t, Tag::Delayed as u8, pc, address, bytes.len() as u64, bytes);
         (*t).place = place;
     }
 }

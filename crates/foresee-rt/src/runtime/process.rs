@@ -104,21 +104,24 @@ unsafe extern "C" fn in_child() {
     if !FORKING.load(Ordering::Relaxed) {
         return;
     }
-    log::thaw();
-    // SAFETY: asks for a number.
-    let parent = unsafe { sys::syscall!(110) } as u32;
     // The log of the parent is not to be written to, whatever fails below.
     config::stop();
+    log::thaw();
+    token::start_over();
     thread::start_over();
+    let t = thread::allocate();
+    // SAFETY: the child's only thread; while it is busy, what is called here is not recorded.
+    let parent = unsafe {
+        (*t).busy.store(1, Ordering::Relaxed);
+        thread::set_current(t);
+        sys::syscall!(110) as u32
+    };
     threads::start_over();
     shadow::start_over();
     modules::start_over();
-    thread::set_current(core::ptr::null_mut());
     if !log::open(parent) {
         return;
     }
-    let t = thread::allocate();
-    token::start_over();
     config::start();
     if !threads::begin(t).is_null() {
         // SAFETY: in a hook of `t`.
@@ -147,6 +150,7 @@ fn settle() {
             // SAFETY: in a hook of `t`.
             unsafe {
                 access::settle(t);
+                token::tally(t);
                 leave(t);
             }
         }

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering::
 use super::sys;
 use super::thread::Thread;
 use super::{config, log};
-use crate::format::{Access, DELAYED, Delayed, Tag};
+use crate::format::{Access, Delayed};
 
 /// What is known of eight bytes. Threads may race for it in the free-running mode, which promises no exactness.
 #[repr(C)]
@@ -204,9 +204,9 @@ unsafe fn tell(t: *mut Thread, c: &Cell, address: usize) {
     // SAFETY: some byte of the eight was touched before, so all of them are mapped: they are aligned.
     let bytes = unsafe { (address as *const u64).read_volatile() }.to_le_bytes();
     let tell = |access, mask, place, pc| {
-        let delayed = Delayed { thread: tenant & ID, place, pc, access, mask, bytes }.to_bytes();
+        let (delayed, len) = Delayed { thread: tenant & ID, place, access, mask, bytes }.to_bytes();
         // SAFETY: the caller is in a hook.
-        unsafe { log::put_uncounted(t, Tag::Delayed, address, DELAYED as u64, &delayed) };
+        unsafe { log::put_delayed(t, address, pc, &delayed[..len]) };
     };
     let write_place = c.write_place.load(Relaxed);
     if wrote != 0 {

@@ -74,6 +74,20 @@ pub(super) unsafe fn release(t: *mut Thread) {
     }
 }
 
+/// Counts the hooks since the token came.
+///
+/// # Safety
+/// The caller is `t`, in a hook.
+pub(super) unsafe fn tally(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !config::free_running() {
+            log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+            (*t).fuel = config::quantum();
+        }
+    }
+}
+
 /// Hands the token on if somebody waits for it, and takes it again when it is our turn.
 ///
 /// # Safety
