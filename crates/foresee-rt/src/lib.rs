@@ -49,6 +49,7 @@ sources! {
     "runtime/shadow.rs"
     "runtime/signals.rs"
     "runtime/sys.rs"
+    "runtime/tenancy.rs"
     "runtime/thread.rs"
     "runtime/threads.rs"
     "runtime/token.rs"

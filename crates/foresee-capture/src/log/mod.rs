@@ -238,7 +238,7 @@ impl Log {
         // For each thread, how many counted records it has, and where the wait began that it is in.
         let mut threads: HashMap<u32, (u32, Option<u32>)> = HashMap::default();
         let mut instrumented = Vec::new();
-        while let Some(record) = records.next()? {
+        while let Some(record) = records.next_record()? {
             log.records += 1;
             let thread = threads.entry(record.thread).or_default();
             match record.what {

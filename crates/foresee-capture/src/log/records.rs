@@ -145,7 +145,7 @@ impl Records {
     }
 
     /// The next record; changes of threads are not records here.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, LogError> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
         loop {
             while self.at >= self.chunk.len() {
                 if !self.next_chunk()? {

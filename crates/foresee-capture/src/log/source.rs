@@ -729,7 +729,7 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         let mut out = Out { batch, positions: &mut positions, at: 0 };
         while out.batch.events.len() < Batch::EVENTS && !self.done {
             // Copied, for the reader lends them only until it is asked for more.
-            let next = match self.records.next().map_err(damaged)? {
+            let next = match self.records.next_record().map_err(damaged)? {
                 Some(record) => {
                     let n = record.bytes.len().min(bytes.len());
                     bytes[..n].copy_from_slice(&record.bytes[..n]);

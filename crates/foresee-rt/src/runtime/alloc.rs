@@ -78,7 +78,7 @@ extern "C" fn aligned_hook(align: usize, size: usize, pc: usize) -> usize {
 }
 
 extern "C" fn posix_hook(out: *mut usize, align: usize, size: usize, pc: usize) -> i32 {
-    if !align.is_power_of_two() || align % size_of::<usize>() != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
         return 22;
     }
     let _errno = Errno::save();

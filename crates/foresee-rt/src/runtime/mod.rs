@@ -19,6 +19,7 @@ mod process;
 mod shadow;
 mod signals;
 pub(crate) mod sys;
+mod tenancy;
 mod thread;
 mod threads;
 mod token;

@@ -1,47 +1,11 @@
-//! Which accesses need not be recorded: the tenancy filter.
-//!
-//! For every eight bytes of memory there is a [`Cell`] that says who touched them last: the *tenant*. While nobody else
-//! comes, most of the tenant's accesses add nothing to the order of events: whatever they come after, the first ones come
-//! after, and whatever comes after them comes after the last ones. So of each tenancy are recorded
-//!
-//! - the first read and the first write of each byte, at once, unless the memory is fresh: nobody was there before;
-//! - the last write and the last reads behind it, when somebody else comes ([`Delayed`]), told with the place in the
-//!   tenant's own sequence where they happened. Memory that only one thread ever touches thus costs nothing.
-//!
-//! Bytes of one cell that are held back together are told together, at the place of the latest of them. That adds order,
-//! and never takes any away.
+//! A cell for every eight bytes of memory, see [`super::tenancy`].
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-use super::sys;
+use super::tenancy::{Cell, Held, Touch};
 use super::thread::Thread;
-use super::{config, log};
-use crate::format::{Access, Delayed};
-
-/// What is known of eight bytes. Threads may race for it in the free-running mode, which promises no exactness.
-#[repr(C)]
-pub(super) struct Cell {
-    /// Number of the tenant, and whether its last write and read were atomic.
-    tenant: AtomicU32,
-    /// Bytes whose last write is held back.
-    wrote: AtomicU8,
-    /// Bytes whose last read is held back.
-    read: AtomicU8,
-    /// Bytes whose first write of the tenancy need not be recorded (any more).
-    first_write: AtomicU8,
-    /// The same of reads.
-    first_read: AtomicU8,
-    write_place: AtomicU32,
-    write_pc: AtomicU32,
-    read_place: AtomicU32,
-    read_pc: AtomicU32,
-}
-
-const ID: u32 = (1 << 24) - 1;
-/// The tenant of memory that somebody wants to know everything of.
-const WATCHED: u32 = ID;
-const ATOMIC_WRITE: u32 = 1 << 24;
-const ATOMIC_READ: u32 = 1 << 25;
+use super::{config, log, sys};
+use crate::format::Delayed;
 
 /// The cells of so many bytes are allocated together.
 const REACH_BITS: u32 = 20;
@@ -111,32 +75,10 @@ pub(super) unsafe fn must_record(
     }
     // SAFETY: the cell exists; the thread is the caller's.
     unsafe {
-        let (c, id) = (&*cell, (*t).id);
-        let tenant = c.tenant.load(Relaxed);
-        if tenant & ID != id && arrive(t, c, address & !7) {
-            return true;
-        }
-        let known = if write { c.first_write.load(Relaxed) } else { c.first_read.load(Relaxed) };
-        if known & mask != mask {
-            return first(t, c, address & !7, mask, write);
-        }
-        if write {
-            c.wrote.store(c.wrote.load(Relaxed) | mask, Relaxed);
-            c.read.store(c.read.load(Relaxed) & !mask, Relaxed);
-            c.write_place.store((*t).place, Relaxed);
-            c.write_pc.store(pc as u32, Relaxed);
-        } else {
-            c.read.store(c.read.load(Relaxed) | mask, Relaxed);
-            c.read_place.store((*t).place, Relaxed);
-            c.read_pc.store(pc as u32, Relaxed);
-        }
-        if atomic || tenant & !ID != 0 {
-            let bit = if write { ATOMIC_WRITE } else { ATOMIC_READ };
-            let tenant = c.tenant.load(Relaxed);
-            c.tenant.store(if atomic { tenant | bit } else { tenant & !bit }, Relaxed);
-        }
+        let touch =
+            Touch { thread: (*t).id, place: (*t).place, mask, pc: pc as u32, write, atomic };
+        (*cell).touch(touch, |held| tell(t, address & !7, held))
     }
-    false
 }
 
 /// Tells what a write that is about to happen would make untellable.
@@ -149,79 +91,20 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, mask: u8) {
         return;
     }
     // SAFETY: the cell exists; the thread is the caller's.
-    unsafe {
-        let c = &*cell;
-        if c.tenant.load(Relaxed) & ID != (*t).id {
-            arrive(t, c, address & !7);
-        } else if c.first_read.load(Relaxed) & c.first_write.load(Relaxed) & mask != mask {
-            tell(t, c, address & !7);
-        }
-    }
+    unsafe { (*cell).before_write((*t).id, mask, |held| tell(t, address & !7, held)) }
 }
 
-/// The thread was not the tenant. `true` if the memory is watched.
+/// Records an access that was held back, with the values that memory has now.
 #[cold]
-unsafe fn arrive(t: *mut Thread, c: &Cell, address: usize) -> bool {
-    let tenant = c.tenant.load(Relaxed) & ID;
-    if tenant == WATCHED {
-        return true;
-    }
-    // SAFETY: the thread is the caller's.
+unsafe fn tell(t: *mut Thread, address: usize, held: Held) {
+    let Held { thread, access, mask, place, pc } = held;
+    // SAFETY: some byte of the eight was touched before, so all of them are mapped: they are aligned. The caller is in a
+    // hook of `t`.
     unsafe {
-        let known = if tenant == 0 {
-            0xff
-        } else {
-            tell(t, c, address);
-            0
-        };
-        c.first_write.store(known, Relaxed);
-        c.first_read.store(known, Relaxed);
-        c.tenant.store((*t).id, Relaxed);
+        let bytes = (address as *const u64).read_volatile().to_le_bytes();
+        let (delayed, len) = Delayed { thread, place, access, mask, bytes }.to_bytes();
+        log::put_delayed(t, address, pc, &delayed[..len]);
     }
-    false
-}
-
-/// The access is the first of its kind for some of its bytes; it is recorded, and so must be what was held back before.
-#[cold]
-unsafe fn first(t: *mut Thread, c: &Cell, address: usize, mask: u8, write: bool) -> bool {
-    // SAFETY: as for the caller.
-    unsafe { tell(t, c, address) };
-    if write {
-        c.first_write.store(c.first_write.load(Relaxed) | mask, Relaxed);
-    }
-    // What a thread reads after its own write comes after nobody else's.
-    c.first_read.store(c.first_read.load(Relaxed) | mask, Relaxed);
-    true
-}
-
-/// Records what was held back of a cell.
-unsafe fn tell(t: *mut Thread, c: &Cell, address: usize) {
-    let (wrote, read, tenant) =
-        (c.wrote.load(Relaxed), c.read.load(Relaxed), c.tenant.load(Relaxed));
-    if wrote | read == 0 {
-        return;
-    }
-    // SAFETY: some byte of the eight was touched before, so all of them are mapped: they are aligned.
-    let bytes = unsafe { (address as *const u64).read_volatile() }.to_le_bytes();
-    let tell = |access, mask, place, pc| {
-        let (delayed, len) = Delayed { thread: tenant & ID, place, access, mask, bytes }.to_bytes();
-        // SAFETY: the caller is in a hook.
-        unsafe { log::put_delayed(t, address, pc, &delayed[..len]) };
-    };
-    let write_place = c.write_place.load(Relaxed);
-    if wrote != 0 {
-        let access = if tenant & ATOMIC_WRITE != 0 { Access::AtomicWrite } else { Access::Write };
-        tell(access, wrote, write_place, c.write_pc.load(Relaxed));
-    }
-    if read != 0 {
-        let access = if tenant & ATOMIC_READ != 0 { Access::AtomicRead } else { Access::Read };
-        // What is told of the write may have moved behind the read of another byte.
-        let place = c.read_place.load(Relaxed);
-        let place = if wrote != 0 { place.max(write_place) } else { place };
-        tell(access, read, place, c.read_pc.load(Relaxed));
-    }
-    c.wrote.store(0, Relaxed);
-    c.read.store(0, Relaxed);
 }
 
 /// Says that everything is to be known of a stretch of memory.
@@ -230,7 +113,7 @@ pub(super) fn watch(address: usize, size: usize) {
         let cell = cell(at);
         if !cell.is_null() {
             // SAFETY: the cell exists.
-            unsafe { (*cell).tenant.store(WATCHED, Relaxed) };
+            unsafe { (*cell).watch() };
         }
     }
 }

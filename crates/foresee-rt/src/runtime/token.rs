@@ -129,12 +129,11 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
         let before = progress(owner);
         let since = sys::now();
         sys::futex_wait(&OWNER, owner, PATIENCE);
-        // SAFETY: `t` is the caller's thread.
-        if OWNER.load(Ordering::Relaxed) == owner
+        let stuck = OWNER.load(Ordering::Relaxed) == owner
             && progress(owner) == before
-            && sys::now().wrapping_sub(since) >= PATIENCE
-            && unsafe { take(t, owner) }
-        {
+            && sys::now().wrapping_sub(since) >= PATIENCE;
+        // SAFETY: `t` is the caller's thread.
+        if stuck && unsafe { take(t, owner) } {
             break;
         }
     }
