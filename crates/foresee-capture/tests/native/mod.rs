@@ -1,5 +1,5 @@
 //! Builds small programs for capture, runs them and reads their logs.
-#![allow(dead_code)] // each test uses some of it
+#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

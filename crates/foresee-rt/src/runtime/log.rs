@@ -358,6 +358,21 @@ pub(super) unsafe fn count(hooks: u64, takes: u32) {
     }
 }
 
+/// Records nothing from now on, because there is more than can be recorded.
+///
+/// # Safety
+/// As [`put`].
+pub(super) unsafe fn give_up() {
+    lock();
+    // SAFETY: the log is ours while the lock or the token is.
+    unsafe {
+        if config::recording() {
+            (*LOG.0.get()).stop(3, 0);
+        }
+    }
+    unlock();
+}
+
 /// Notes how the program ends (1), or that another takes its place (4); 0 if it goes on after all. Records may follow.
 pub(super) fn set_state(state: u32) {
     // SAFETY: the head is mapped once recording.

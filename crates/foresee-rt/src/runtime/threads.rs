@@ -162,6 +162,7 @@ pub(super) fn start_thread(
         access::settle(t);
         let new = thread::allocate();
         if new.is_null() {
+            log::give_up();
             let out = plain(start, argument);
             leave(t);
             return out;
