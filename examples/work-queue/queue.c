@@ -1,5 +1,5 @@
 /* A worker takes jobs from a queue until it is told to stop. Shutting down empties the queue and gives
- * the jobs' memory back, but does not wait for the job in hand. */
+ * up what jobs need, but does not wait for the one that was taken last. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;
 static int jobs[JOBS], count, stopping;
+static int database = 1; /* what jobs need */
 static atomic_int done;
 
 static void submit(int job) {
@@ -30,7 +31,7 @@ static int next_job(void) {
 }
 
 static void run_job(int job) {
-    usleep(1000 * job);
+    usleep(10000 * job);
     atomic_fetch_add(&done, 1);
 }
 
@@ -44,6 +45,7 @@ static void release_jobs(void) {
     pthread_mutex_lock(&lock);
     count = 0;
     stopping = 1;
+    database = 0;
     pthread_cond_broadcast(&filled);
     pthread_mutex_unlock(&lock);
 }
@@ -51,11 +53,10 @@ static void release_jobs(void) {
 int main(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, worker, NULL);
-    submit(1);
-    submit(2);
-    usleep(30000); /* both are done by now */
+    submit(3);
+    usleep(10000); /* it has begun by now, so it found its database */
     release_jobs();
     pthread_join(thread, NULL);
-    printf("%d jobs done\n", atomic_load(&done));
+    printf("%d job done\n", atomic_load(&done));
     return 0;
 }

@@ -12,7 +12,7 @@ pub const VERSION: u32 = 1;
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
 pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"frch");
-/// Size of a chunk's header: magic, payload length (both four bytes), checksum of the payload, thread of the first record (eight each).
+/// Size of a chunk's header: magic and payload length (four bytes each), checksum of the payload, zero (eight each).
 pub const CHUNK_HEAD: usize = 24;
 /// No record is longer than this, strings and runs of bytes included; longer ones are split or cut.
 pub const RECORD_MAX: usize = 4096 + 128;

@@ -137,8 +137,17 @@ fn watch(wanted: &Wanted, program: &Program) -> anyhow::Result<Watch> {
         let variables = foresee_spec::variables(spec);
         variables.iter().for_each(|(name, _)| watch.variable(program, name));
         let methods = foresee_spec::methods(spec);
-        methods.iter().for_each(|(name, _)| watch.function(program, name));
-        let diagnostics = diagnose(&watch.missing[before..], &variables);
+        let mut diagnostics = diagnose(&watch.missing[before..], &variables);
+        for (name, span) in methods {
+            if !watch.function(program, name) {
+                let message = format!("the program has no function `{name}`");
+                let diagnostic =
+                    Diagnostic::error("unknown-function", message, span, "never called");
+                let help =
+                    "it does not exist, or every call of it was inlined: compile with -fno-inline";
+                diagnostics.push(diagnostic.help(help));
+            }
+        }
         if !program.loads_more && !diagnostics.is_empty() {
             return Err(specs::BadSpec::new(source, &diagnostics).into());
         }

@@ -26,7 +26,6 @@ struct Log {
     pc: u64,
     address: u64,
     thread: u32,
-    first_thread: u32,
 }
 
 struct Shared(UnsafeCell<Log>);
@@ -41,7 +40,6 @@ static LOG: Shared = Shared(UnsafeCell::new(Log {
     pc: 0,
     address: 0,
     thread: 0,
-    first_thread: 0,
 }));
 
 /// Who may write in the free-running mode.
@@ -131,7 +129,6 @@ pub(super) fn open(forked_from: u32) -> bool {
                 pc: 0,
                 address: 0,
                 thread: 0,
-                first_thread: 0,
             };
             log.head.write(Head {
                 magic: 0,
@@ -187,12 +184,8 @@ impl Log {
                 self.flush();
             }
             if self.thread != thread {
-                if self.at == CHUNK_HEAD {
-                    self.first_thread = thread;
-                } else {
-                    let (pc, address) = (self.pc, self.address);
-                    self.record(Tag::Switch as u8, pc, address, u64::from(thread));
-                }
+                let (pc, address) = (self.pc, self.address);
+                self.record(Tag::Switch as u8, pc, address, u64::from(thread));
                 self.thread = thread;
             }
         }
@@ -219,7 +212,7 @@ impl Log {
             let head = self.buffer.cast::<u64>();
             head.write(u64::from(CHUNK_MAGIC) | (payload.len() as u64) << 32);
             head.add(1).write(checksum(payload));
-            head.add(2).write(u64::from(self.first_thread));
+            head.add(2).write(0);
             let (mut done, base) = (0, (*self.head).base);
             if base + self.at as u64 > config::limit() {
                 return self.stop(3, 0);
