@@ -537,7 +537,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let var = match barrier.rounds.get(&round) {
                     Some(&var) => var,
                     None => {
-                        let behind = format!("[round {}]", round + 1);
+                        let behind = format!(".round{}", round + 1);
                         let var = self.object_var(address, "", &behind)?;
                         self.barriers.entry(address).or_default().rounds.insert(round, var);
                         var

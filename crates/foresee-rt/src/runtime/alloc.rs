@@ -91,6 +91,11 @@ extern "C" fn posix_hook(out: *mut usize, align: usize, size: usize, pc: usize) 
     0
 }
 
+/// Finds what `free` needs: not then, for looking a function up may call `free`.
+pub(super) fn prepare() {
+    usable(0);
+}
+
 /// How many bytes libc has set aside for a block.
 fn usable(block: usize) -> usize {
     real!(malloc_usable_size(block => usize) -> usize)

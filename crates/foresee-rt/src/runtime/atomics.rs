@@ -157,8 +157,8 @@ fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
     // program could not use these atomics. rbx is the compiler's, and is put back.
     unsafe {
         core::arch::asm!(
-            "xchg rbx, {v}", "lock cmpxchg16b xmmword ptr [{a}]", "mov rbx, {v}",
-            v = inout(reg) v as u64 => _, a = in(reg) a, in("rcx") (v >> 64) as u64,
+            "xchg rbx, rsi", "lock cmpxchg16b xmmword ptr [rdi]", "mov rbx, rsi",
+            inout("rsi") v as u64 => _, in("rdi") a, in("rcx") (v >> 64) as u64,
             inout("rax") expected as u64 => low, inout("rdx") (expected >> 64) as u64 => high,
         );
     }

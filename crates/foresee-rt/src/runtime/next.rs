@@ -30,7 +30,9 @@ impl Next {
         // SAFETY: names are C strings.
         let at = unsafe {
             let mut at: *mut c_void = core::ptr::null_mut();
-            if self.name.to_bytes().starts_with(b"pthread_cond_") {
+            if self.name.to_bytes().starts_with(b"pthread_cond_")
+                && self.name != c"pthread_cond_clockwait"
+            {
                 // There is an older kind of condition variables whose functions have the same names.
                 at = sys::dlvsym(sys::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.3.2".as_ptr());
             } else if self.name == c"malloc_usable_size" {

@@ -4,7 +4,9 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
-use super::{access, config, enter, leave, log, modules, shadow, sys, thread, threads, token};
+use super::{
+    access, alloc, config, enter, leave, log, modules, shadow, sys, thread, threads, token,
+};
 
 const UNKNOWN: u32 = 0;
 const STARTING: u32 = 1;
@@ -57,6 +59,7 @@ fn begin() -> bool {
         && shadow::prepare()
         && log::open(0);
     if ready {
+        alloc::prepare();
         modules::read_wishes();
         // SAFETY: registers; plain functions.
         unsafe {
@@ -115,7 +118,7 @@ unsafe extern "C" fn in_child() {
         return;
     }
     let t = thread::allocate();
-    token::start_over(t);
+    token::start_over();
     config::start();
     if !threads::begin(t).is_null() {
         // SAFETY: in a hook of `t`.

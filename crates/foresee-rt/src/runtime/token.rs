@@ -4,7 +4,7 @@
 //! given up around calls that block, and handed on after a number of hooks if somebody waits. From a holder that sleeps
 //! outside of hooks for two milliseconds (in a system call that is not interposed) a waiter takes it.
 
-use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::sys::{self, Text};
 use super::thread::{self, Thread};
@@ -201,10 +201,8 @@ pub(super) fn open_for_all() {
     sys::futex_wake(&OWNER, i32::MAX as u32);
 }
 
-/// Makes the one thread of a forked child the holder.
-pub(super) fn start_over(t: *mut Thread) {
-    WAITERS.store(0, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
-    // SAFETY: the child's only thread.
-    OWNER.store(if config::free_running() { FREE } else { unsafe { (*t).id } }, Ordering::SeqCst);
+/// Forgets who held the token and who waited, in the child of a fork.
+pub(super) fn start_over() {
+    WAITERS.store(0, Ordering::SeqCst);
+    OWNER.store(FREE, Ordering::SeqCst);
 }
