@@ -36,7 +36,7 @@ static int sum(void) {
 }
 
 static void *audit(void *total) {
-    usleep(20000);
+    usleep(100000);
     *(int *)total = sum();
     return NULL;
 }

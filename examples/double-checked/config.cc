@@ -38,7 +38,7 @@ int main() {
     int admitted[2] = {0, 0};
     std::thread first([&] { admitted[0] = config::handle(10); });
     std::thread second([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
         admitted[1] = config::handle(20);
     });
     first.join();

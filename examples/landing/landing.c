@@ -19,7 +19,7 @@ static void *control(void *unused) {
 }
 
 static void *watch_radio(void *unused) {
-    usleep(20000); /* the signal is lost some time later: after the landing, in every test so far */
+    usleep(100000); /* the signal is lost some time later: after the landing, in every test so far */
     radio = 0;
     return unused;
 }

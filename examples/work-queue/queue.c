@@ -31,7 +31,7 @@ static int next_job(void) {
 }
 
 static void run_job(int job) {
-    usleep(10000 * job);
+    usleep(100000 * job);
     atomic_fetch_add(&done, 1);
 }
 
@@ -54,7 +54,7 @@ int main(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, worker, NULL);
     submit(3);
-    usleep(10000); /* it has begun by now, so it found its database */
+    usleep(100000); /* it has begun by now, so it found its database */
     release_jobs();
     pthread_join(thread, NULL);
     printf("%d job done\n", atomic_load(&done));

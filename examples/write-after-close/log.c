@@ -31,7 +31,7 @@ int main(void) {
     pthread_t thread;
     log_open();
     pthread_create(&thread, NULL, worker, NULL);
-    usleep(20000); /* "long enough" */
+    usleep(100000); /* "long enough" */
     log_close();
     pthread_join(thread, NULL); /* one line too late */
     puts("closed");

@@ -53,15 +53,16 @@ impl Summary {
                 continue;
             }
             summary.modules += 1;
-            if !module.instrumented {
+            let known = symbols.modules().find(|m| m.path == module.path);
+            let coverage = known.and_then(|m| symbols.coverage(m));
+            if !module.instrumented && coverage.is_none_or(|c| c.captured_units == 0) {
                 if !is_trusted {
                     summary.missing.push(name);
                 }
                 continue;
             }
             summary.captured += 1;
-            let known = symbols.modules().find(|m| m.path == module.path);
-            let Some(coverage) = known.and_then(|m| symbols.coverage(m)) else {
+            let Some(coverage) = coverage else {
                 summary.nameless.push(name);
                 continue;
             };
