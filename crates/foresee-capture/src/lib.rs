@@ -3,7 +3,9 @@
 pub mod compiler;
 pub mod launch;
 pub mod log;
+pub mod naming;
 pub mod program;
 pub mod runtime;
+pub mod summary;
 pub mod symbols;
 pub mod watch;

@@ -105,7 +105,7 @@ impl Facts {
         };
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             match symbol.name() {
-                Ok("foresee_rt_version") if symbol.is_definition() => facts.has_runtime = true,
+                Ok("foresee_runtime") if symbol.is_definition() => facts.has_runtime = true,
                 // Only the sanitizer's own runtime has this.
                 Ok(
                     "__tsan_default_options" | "__tsan_on_report" | "__sanitizer_print_stack_trace",

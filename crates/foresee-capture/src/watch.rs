@@ -30,11 +30,13 @@ impl Watch {
         }
     }
 
-    /// Adds the functions of a name, if there are any: it may as well be that of an event.
-    pub fn function(&mut self, program: &Program, name: &str) {
-        for (address, size) in program.symbols.functions(name) {
-            self.line(program, "call", address, size);
+    /// Adds the functions of a name; false if there are none.
+    pub fn function(&mut self, program: &Program, name: &str) -> bool {
+        let found = program.symbols.functions(name);
+        for (address, size) in &found {
+            self.line(program, "call", *address, *size);
         }
+        !found.is_empty()
     }
 
     fn line(&mut self, program: &Program, word: &str, address: u64, size: u64) {

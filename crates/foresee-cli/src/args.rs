@@ -125,7 +125,7 @@ pub(crate) struct AnalysisArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
     /// What else to look for: `spec` (the default with --spec), `causality`.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present = "spec")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) check: Vec<String>,
     /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
     /// 1 checks the observed run alone. Without it, every run is covered.

@@ -66,6 +66,6 @@ fn is_complete(report: &Report) -> bool {
         let about = |b: &&Analysed| a.name == OBSERVED && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };
-    let whole = report.remarks.cut_short.is_none();
+    let whole = report.remarks.cut_short.is_none() && report.remarks.partial.is_none();
     whole && !report.analysed.is_empty() && report.analysed.iter().all(answered)
 }

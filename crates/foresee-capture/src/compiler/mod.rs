@@ -14,7 +14,7 @@ mod kit;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use arguments::{Arguments, Step};
 
@@ -200,13 +200,14 @@ fn family(name: &OsStr, first: &[OsString]) -> Result<Family, CompilerError> {
     if file.contains("gcc") || file.contains("g++") {
         return Ok(Family::Gcc);
     }
+    // `cc` may be either; what it defines tells.
     let mut ask = Command::new(name);
-    ask.args(first).arg("--version");
+    ask.args(first).args(["-dM", "-E", "-x", "c", "/dev/null"]).stderr(Stdio::null());
     let missing = |source| CompilerError::Missing { name: file.to_string(), source };
     let said = String::from_utf8_lossy(&ask.output().map_err(missing)?.stdout).into_owned();
-    if said.contains("clang") {
+    if said.contains("#define __clang__ ") {
         Ok(Family::Clang)
-    } else if said.contains("Free Software Foundation") {
+    } else if said.contains("#define __GNUC__ ") {
         Ok(Family::Gcc)
     } else {
         Err(CompilerError::Unknown(file.into_owned()))

@@ -139,14 +139,16 @@ impl Image {
                 }
             }
         }
-        if found.is_empty() || found.iter().all(|f| f.function.is_none()) {
-            let function = self.function(address).map(demangle);
-            match found.first_mut() {
-                Some(frame) => frame.function = function,
-                None if function.is_some() => {
-                    found.push(Frame { function, file: None, line: None });
+        // Of a function that is its file's own, only the linker's name has the namespaces.
+        if let Some(function) = self.function(address).map(demangle) {
+            match found.last_mut() {
+                Some(frame) => {
+                    let known = frame.function.as_deref().unwrap_or_default();
+                    if known.is_empty() || function.ends_with(&format!("::{known}")) {
+                        frame.function = Some(function);
+                    }
                 }
-                None => {}
+                None => found.push(Frame { function: Some(function), file: None, line: None }),
             }
         }
         found

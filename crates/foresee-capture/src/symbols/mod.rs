@@ -94,11 +94,12 @@ impl Place {
 }
 
 impl fmt::Display for Place {
-    /// `list.h:9 push, inlined at queue.c:20 enqueue`; nothing if nothing is known.
+    /// `list.h:9(push)<queue.c:20(enqueue)` for what was written in `push` and inlined; nothing if
+    /// nothing is known. Without white space it needs no quotes in the text formats.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, frame) in self.0.iter().enumerate() {
             if i > 0 {
-                f.write_str(", inlined at ")?;
+                f.write_str("<")?;
             }
             match (&frame.file, frame.line) {
                 (Some(file), Some(line)) => write!(f, "{file}:{line}")?,
@@ -106,7 +107,7 @@ impl fmt::Display for Place {
                 (None, _) => f.write_str("?")?,
             }
             if let Some(function) = &frame.function {
-                write!(f, " {function}")?;
+                write!(f, "({function})")?;
             }
         }
         Ok(())

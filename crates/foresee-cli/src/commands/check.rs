@@ -23,6 +23,10 @@ const DRAWN_EVENTS: usize = 60;
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     // Specifications are judged before the trace is opened, which may take long.
     let wanted = prepare(&args.analysis)?;
+    ensure!(
+        !wanted.compiled.is_empty() || !wanted.analyses.is_empty(),
+        "nothing to look for: give a specification with --spec FILE or a check with --check NAME"
+    );
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
     look(wanted, &args.analysis, &trace, &[])
 }
