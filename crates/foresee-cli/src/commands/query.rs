@@ -11,13 +11,13 @@ use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
-use crate::args::{CheckArgs, PatternAlgorithm, ReorderArg};
+use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReorderArg};
 use crate::commands::index;
 use crate::specs::{self, BadSpec, Source};
 use crate::{bug, output};
 
 /// The patterns of `--pattern` and `--patterns`, as specifications.
-pub(crate) fn sources(args: &CheckArgs) -> anyhow::Result<Vec<Source>> {
+pub(crate) fn sources(args: &AnalysisArgs) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     if !args.pattern.is_empty() {
         let lines = args.pattern.iter().enumerate();
@@ -57,10 +57,11 @@ fn item(line: &str, name: impl FnOnce() -> String) -> String {
 /// does.
 pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let trace = &args.input.trace;
-    let wanted = !args.pattern.is_empty() || !args.patterns.is_empty();
+    let wanted = !args.analysis.pattern.is_empty() || !args.analysis.patterns.is_empty();
     // The observed run alone, another algorithm or other reorderings are not what an index has.
-    let is_sliced = matches!(args.reorder, ReorderArg::Sliced);
-    let is_other = args.window.is_some() || args.algorithm != PatternAlgorithm::Auto;
+    let is_sliced = matches!(args.analysis.reorder, ReorderArg::Sliced);
+    let is_other =
+        args.analysis.window.is_some() || args.analysis.algorithm != PatternAlgorithm::Auto;
     if !wanted || is_sliced || is_other {
         ensure!(
             args.index.is_none(),
