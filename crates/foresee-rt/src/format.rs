@@ -90,10 +90,12 @@ impl Access {
 }
 
 /// Tags below this are accesses: the kind in bits 3 to 5, the size in bits 0 to 2 (0 to 3: one, two, four, eight bytes;
-/// 4: a run of bytes, which follow).
+/// 4: a run of bytes, which follow; 5: eight bytes again, see [`POINTER`]).
 pub const ACCESSES: u8 = 0x40;
 /// The size of an access that is a run of bytes.
 pub const RUN: u8 = 4;
+/// The size of an access of eight bytes whose value is told as its difference to the address: pointers often point nearby.
+pub const POINTER: u8 = 5;
 /// Set in the tag of a record that may stand in the wrong place or have the wrong value.
 pub const INEXACT: u8 = 0x40;
 
@@ -210,7 +212,7 @@ impl Tag {
 }
 
 /// At most so many bytes follow the record of a [`Delayed`] access.
-pub const DELAYED_MAX: usize = 20;
+pub const DELAYED_MAX: usize = 24;
 
 /// An access that was left out when it happened and turned out to matter: one of the last of its thread to eight aligned
 /// bytes before another thread came. Address and return address (of the latter the low half) are those of the record; the
