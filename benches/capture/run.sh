@@ -3,13 +3,13 @@
 # run. Prints a table for docs/benchmarks.md: CPU and wall time relative to the plain program, and the size of the log
 # relative to one record of 24 bytes for each hook. Needs gcc with libtsan, and Debian's source of zlib (fetched).
 #
-#   cargo build --release -p foresee-capture --example rawlog && benches/capture/run.sh [REPETITIONS]
+#   cargo build -p foresee-capture && benches/capture/run.sh [REPETITIONS]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/../../target}
-object=$(find "$target/release" -name foresee_rt.o -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2)
-rawlog=$target/release/examples/rawlog
-[ -n "$object" ] && [ -x "$rawlog" ] || { echo "build first: cargo build --release -p foresee-capture --example rawlog" >&2; exit 1; }
+# The runtime is optimised in every profile.
+object=$(find "$target" -name foresee_rt.o -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2)
+[ -n "$object" ] || { echo "build first: cargo build -p foresee-capture" >&2; exit 1; }
 times=${1:-5}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -30,7 +30,7 @@ build() {
         foresee) hooks=-fsanitize=thread extra=$object ;;
     esac
     if [ "$1" = deflate ]; then
-        for u in $units; do gcc -g -O2 $hooks -w -I"$zlib" -c "$zlib$u.c" -o "$u.$2.o"; objects="$objects $u.$2.o"; done
+        for u in $units; do gcc -g -O2 $hooks -w -I"$zlib" -c "$zlib$u.c" -o "z-$u.$2.o"; objects="$objects z-$u.$2.o"; done
     fi
     gcc -g -O2 $hooks -I"$zlib" -c "$here/$1.c" -o "$1.$2.o"
     gcc "$1.$2.o" $objects $extra $link -pthread -o "$1.$2"
@@ -53,15 +53,16 @@ measure() {
 
 echo "| program | hooks | CPU: sanitizer | CPU: foresee | wall: sanitizer | wall: foresee | log | of the raw events |"
 echo "|---|---|---|---|---|---|---|---|"
-for name in hashmap queue matrix deflate; do
+for name in ${PROGRAMS:-hashmap queue matrix deflate}; do
     for kind in plain tsan foresee; do build $name $kind; done
     read -r pc pw <<<"$(measure ./$name.plain)"
     read -r tc tw <<<"$(measure ./$name.tsan)"
     read -r fc fw <<<"$(FORESEE_CAPTURE=$work/logs measure ./$name.foresee)"
     rm -rf logs; mkdir logs
     FORESEE_CAPTURE=$work/logs ./$name.foresee >/dev/null
-    hooks=$("$rawlog" logs/*.tail quiet | grep -o 'hooks: [0-9]*' | cut -d' ' -f2)
-    size=$("$rawlog" logs/*.tail quiet | grep -o ' size: [0-9]*' | cut -d' ' -f3)
+    # Bytes 64 and 48 of the tail: see docs/capture-log.md.
+    hooks=$(od -An -t u8 -j64 -N8 logs/*.tail | tr -d ' ')
+    size=$(od -An -t u8 -j48 -N8 logs/*.tail | tr -d ' ')
     awk -v n=$name -v h="$hooks" -v s="$size" -v pc="$pc" -v pw="$pw" -v tc="$tc" -v tw="$tw" -v fc="$fc" -v fw="$fw" 'BEGIN {
         printf "| %s | %.1f M | %.1fx | %.1fx | %.1fx | %.1fx | %.1f MB | %.0f %% |\n",
             n, h/1e6, tc/pc, fc/pc, tw/pw, fw/pw, s/1e6, 100*s/(24*h) }'

@@ -206,3 +206,22 @@ fn damage_never_leads_to_more_than_an_error() {
     }
     assert!((100..2000).contains(&refused), "{refused}");
 }
+
+#[test]
+fn a_thread_that_sleeps_unseen_does_not_stop_the_others() {
+    let workshop = Workshop::new();
+    let program = workshop.build(GCC, &programs().join("sleeper.c"), &["-O0"]);
+    let (out, logs) = workshop.capture(&program, &[("FORESEE_FILTER", "none")]);
+    let (log, trace, stats) = only_trace(&out, &logs, &program);
+    assert!(log.header.takes >= 1);
+    assert!(stats.inexact >= 1, "the announced store is marked");
+    assert_eq!(stats.external_writes, 0);
+    // What main did while the other slept stands before what the other did then.
+    let position = |event: &str| {
+        let is =
+            |e: &foresee_trace::Event| e.describe(&trace.names, &trace.pool).to_string() == event;
+        trace.events.iter().position(is)
+    };
+    assert!(position("w(x)=1") < position("w(y)=5") && position("w(y)=5") < position("w(x)=2"));
+    assert!(!trace.remarks.warnings.is_empty(), "and the user is told");
+}

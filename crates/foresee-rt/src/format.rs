@@ -90,10 +90,12 @@ impl Access {
 }
 
 /// Tags below this are accesses: the kind in bits 3 to 5, the size in bits 0 to 2 (0 to 3: one, two, four, eight bytes;
-/// 4: a run of bytes, which follow).
+/// 4: a run of bytes, which follow; 5: eight bytes again, see [`POINTER`]).
 pub const ACCESSES: u8 = 0x40;
 /// The size of an access that is a run of bytes.
 pub const RUN: u8 = 4;
+/// The size of an access of eight bytes whose value is told as its difference to the address: pointers often point nearby.
+pub const POINTER: u8 = 5;
 /// Set in the tag of a record that may stand in the wrong place or have the wrong value.
 pub const INEXACT: u8 = 0x40;
 
@@ -210,11 +212,12 @@ impl Tag {
 }
 
 /// At most so many bytes follow the record of a [`Delayed`] access.
-pub const DELAYED_MAX: usize = 20;
+pub const DELAYED_MAX: usize = 24;
 
 /// An access that was left out when it happened and turned out to matter: one of the last of its thread to eight aligned
 /// bytes before another thread came. Address and return address (of the latter the low half) are those of the record; the
-/// rest are the bytes behind it: access, mask, thread and place in groups of seven bits, and the bytes of the mask.
+/// rest are the bytes behind it: access, mask, thread and place in groups of seven bits, and the bytes of the mask, without zeros at
+/// the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delayed {
     /// Whose access it was.
@@ -245,11 +248,16 @@ impl Delayed {
             out[at] = n as u8;
             at += 1;
         }
+        let fixed = at;
         for (i, &byte) in self.bytes.iter().enumerate() {
             if self.mask >> i & 1 != 0 {
                 out[at] = byte;
                 at += 1;
             }
+        }
+        // Zeros at the end go without saying: most numbers are small.
+        while at > fixed && out[at - 1] == 0 {
+            at -= 1;
         }
         (out, at)
     }
@@ -274,7 +282,7 @@ impl Delayed {
         let mut data = [0; 8];
         for (i, byte) in data.iter_mut().enumerate() {
             if mask >> i & 1 != 0 {
-                *byte = rest.next()?;
+                *byte = rest.next().unwrap_or(0);
             }
         }
         Some(Delayed { thread, place, access, mask, bytes: data })
@@ -369,7 +377,11 @@ mod tests {
                 Delayed { thread, place, access: Access::Write, mask: 0b1110_1001, bytes };
             let (out, len) = delayed.to_bytes();
             assert_eq!(Delayed::from_bytes(&out[..len]), Some(delayed));
-            assert_eq!(Delayed::from_bytes(&out[..len - 1]), None);
+            assert_eq!(Delayed::from_bytes(&out[..3]), None);
+            let short = Delayed { bytes: [5, 0, 0, 0, 0, 0, 0, 0], ..delayed };
+            let (out, len) = short.to_bytes();
+            assert_eq!(Delayed::from_bytes(&out[..len]), Some(short));
+            assert!(len < 14);
         }
     }
 }

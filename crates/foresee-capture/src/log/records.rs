@@ -5,8 +5,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use foresee_rt::format::{
-    ACCESSES, Access, CHUNK_HEAD, CHUNK_MAGIC, INEXACT, PC_SIZES, RUN, SIZES, Tag, checksum,
-    neighbourhood, unzigzag,
+    ACCESSES, Access, CHUNK_HEAD, CHUNK_MAGIC, INEXACT, PC_SIZES, POINTER, RUN, SIZES, Tag,
+    checksum, neighbourhood, unzigzag,
 };
 
 use super::LogError;
@@ -158,15 +158,23 @@ impl Records {
             let pc = unzigzag(self.number(PC_SIZES[sizes & 3])?).wrapping_add(self.pc);
             let address = unzigzag(self.number(SIZES[sizes >> 2 & 7])?)
                 .wrapping_add(self.addresses[neighbourhood(tag)]);
-            let value = self.number(SIZES[sizes >> 5])?;
+            let mut value = self.number(SIZES[sizes >> 5])?;
             self.pc = pc;
             self.addresses[neighbourhood(tag)] = address;
             let (what, inexact) = if tag < 2 * ACCESSES {
                 let size = tag & 7;
-                let Some(access) = Access::from_code(tag >> 3 & 7).filter(|_| size <= RUN) else {
+                let Some(access) = Access::from_code(tag >> 3 & 7).filter(|_| size <= POINTER)
+                else {
                     return Err(self.corrupt("no record has this tag"));
                 };
-                let size = if size == RUN { value as usize } else { 1 << size };
+                let size = match size {
+                    RUN => value as usize,
+                    POINTER => {
+                        value = unzigzag(value).wrapping_add(address);
+                        8
+                    }
+                    _ => 1 << size,
+                };
                 (What::Access(access, size), tag & INEXACT != 0)
             } else {
                 let Some(tag) = Tag::from_code(tag) else {

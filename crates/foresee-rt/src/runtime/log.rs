@@ -9,8 +9,8 @@ use super::sys::{self, Text};
 use super::thread::Thread;
 use super::{config, token};
 use crate::format::{
-    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, Head, MAGIC, PC_SIZES, RECORD_MAX, SIZES, Tag, VERSION,
-    checksum, neighbourhood, pc_code, size_code, zigzag,
+    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, MAGIC, PC_SIZES, POINTER, RECORD_MAX,
+    SIZES, Tag, VERSION, checksum, neighbourhood, pc_code, size_code, zigzag,
 };
 
 /// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
@@ -162,7 +162,13 @@ impl Log {
         self.at += size;
     }
 
-    unsafe fn record(&mut self, tag: u8, pc: u64, address: u64, value: u64) {
+    unsafe fn record(&mut self, mut tag: u8, pc: u64, address: u64, mut value: u64) {
+        if tag & 0x87 == 3 && value >> 40 != 0 {
+            let near = zigzag(value.wrapping_sub(address));
+            if near < value {
+                (tag, value) = (tag & !7 | POINTER, near);
+            }
+        }
         let pc_step = zigzag(pc.wrapping_sub(self.pc));
         let near = &mut self.addresses[neighbourhood(tag)];
         let address_step = zigzag(address.wrapping_sub(*near));
@@ -321,14 +327,33 @@ pub(super) unsafe fn put_uncounted(
 ///
 /// # Safety
 /// As [`put_with`].
-pub(super) unsafe fn put_delayed(t: *mut Thread, address: usize, pc: u32, bytes: &[u8]) {
-    // SAFETY: as above; a stale high half is as good as any.
+pub(super) unsafe fn put_delayed(
+    t: *mut Thread,
+    address: usize,
+    pc: u32,
+    bytes: &[u8; DELAYED_MAX],
+    len: usize,
+) {
+    lock();
+    // SAFETY: the log is ours while the lock or the token is; behind what is valid of the buffer there is always room.
     unsafe {
-        let pc = (*LOG.0.get()).pc as usize & !0xffff_ffff | pc as usize;
-        let place = (*t).place;
-        put_with(t, Tag::Delayed as u8, pc, address, bytes.len() as u64, bytes);
-        (*t).place = place;
+        let log = &mut *LOG.0.get();
+        if config::recording() {
+            log.begin((*t).id);
+        }
+        if config::recording() {
+            let pc = log.pc & !0xffff_ffff | u64::from(pc);
+            log.record(Tag::Delayed as u8, pc, address as u64, len as u64);
+            // All of it, in words: a call of `memcpy` would cost more, and be one of ours.
+            let (from, to) = (bytes.as_ptr().cast::<u64>(), log.buffer.add(log.at).cast::<u64>());
+            for i in 0..DELAYED_MAX / 8 {
+                to.add(i).write_unaligned(from.add(i).read_unaligned());
+            }
+            log.at += len;
+            log.commit();
+        }
     }
+    unlock();
 }
 
 /// Notes in the head which store is under way, so that it is known if the program dies of it.

@@ -103,7 +103,7 @@ unsafe fn tell(t: *mut Thread, address: usize, held: Held) {
     unsafe {
         let bytes = (address as *const u64).read_volatile().to_le_bytes();
         let (delayed, len) = Delayed { thread, place, access, mask, bytes }.to_bytes();
-        log::put_delayed(t, address, pc, &delayed[..len]);
+        log::put_delayed(t, address, pc, &delayed, len);
     }
 }
 
