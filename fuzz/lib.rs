@@ -75,3 +75,20 @@ impl Write for Shared {
         Ok(())
     }
 }
+
+/// Content as the pages of an index, each with its checksum. The content of a whole index stays
+/// what it is, so that its file can be a seed.
+pub fn pages(content: &[u8]) -> Vec<u8> {
+    const PAGE: usize = 4096;
+    let mut file = Vec::new();
+    for (number, page) in content.chunks(PAGE).enumerate() {
+        let start = file.len();
+        file.extend_from_slice(page);
+        file.resize(start + PAGE - 4, 0);
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&file[start..]);
+        crc.update(&(number as u64).to_le_bytes());
+        file.extend_from_slice(&crc.finalize().to_le_bytes());
+    }
+    file
+}

@@ -7,13 +7,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foresee_causality::{Clocks, Order};
+use foresee_predict::Analysis;
+use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
-use foresee_trace::{Batch, Census, Event, EventSource, Mode, Validated};
+use foresee_trace::{Batch, Census, Event, EventSource, Mode, Names, Validated};
 
 use crate::baseline::lines::Lines;
 use crate::baseline::tree_clocks::TreeClocks;
 use crate::baseline::vector_clocks::VectorClocks;
+use crate::patterns;
 use crate::trace_file;
 
 #[derive(Clone, Copy)]
@@ -180,14 +185,82 @@ pub(crate) const CASES: &[Case] = &[
         cold: false,
         most_events: u64::MAX,
     },
+    Case {
+        name: "windowed lattice, 16 cuts",
+        ours_is: "the formula of ten operators in the 16 cuts of each level nearest to the observed \
+                  run, in one pass",
+        ours: |traces| windowed(traces, 16),
+        baseline_is: "the formula in the observed run alone",
+        baseline: |traces| monitor(traces, PAST),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "windowed lattice, 128 cuts",
+        ours_is: "the same with 128 cuts",
+        ours: |traces| windowed(traces, 128),
+        baseline_is: "the formula in the observed run alone",
+        baseline: |traces| monitor(traces, PAST),
+        cold: false,
+        most_events: 10_000_000,
+    },
+    Case {
+        name: "pattern prediction, 3 events",
+        ours_is: "native reading and a pattern of three events, two of which occur",
+        ours: |traces| patterns::ours(traces, 1, 3, false),
+        baseline_is: "native reading, plain vector clocks and a tuple for each permutation of each \
+                      subsequence of the pattern (the paper's algorithm)",
+        baseline: |traces| patterns::paper(traces, 3, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 5 events",
+        ours_is: "the same with five events",
+        ours: |traces| patterns::ours(traces, 1, 5, false),
+        baseline_is: "the paper's algorithm",
+        baseline: |traces| patterns::paper(traces, 5, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 5 frequent events",
+        ours_is: "the same with any write or read of four threads as events",
+        ours: |traces| patterns::ours(traces, 1, 5, true),
+        baseline_is: "the paper's algorithm",
+        baseline: |traces| patterns::paper(traces, 5, true),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 1,000 patterns",
+        ours_is: "a thousand patterns of three events in one pass",
+        ours: |traces| patterns::ours(traces, 1_000, 3, false),
+        baseline_is: "one of them",
+        baseline: |traces| patterns::ours(traces, 1, 3, false),
+        cold: false,
+        most_events: u64::MAX,
+    },
+    Case {
+        name: "pattern prediction, 8 events",
+        ours_is: "a pattern of eight frequent events",
+        ours: |traces| patterns::ours(traces, 1, 8, true),
+        baseline_is: "one of three frequent events",
+        baseline: |traces| patterns::ours(traces, 1, 3, true),
+        cold: false,
+        most_events: u64::MAX,
+    },
 ];
 
-fn open(traces: &Path, format: &str) -> anyhow::Result<Box<dyn EventSource>> {
+pub(crate) fn open(traces: &Path, format: &str) -> anyhow::Result<Box<dyn EventSource>> {
     Ok(foresee_formats::open(&trace_file(traces, format), None)?.source)
 }
 
 /// Reads a source to its end and looks at every event.
-fn drain(source: &mut dyn EventSource, mut each: impl FnMut(&Batch)) -> anyhow::Result<u64> {
+pub(crate) fn drain(
+    source: &mut dyn EventSource,
+    mut each: impl FnMut(&Batch),
+) -> anyhow::Result<u64> {
     let mut batch = Batch::default();
     let mut events = 0;
     while source.next_batch(&mut batch)? {
@@ -197,7 +270,7 @@ fn drain(source: &mut dyn EventSource, mut each: impl FnMut(&Batch)) -> anyhow::
     Ok(events)
 }
 
-fn timed(run: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<(Duration, u64)> {
+pub(crate) fn timed(run: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<(Duration, u64)> {
     let start = Instant::now();
     let events = run()?;
     Ok((start.elapsed(), events))
@@ -303,15 +376,37 @@ const PATTERN: &str = "pattern p: write(x0) .. event(never) .. write(x1)";
 const AUTOMATON: &str = "
     automaton p { initial a; a: write(x0) -> b; b: write(x1) -> a, event(never) -> bad; }";
 
-fn monitor(traces: &Path, text: &str) -> anyhow::Result<(Duration, u64)> {
+/// A specification, tied to the dense trace.
+fn tied(traces: &Path, text: &str) -> anyhow::Result<(Spec, Vec<Compiled>, Resolved, Names)> {
     let parsed = foresee_spec::parse(text);
     anyhow::ensure!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
     let names =
         foresee_formats::native::Indexed::open(&trace_file(traces, "dense"))?.names().clone();
     let resolved = foresee_spec::resolve(&parsed.spec, &names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
+    Ok((parsed.spec, compiled, resolved, names))
+}
+
+fn windowed(traces: &Path, window: usize) -> anyhow::Result<(Duration, u64)> {
+    let (spec, compiled, resolved, names) = tied(traces, PAST)?;
+    // As on the command line, but for what is kept for a witness: nothing is found here.
+    let window = Some(window);
+    let limits = Limits { window, lookahead: 65_536, kept_events: 1 << 20, ..Limits::default() };
     timed(|| {
-        let mut monitor = ObservedMonitor::new(&parsed.spec, compiled, &resolved, &names);
+        let predictions = Predictions::default();
+        let lattice = Lattice::new(&spec, compiled, &resolved, &names, limits, predictions);
+        let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
+        let mut source = open(traces, "dense")?;
+        let summary =
+            foresee_predict::run(&mut source, &mut analyses, &mut Vec::new(), &mut |_| {})?;
+        Ok(summary.events)
+    })
+}
+
+fn monitor(traces: &Path, text: &str) -> anyhow::Result<(Duration, u64)> {
+    let (spec, compiled, resolved, names) = tied(traces, text)?;
+    timed(|| {
+        let mut monitor = ObservedMonitor::new(&spec, compiled, &resolved, &names);
         let mut index = 0;
         drain(&mut open(traces, "dense")?, |batch| {
             for event in &batch.events {

@@ -2,12 +2,11 @@
 //! causality, on small programs of different kinds. The property sees one event of each thread, and
 //! no order violates it, so everything is searched.
 
-use std::rc::Rc;
 use std::time::Instant;
 
+use foresee_predict::Claims;
 use foresee_predict::correct::{Correct, CorrectLimits, Reductions};
 use foresee_predict::lattice::{Lattice, Limits, Predictions};
-use foresee_predict::reorder::Reorderings;
 use foresee_predict::{Analysis, Stat};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
@@ -46,10 +45,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let search = |limits: CorrectLimits| {
             measure(&trace, &spec, |compiled, spec| {
                 let resolved = foresee_spec::resolve(spec, &trace.names).resolved;
-                let (simpler, found) = (Predictions::default(), Reorderings::default());
-                let found = Rc::clone(&found);
-                let names = &trace.names;
-                Box::new(Correct::new(spec, compiled, &resolved, names, limits, simpler, found))
+                let (names, claims) = (&trace.names, Claims::default());
+                Box::new(Correct::new(spec, compiled, &resolved, names, limits, claims))
             })
         };
         let all = CorrectLimits { width: usize::MAX, ..CorrectLimits::default() };

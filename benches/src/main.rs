@@ -9,7 +9,9 @@
 mod baseline;
 mod cases;
 mod correct;
+mod index;
 mod lattices;
+mod patterns;
 mod reorder;
 mod wide;
 
@@ -53,9 +55,12 @@ fn main() -> anyhow::Result<()> {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     for &events in &args.events {
         for &threads in &args.threads {
+            let wanted = |c: &&Case| c.name.contains(&args.filter) && events <= c.most_events;
+            if !CASES.iter().any(|case| wanted(&case)) {
+                continue;
+            }
             let traces = folder.path().join(format!("{threads}-{events}"));
             make_traces(&traces, threads, events)?;
-            let wanted = |c: &&Case| c.name.contains(&args.filter) && events <= c.most_events;
             for case in CASES.iter().filter(wanted) {
                 let row = measure(case, &traces, args.rounds)?;
                 println!("| {} | {threads} | {} |{row}", case.name, millions(events as f64));
@@ -69,9 +74,15 @@ fn main() -> anyhow::Result<()> {
     if "lattice".contains(&args.filter) {
         lattices::run()?;
     }
+    if "index".contains(&args.filter) {
+        index::run(&args.threads, args.events.iter().copied().max().unwrap_or(1_000_000))?;
+    }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;
         correct::run()?;
+    }
+    if "pattern growth".contains(&args.filter) {
+        patterns::growth()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

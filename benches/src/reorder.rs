@@ -2,13 +2,11 @@
 //! found, and with very many bindings. The baseline is a plain pass with Mazurkiewicz clocks, which
 //! every prediction needs at least.
 
-use std::rc::Rc;
 use std::time::Instant;
 
 use foresee_causality::{Clocks, Order};
-use foresee_predict::lattice::Predictions;
-use foresee_predict::reorder::{Reorderings, Sliced, SlicedLimits};
-use foresee_predict::{Analysis, Stat};
+use foresee_predict::reorder::{Sliced, SlicedLimits};
+use foresee_predict::{Analysis, Claims, Stat};
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Event, Names, Op, ThreadId, Trace, Value};
@@ -96,10 +94,8 @@ fn search(trace: &Trace, text: &str, limits: SlicedLimits) -> anyhow::Result<Run
     let parsed = foresee_spec::parse(text);
     let resolved = foresee_spec::resolve(&parsed.spec, &trace.names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let found = Reorderings::default();
-    let (names, simpler) = (&trace.names, Predictions::default());
-    let sliced =
-        Sliced::new(&parsed.spec, compiled, &resolved, names, limits, simpler, Rc::clone(&found));
+    let (names, claims) = (&trace.names, Claims::default());
+    let sliced = Sliced::new(&parsed.spec, compiled, &resolved, names, limits, claims.clone());
     let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(sliced)];
     let mut findings = Vec::new();
     let start = Instant::now();
@@ -117,7 +113,7 @@ fn search(trace: &Trace, text: &str, limits: SlicedLimits) -> anyhow::Result<Run
         Some((_, Stat::Count(n))) => *n,
         _ => 0,
     };
-    let found = found.borrow().len();
+    let found = claims.reordered.borrow().len();
     Ok(Run { pass, search: all - pass, found, tuples })
 }
 

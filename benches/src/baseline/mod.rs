@@ -2,6 +2,7 @@
 
 pub(crate) mod lattice;
 pub(crate) mod lines;
+pub(crate) mod permutations;
 pub(crate) mod tree_clocks;
 pub(crate) mod vector_clocks;
 

@@ -61,7 +61,6 @@ impl VectorClocks {
     }
 
     /// The latest clock of a thread.
-    #[cfg(test)]
     pub(crate) fn thread(&self, t: usize) -> &[u32] {
         self.threads.get(t).map_or(&[], |clock| clock)
     }

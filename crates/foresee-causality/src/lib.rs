@@ -26,4 +26,6 @@ mod order;
 pub mod schedule;
 
 pub use clock::{Clock, ClockStore, Epoch, Stamp};
-pub use order::{Clocks, Effect, Follows, Leaves, Link, Order, TooLong, Wakeups};
+pub use order::{
+    Clocks, Effect, Follows, LaneClocks, LaneVector, Lanes, Leaves, Link, Order, TooLong, Wakeups,
+};

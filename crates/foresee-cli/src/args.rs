@@ -24,6 +24,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Analyse a trace.
     Check(CheckArgs),
+    /// Make an index of a trace, from which patterns are answered without reading it again.
+    Index(IndexArgs),
     /// Look at traces, convert and make them.
     Trace(TraceArgs),
     /// Look at specifications.
@@ -63,12 +65,30 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
     /// What else to look for: `spec` (the default with --spec), `causality`.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present = "spec")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(required_unless_present_any = ["spec", "pattern", "patterns"])]
     pub(crate) check: Vec<String>,
+    /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
+    /// be given several times. Answered from the trace's index if it has one.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Vec<String>,
+    /// A file of patterns, one a line, or a specification; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Vec<PathBuf>,
+    /// The trace's index. Without this, `TRACE.fsi` is used if it is there and fits the trace.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) index: Option<PathBuf>,
     /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
+    /// How to predict patterns.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
+    pub(crate) algorithm: PatternAlgorithm,
+    /// With --window: how many relevant events may wait until it is known what else can happen
+    /// before them. More of them and the level is left as it is, which the result says.
+    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
+    pub(crate) lookahead: usize,
     /// Which reorderings of the run to look at.
     #[arg(long, value_enum, value_name = "SPACE", default_value_t = ReorderArg::Auto)]
     pub(crate) reorder: ReorderArg,
@@ -78,12 +98,39 @@ pub(crate) struct CheckArgs {
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
+    /// Give up on a lattice when its levels need more memory than so many megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 1024)]
+    pub(crate) max_memory: usize,
+    /// How many cores to use; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
     /// Give up on a lattice after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
+    /// Draw the lattice of each property, if it is small, with the observed and the violating run.
+    /// With several pictures the names of the properties are put before the ending.
+    #[arg(long, value_name = "FILE.svg", requires = "spec")]
+    pub(crate) lattice: Option<PathBuf>,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+}
+
+#[derive(Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Where to write it, instead of `TRACE.fsi`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum PatternAlgorithm {
+    /// In one pass, by the search that suits the pattern.
+    Auto,
+    /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
+    Ideals,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Check(args) => commands::check::run(&args),
+        Command::Index(args) => commands::index::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
         Command::Completions { shell } => commands::shell::completions(shell),

@@ -14,9 +14,11 @@ use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Pool, Reordering, Trace, Witness};
 
+use crate::analysis::AnalysisError;
 use crate::explain::differences;
 use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
+use crate::pattern::{Match, PATTERN, linearise};
 
 /// A witness that is none. This is a mistake of foresee, not of the program.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,9 @@ pub enum Unconfirmed {
     /// The trace is longer than clocks can count.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// The runs that show the violation cannot be found again.
+    #[error(transparent)]
+    Lost(#[from] AnalysisError),
     /// The property cannot be compiled again.
     #[error("the property cannot be compiled again: {}", .0.message)]
     Property(Diagnostic),
@@ -82,10 +87,11 @@ impl<'a> Court<'a> {
                 self.first_violation(prediction.property, &prediction.binding, order, &[])?;
             if at + 1 == order.len() { Ok(violation) } else { Err(Unconfirmed::Verdict) }
         };
-        let mut order = prediction.shortest.order(self.trace)?;
+        let runs = prediction.runs(self.spec, self.resolved, self.trace)?;
+        let mut order = runs.shortest.order(self.trace)?;
         let mut violation = judge(&order)?;
         let mut details = self.describe_binding(&prediction.binding);
-        if let Some((schedule, swaps)) = &prediction.closest {
+        if let Some((schedule, swaps)) = &runs.closest {
             // The run that differs least is the easiest to compare with what was seen.
             order = schedule.order(self.trace)?;
             violation = judge(&order)?;
@@ -93,14 +99,48 @@ impl<'a> Court<'a> {
         }
         details.extend(describe_state(&violation, &self.trace.names));
         let last = order[order.len() - 1];
-        let message = format!(
-            "violated by event {last} in another order of the same events; the observed run \
-             passed, but nothing forces its order"
-        );
+        let message = self.another_order(last);
         let reorder = Reordering::Maz;
         let violated_at = order.len() - 1;
         let witness = Witness { reorder, violated_at, order, changed_reads: Vec::new() };
         Ok(self.finding(LATTICE, prediction.property, message, witness, details))
+    }
+
+    /// Turns the match of a pattern into a finding, if a run that has it stands up to the judge.
+    pub fn confirm_match(&self, found: &Match) -> Result<Finding, Unconfirmed> {
+        let mut order = linearise(self.trace, &found.tuple)?;
+        self.judge.check(&order, Space::Mazurkiewicz)?;
+        // The run may have the pattern earlier than by the events of the match.
+        let (last, violation) =
+            self.first_violation(found.property, &found.binding, &order, &[])?;
+        let events = match last + 1 == order.len() {
+            true => &found.tuple,
+            false => &violation.trail,
+        };
+        order.truncate(last + 1);
+        let mut details = self.describe_binding(&found.binding);
+        let events: Vec<String> = events.iter().map(u64::to_string).collect();
+        details.push(("events of the pattern".to_owned(), events.join(", ")));
+        details.push(("certain since event".to_owned(), found.certain_at.to_string()));
+        let thread = |i: u64| self.trace.events[i as usize].thread();
+        let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
+        details.push(("context switches".to_owned(), switches.to_string()));
+        let message = self.another_order(order[last]);
+        let witness = Witness {
+            reorder: Reordering::Maz,
+            violated_at: last,
+            order,
+            changed_reads: Vec::new(),
+        };
+        Ok(self.finding(PATTERN, found.property, message, witness, details))
+    }
+
+    /// What is said of a violation in a run with the same causality.
+    fn another_order(&self, last: u64) -> String {
+        format!(
+            "violated by event {last} in another order of the same events; the observed run \
+             passed, but nothing forces its order"
+        )
     }
 
     /// Turns a violation in a correct reordering into a finding, if its order stands up to the
@@ -118,10 +158,7 @@ impl<'a> Court<'a> {
         let reorder = if is_maz { Reordering::Maz } else { found.reorder };
         let last = order[at];
         let message = match is_maz {
-            true => format!(
-                "violated by event {last} in another order of the same events; the observed run \
-                 passed, but nothing forces its order"
-            ),
+            true => self.another_order(last),
             false => format!(
                 "violated by event {last} in a correct reordering: every thread does what it did, \
                  but locks are taken in another order or events are still to come"
@@ -194,4 +231,14 @@ pub fn confirm(
     trace: &Trace,
 ) -> Result<Finding, Unconfirmed> {
     Court::new(spec, resolved, trace, &Judge::new(trace)).confirm(prediction)
+}
+
+/// Turns one match of a pattern into a finding; see [`Court::confirm_match`].
+pub fn confirm_match(
+    found: &Match,
+    spec: &Spec,
+    resolved: &Resolved,
+    trace: &Trace,
+) -> Result<Finding, Unconfirmed> {
+    Court::new(spec, resolved, trace, &Judge::new(trace)).confirm_match(found)
 }

@@ -7,19 +7,22 @@
 mod analysis;
 mod bindings;
 mod causality;
+mod claims;
 mod confirm;
 pub mod correct;
 mod explain;
 mod initial;
 pub mod lattice;
 mod observed;
+pub mod pattern;
 pub mod reorder;
 mod runner;
 mod space;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
 pub use causality::Freedom;
-pub use confirm::{Court, Reordered, Unconfirmed, confirm};
+pub use claims::{Claims, Reorderings};
+pub use confirm::{Court, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, run};

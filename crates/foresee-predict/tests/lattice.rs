@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use fastrand::Rng;
-use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper};
 use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
 use foresee_spec::ast::Spec;
 use foresee_spec::observe::Lens;
@@ -17,7 +17,7 @@ use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
 use foresee_testkit::{corpus, generated};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{Finding, Outcome, Trace};
+use foresee_trace::{Event, Finding, Id, Op, Outcome, ThreadId, Trace, Value};
 
 /// A specification tied to a trace.
 struct Tied<'t> {
@@ -335,6 +335,181 @@ fn a_window_never_says_what_the_whole_does_not() {
     assert!(found > 100);
 }
 
+/// Following the trace event by event, and letting go of what is behind, changes nothing.
+#[test]
+fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
+    let (mut found, mut compared) = (0, 0);
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let roots = roots(&trace);
+        let first = |t: &ThreadId| trace.events.iter().position(|e| e.thread() == *t);
+        let late = roots.iter().any(|t| first(t) > tied.relevant().first().copied());
+        for window in 2..=4 {
+            let whole = Limits { window: Some(window), ..Limits::default() };
+            let (expected, before) = tied.predict(whole);
+            let limits = Limits { stride: 1 + seed % 3, kept_events: 0, ..whole };
+            let (predictions, after) = tied.predict(limits);
+            let context = || format!("seed {seed}, window {window}: {text}\n{trace}");
+            // A thread that nobody forked may appear too late for the levels that were left.
+            if late {
+                assert!(
+                    after[0].outcome != Outcome::Exhausted || before[0].outcome == after[0].outcome
+                );
+            } else {
+                assert_eq!(predictions.len(), expected.len(), "{}", context());
+                assert_eq!(before[0].outcome, after[0].outcome, "{}", context());
+                for name in ["states", "levels", "widest_level", "runs"] {
+                    let (before, after) = (stat(&before[0], name), stat(&after[0], name));
+                    assert_eq!(before, after, "{name}: {}", context());
+                    compared += 1;
+                }
+            }
+            for prediction in &predictions {
+                let finding = confirm(prediction, &tied.spec, &tied.resolved, &trace);
+                finding.unwrap_or_else(|e| panic!("{e}: {}", context()));
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 100 && compared > 10_000, "{found} found, {compared} compared");
+}
+
+/// The threads that act and that nobody forks.
+fn roots(trace: &Trace) -> Vec<ThreadId> {
+    let is_forked = |t| trace.events.iter().any(|e| e.op() == Op::Fork && e.other() == t);
+    let acts = |t| trace.events.iter().any(|e| e.thread() == t);
+    let threads = (0..trace.names.threads.len()).map(ThreadId::new);
+    threads.filter(|&t| acts(t) && !is_forked(t)).collect()
+}
+
+/// With a lookahead levels are left too early. What is found stays true, what is left out is said.
+#[test]
+fn a_lookahead_never_says_what_the_whole_does_not() {
+    let (mut found, mut cut_off) = (0, 0);
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let text = random_spec(&mut Rng::with_seed(seed));
+        let tied = Tied::new(&trace, &text);
+        let all = !tied.predict(Limits::default()).0.is_empty();
+        for lookahead in 0..3 {
+            let window = Some(1000);
+            let limits =
+                Limits { window, lookahead, stride: 1, kept_events: 0, ..Limits::default() };
+            let (predictions, analysed) = tied.predict(limits);
+            let context = || format!("seed {seed}, lookahead {lookahead}: {text}\n{trace}");
+            assert!(all || predictions.is_empty(), "{}", context());
+            if all && predictions.is_empty() {
+                assert_eq!(analysed[0].outcome, Outcome::Window, "{}", context());
+                cut_off += 1;
+            }
+            for prediction in &predictions {
+                let finding = confirm(prediction, &tied.spec, &tied.resolved, &trace);
+                finding.unwrap_or_else(|e| panic!("{e}: {}", context()));
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 50 && cut_off > 50, "{found} found, {cut_off} cut off");
+}
+
+/// An observer that hears of the events in any order says the same.
+#[test]
+fn the_order_of_arrival_does_not_matter() {
+    let mut violated = 0;
+    for seed in 0..20_000 {
+        let trace = random_trace(seed);
+        let mut rng = Rng::with_seed(seed);
+        let text = random_spec(&mut rng);
+        let tied = Tied::new(&trace, &text);
+        let window = [None, Some(1), Some(2), Some(3)][rng.usize(..4)];
+        let limits = Limits { window, ..Limits::default() };
+        let lens = {
+            let compiled = &tied.compiled()[0];
+            Lens::new(&compiled.alphabet, &tied.spec.inits, &tied.resolved, &trace.names)
+        };
+        let mut stamper = Stamper::default();
+        let mut notices = Vec::new();
+        for (i, event) in trace.events.iter().enumerate() {
+            notices.extend(stamper.event(i as u64, event, &trace.pool, &lens).unwrap());
+        }
+        notices.extend(stamper.ends());
+        let roots = roots(&trace);
+        let observe = |notices: Vec<Notice>, often: bool| {
+            let property = tied.compiled().remove(0);
+            let (spec, names) = (&tied.spec, &trace.names);
+            let mut online =
+                Online::new(spec, property, &tied.resolved, names, limits, &roots).unwrap();
+            for notice in notices {
+                online.notice(notice);
+                if often {
+                    online.advance().unwrap();
+                }
+            }
+            // All that can be known is known: the end of the trace has nothing to add.
+            online.advance().unwrap();
+            let before = online.coverage();
+            let after = online.finish().unwrap();
+            assert_eq!(before.cuts, after.cuts, "seed {seed}: {text}\n{trace}");
+            after
+        };
+        let expected = observe(notices.clone(), false);
+        if window.is_none() && expected.violated != Some(0) {
+            let order = Order::new(&trace, Relation::Mazurkiewicz);
+            let ideals = Ideals::new(&order, &tied.relevant());
+            assert_eq!(expected.cuts, ideals.count(), "seed {seed}: {text}\n{trace}");
+            assert_eq!(expected.outcome, Outcome::Exhausted, "seed {seed}: {text}\n{trace}");
+        }
+        violated += usize::from(expected.violated.is_some());
+        for _ in 0..2 {
+            rng.shuffle(&mut notices);
+            let got = observe(notices.clone(), true);
+            assert_eq!(got, expected, "seed {seed}: {text}\n{trace}\n{notices:?}");
+        }
+    }
+    assert!(violated > 1000, "only {violated} violated");
+}
+
+/// The order in which the trace happens to be written down does not matter either, as long as it
+/// keeps the causality.
+#[test]
+fn verdicts_are_those_of_the_causality_not_of_the_file() {
+    let mut violated = 0;
+    for seed in 0..20_000 {
+        let trace = random_trace(seed);
+        let mut rng = Rng::with_seed(seed);
+        let text = random_spec(&mut rng);
+        let all: Vec<usize> = (0..trace.events.len()).collect();
+        let order = Order::new(&trace, Relation::Mazurkiewicz);
+        // A random linear extension.
+        let mut left = all.clone();
+        let mut reordered = trace.clone();
+        reordered.events.clear();
+        while !left.is_empty() {
+            let minimal = |&i: &usize| left.iter().all(|&j| j == i || !order.before(j, i));
+            let next: Vec<usize> = left.iter().copied().filter(minimal).collect();
+            let next = next[rng.usize(..next.len())];
+            reordered.events.push(trace.events[next]);
+            left.retain(|&i| i != next);
+        }
+        let verdict = |trace: &Trace| {
+            let tied = Tied::new(trace, &text);
+            let (predictions, analysed) = tied.predict(Limits::default());
+            let observed = tied.rejects(&tied.relevant());
+            let stats = (stat(&analysed[0], "states"), stat(&analysed[0], "runs"));
+            (observed || !predictions.is_empty(), observed, stats)
+        };
+        let (a, b) = (verdict(&trace), verdict(&reordered));
+        assert_eq!(a.0, b.0, "seed {seed}: {text}\n{trace}\n{reordered}");
+        if !a.1 && !b.1 {
+            assert_eq!(a.2, b.2, "seed {seed}: {text}\n{trace}\n{reordered}");
+        }
+        violated += usize::from(a.0);
+    }
+    assert!(violated > 1000, "only {violated} violated");
+}
+
 #[test]
 fn witnesses_are_found_again_when_levels_were_not_kept() {
     for seed in 0..3_000 {
@@ -345,7 +520,9 @@ fn witnesses_are_found_again_when_levels_were_not_kept() {
         let (scarce, _) = tied.predict(Limits { history: 1, ..Limits::default() });
         assert_eq!(plenty.len(), scarce.len());
         for (a, b) in plenty.iter().zip(&scarce) {
-            assert_eq!(a.shortest, b.shortest, "seed {seed}: {text}\n{trace}");
+            let runs =
+                |p: &Prediction| p.runs(&tied.spec, &tied.resolved, &trace).unwrap().into_owned();
+            assert_eq!(runs(a), runs(b), "seed {seed}: {text}\n{trace}");
         }
     }
 }
@@ -381,4 +558,109 @@ fn the_papers_examples_have_their_numbers() {
         }
     }
     assert!(checked >= 6, "only {checked} properties in the corpus");
+}
+
+/// Threads that each write a flag of their own so often, unordered among each other.
+fn flags(threads: u32, events: u32) -> Trace {
+    let mut trace = Trace::default();
+    for k in 0..events {
+        for t in 0..threads {
+            let thread = trace.names.thread(&format!("T{t}")).unwrap();
+            let x = trace.names.vars.intern(&format!("x{t}")).unwrap();
+            let write = Event::new(thread, Op::Write).with_target(x.0);
+            let value = Value::Int(i64::from(k % 2));
+            trace.events.push(write.with_values(&[value], &mut trace.pool));
+        }
+    }
+    trace
+}
+
+#[test]
+fn cores_share_the_work_and_not_the_answer() {
+    let trace = flags(6, 6);
+    let init: Vec<String> = (0..6).map(|t| format!("x{t} = 0")).collect();
+    let up: Vec<String> = (0..6).map(|t| format!("x{t} == 1")).collect();
+    for property in ["once (x0 == 1 && prev (x5 == 0))", "hist (x0 >= 0)"] {
+        let text =
+            format!("init {}\nproperty p: ({}) -> {property}", init.join(", "), up.join(" && "));
+        let tied = Tied::new(&trace, &text);
+        let (expected, one) = tied.predict(Limits { cores: 1, ..Limits::default() });
+        assert_eq!(stat(&one[0], "states").as_deref(), Some("117649"));
+        for cores in [2, 3, 7] {
+            let (predictions, many) = tied.predict(Limits { cores, ..Limits::default() });
+            assert_eq!(one[0].stats, many[0].stats, "{property} on {cores} cores");
+            let runs = |all: &[Prediction]| -> Vec<_> {
+                let runs = |p: &Prediction| {
+                    p.runs(&tied.spec, &tied.resolved, &trace).unwrap().into_owned()
+                };
+                all.iter().map(runs).collect()
+            };
+            assert_eq!(runs(&expected), runs(&predictions), "{property} on {cores} cores");
+        }
+    }
+}
+
+#[test]
+fn two_hundred_threads_are_searched_as_far_as_limits_allow() {
+    let trace = flags(200, 3);
+    let text = "init x0 = 0, x199 = 0\nproperty p: x199 == 1 -> x0 == 1";
+    for (text, window, outcome) in [
+        (text, None, Outcome::Exhausted),
+        (text, Some(50), Outcome::Exhausted),
+        ("property p: event(never) -> false", Some(50), Outcome::NothingRelevant),
+    ] {
+        let tied = Tied::new(&trace, text);
+        let (_, analysed) = tied.predict(Limits { window, ..Limits::default() });
+        assert_eq!(analysed[0].outcome, outcome, "{text}: {analysed:?}");
+    }
+    // Here every thread is relevant, not only two.
+    let every = "violation p: .* write(_) event(never) .*";
+    let tied = Tied::new(&trace, every);
+    let narrow = Limits { window: Some(20), stride: 16, kept_events: 0, ..Limits::default() };
+    let (_, analysed) = tied.predict(narrow);
+    assert_eq!(analysed[0].outcome, Outcome::Window, "{analysed:?}");
+    assert_eq!(stat(&analysed[0], "levels").as_deref(), Some("601"));
+    let limits = Limits { cuts: 100_000, ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::StateLimit);
+    let limits = Limits { memory: 1 << 20, ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::MemoryLimit);
+    let limits = Limits { time: Some(std::time::Duration::ZERO), ..Limits::default() };
+    assert_eq!(tied.predict(limits).1[0].outcome, Outcome::TimeLimit);
+}
+
+#[test]
+fn a_thread_that_never_ends_holds_nothing_up_for_ever() {
+    // T2 has one relevant event and then neither acts nor ends; T1 goes on for long.
+    let mut trace = flags(2, 1);
+    let long = flags(1, 20_000);
+    trace.events.extend(&long.events);
+    let tied = Tied::new(&trace, "init x0 = 0, x1 = 5\nproperty p: start(x1 == 0) -> x0 == 0");
+    let limits =
+        Limits { window: Some(8), lookahead: 100, stride: 64, kept_events: 0, ..Limits::default() };
+    let (predictions, analysed) = tied.predict(limits);
+    assert_eq!(analysed[0].outcome, Outcome::Window, "{analysed:?}");
+    assert_eq!(stat(&analysed[0], "levels").as_deref(), Some("20003"));
+    assert_eq!(predictions.len(), 1);
+    confirm(&predictions[0], &tied.spec, &tied.resolved, &trace).unwrap();
+}
+
+#[test]
+fn what_is_false_from_the_start_is_not_predicted() {
+    let trace = flags(2, 2);
+    let tied = Tied::new(&trace, "init x0 = 7, x1 = 0\nproperty p: x0 != 7");
+    let (predictions, analysed) = tied.predict(Limits::default());
+    assert!(predictions.is_empty());
+    assert!(analysed[0].statement.contains("observed run violates it"), "{analysed:?}");
+    assert!(tied.rejects(&tied.relevant()));
+}
+
+#[test]
+fn one_thread_has_one_run() {
+    let trace = flags(1, 50);
+    let tied = Tied::new(&trace, "init x0 = 0\nproperty p: x0 == 1 -> prev (x0 == 0)");
+    let (predictions, analysed) = tied.predict(Limits::default());
+    assert!(predictions.is_empty());
+    assert_eq!(stat(&analysed[0], "runs").as_deref(), Some("1"));
+    assert_eq!(stat(&analysed[0], "states").as_deref(), Some("51"));
+    assert_eq!(analysed[0].outcome, Outcome::Exhausted);
 }

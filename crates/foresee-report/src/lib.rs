@@ -2,13 +2,15 @@
 //!
 //! [`Report`] holds everything one command has to say; [`text`] and [`json`] are two ways to say
 //! it. [`Diagram`] is a stretch of a trace with a column for each thread and arrows for causes,
-//! drawn as text or as SVG.
+//! drawn as text or as SVG; [`lattice_svg`] draws the lattice of a property.
 
 mod diagram;
 pub mod json;
+mod lattice_svg;
 mod report;
 mod svg;
 pub mod text;
 
 pub use diagram::{Arrow, Diagram, Row};
+pub use lattice_svg::lattice_svg;
 pub use report::{Report, TraceFacts, exit_status};

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use foresee_trace::Xml;
+
 use crate::diagram::Diagram;
 
 const ROW: usize = 26;
@@ -44,7 +46,7 @@ impl Diagram {
         let bottom = TOP + self.rows.len() * ROW;
         for (column, name) in self.threads.iter().enumerate() {
             let x = columns.x[column];
-            let name = Escaped(name);
+            let name = Xml(name);
             writeln!(svg, "<text x=\"{x}\" y=\"24\" font-weight=\"bold\">{name}</text>")?;
             writeln!(
                 svg,
@@ -75,10 +77,10 @@ impl Diagram {
                 row.index
             )?;
             writeln!(svg, "<circle class=\"dot\" cx=\"{x}\" cy=\"{y}\" r=\"4\"/>")?;
-            let text = Escaped(&row.text);
+            let text = Xml(&row.text);
             writeln!(svg, "<text x=\"{}\" y=\"{base}\">{text}</text>", x + 10)?;
             if !row.loc.is_empty() {
-                let (x, loc) = (columns.locs, Escaped(&row.loc));
+                let (x, loc) = (columns.locs, Xml(&row.loc));
                 writeln!(svg, "<text class=\"dim\" x=\"{x}\" y=\"{base}\">{loc}</text>")?;
             }
         }
@@ -112,23 +114,5 @@ impl Columns {
             })
             .collect();
         Columns { x, locs: at, width: at + loc * CHAR + 24 }
-    }
-}
-
-/// Text that is not markup.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use foresee_trace::FindingKind;
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
 use foresee_predict::lattice::LATTICE;
+use foresee_predict::pattern::PATTERN;
 use foresee_predict::{Analysed, OBSERVED, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
@@ -156,7 +157,7 @@ pub fn report(report: &Report, style: Style) -> String {
 
 /// Whether another analysis says all that this one does: the whole lattice holds the observed run.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
-    let covers = |other: &Analysed| other.name == LATTICE && other.property == one.property;
+    let covers = |other: &Analysed| predicts(other) && other.property == one.property;
     one.name == OBSERVED && report.analysed.iter().any(covers)
 }
 
@@ -218,7 +219,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         _ => "NOT complete, so this is no clean bill of health",
     };
     writeln!(out)?;
-    if report.analysed.iter().any(|one| one.name == LATTICE) {
+    if report.analysed.iter().any(predicts) {
         writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
     }
     writeln!(
@@ -226,4 +227,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         "{}",
         style.bold(&format!("foresee: {observed} observed, {predicted} predicted; {complete}"))
     )
+}
+
+/// Whether an analysis speaks of other runs.
+fn predicts(one: &Analysed) -> bool {
+    one.name == LATTICE || one.name == PATTERN
 }

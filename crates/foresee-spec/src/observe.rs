@@ -5,6 +5,8 @@
 //! an analysis of many orders of one trace shares a lens and keeps a state for each cut.
 
 mod atoms;
+mod labels;
+mod many;
 mod table;
 
 use foresee_trace::{Event, Names, Op, Pool, SymId, Value, VarId};
@@ -15,6 +17,8 @@ use crate::resolve::Resolved;
 use crate::value::Trouble;
 pub(crate) use atoms::args;
 use atoms::{Shape, StateAtom};
+pub use labels::AtomLabels;
+pub use many::{Chain, EventTable};
 use table::Targets;
 
 /// What an event does to a property.

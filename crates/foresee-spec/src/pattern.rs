@@ -29,16 +29,7 @@ impl Logic for Patterns {
 
     fn compile(&self, body: &Body, atoms: &mut Alphabet) -> Result<Draft, Diagnostic> {
         let Body::Pattern(pattern) = body else { unreachable!("only patterns are accepted") };
-        let sequences = sequences(pattern, atoms)?;
-        if sequences.iter().any(Vec::is_empty) {
-            return Err(Diagnostic::error(
-                "matches-every-run",
-                "the pattern matches every run, because it can match nothing at all",
-                pattern.span,
-                "asks for no event",
-            )
-            .help("leave out the `*` or `()`, or put an event before or after it"));
-        }
+        let sequences = normal_form(pattern, atoms)?;
         let machine = Progress { sequences: sequences.clone() };
         let monitor = Monitor::new(machine, atoms.atoms().len(), Monitor::DEFAULT_LIMIT);
         Ok(Draft { monitor, sequences: Some(sequences) })
@@ -100,7 +91,26 @@ fn some_event_is_both(a: u64, b: u64, atoms: &Alphabet) -> bool {
 const MAX_SEQUENCES: usize = 1_000;
 const MAX_LENGTH: usize = 250;
 
-/// The normal form of a pattern: it matches a run that has the events of one of these sequences.
+/// The sequences of positions that a pattern stands for: it matches a run that has the events of
+/// one of them. The atoms are given numbers in `atoms`. A pattern that matches every run is refused.
+pub fn normal_form(
+    pattern: &Pattern,
+    atoms: &mut Alphabet,
+) -> Result<Vec<Vec<Position>>, Diagnostic> {
+    let sequences = sequences(pattern, atoms)?;
+    if sequences.iter().any(Vec::is_empty) {
+        return Err(Diagnostic::error(
+            "matches-every-run",
+            "the pattern matches every run, because it can match nothing at all",
+            pattern.span,
+            "asks for no event",
+        )
+        .help("leave out the `*` or `()`, or put an event before or after it"));
+    }
+    Ok(sequences)
+}
+
+/// The normal form, with empty sequences.
 fn sequences(pattern: &Pattern, atoms: &mut Alphabet) -> Result<Vec<Vec<Position>>, Diagnostic> {
     let found = match &pattern.kind {
         PatternKind::Empty => vec![Vec::new()],

@@ -37,7 +37,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("breakable", "for each read that could see other writes, which: indices or \"INIT\""),
     (
         "patterns",
-        "lists of labels, whether they are `observed` in this order, whether they are `predictable`",
+        "lists of labels, whether they are `observed` in this order, whether they are `predictable`, \
+         and the greatest `tuple` of events that shows it",
     ),
     (
         "properties",

@@ -106,6 +106,8 @@ pub enum Outcome {
     Window,
     /// The property's monitor, or the search, grew too large.
     StateLimit,
+    /// The search needed more memory than it may take.
+    MemoryLimit,
     /// There was no time left.
     TimeLimit,
     /// The trace was not read to its end.
@@ -125,6 +127,7 @@ impl Outcome {
             Outcome::Exhausted => "exhausted",
             Outcome::Window => "window",
             Outcome::StateLimit => "state-limit",
+            Outcome::MemoryLimit => "memory-limit",
             Outcome::TimeLimit => "time-limit",
             Outcome::EventLimit => "event-limit",
             Outcome::UnknownValues => "unknown-values",

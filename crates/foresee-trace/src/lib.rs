@@ -28,6 +28,8 @@ mod source;
 mod trace;
 mod validate;
 mod value;
+pub mod varint;
+mod xml;
 
 pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name};
@@ -40,3 +42,4 @@ pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
 pub use validate::{Mode, Validated};
 pub use value::Value;
+pub use xml::Xml;

@@ -21,7 +21,7 @@ const _: () = assert!(FAN.pow(MAX_HEIGHT + 1) > ThreadId::MAX as usize);
 ///
 /// The height of its tree stands in the upper three bits, the place of its root in the others, so
 /// that a clock of few threads stays small when more threads appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock(u32);
 
 impl Clock {
@@ -111,6 +111,46 @@ impl<const N: usize> ClockStore<N> {
         let height = a.height().max(b.height());
         let (a, b) = (self.raise(a, height), self.raise(b, height));
         self.join_at(height, a, b)
+    }
+
+    /// Calls `each` with every thread of which `a` and `b` do not tell the same, and the counters
+    /// that `b` has for it. Costs about as much as there are differences.
+    pub fn differences(&self, a: Clock, b: Clock, each: &mut impl FnMut(ThreadId, [u32; N])) {
+        self.differ_at(a.height().max(b.height()), 0, a, b, each);
+    }
+
+    fn differ_at(
+        &self,
+        height: u32,
+        first: usize,
+        a: Clock,
+        b: Clock,
+        each: &mut impl FnMut(ThreadId, [u32; N]),
+    ) {
+        if a == b {
+            return;
+        }
+        if height == 0 {
+            let (Leaf(x), Leaf(y)) = (&self.leaves.nodes[a.index()], &self.leaves.nodes[b.index()]);
+            for i in 0..FAN {
+                let (x, y) = (x.map(|lane| lane[i]), y.map(|lane| lane[i]));
+                if x != y {
+                    each(ThreadId::new(first + i), y);
+                }
+            }
+            return;
+        }
+        // A tree of a lower height is the first child of what it would be at this one.
+        let child = |clock: Clock, i: usize| match clock {
+            Clock::EMPTY => Clock::EMPTY,
+            _ if clock.height() == height => self.inners.nodes[clock.index()].0[i],
+            _ if i == 0 => clock,
+            _ => Clock::EMPTY,
+        };
+        for i in 0..FAN {
+            let first = first + (i << (FAN_BITS * height));
+            self.differ_at(height - 1, first, child(a, i), child(b, i), each);
+        }
     }
 
     /// The same clock as a tree of this height, so that its children line up with another's.
@@ -350,6 +390,11 @@ mod tests {
                 store.collect(clocks.iter().map(|c| c.0));
             }
             let (clock, plain) = &clocks[i];
+            let (other, theirs) = &clocks[random(20)];
+            let mut found = Vec::new();
+            store.differences(*other, *clock, &mut |t, time| found.push((t.index(), time)));
+            let differ = plain.iter().zip(theirs).enumerate().filter(|(_, (a, b))| a != b);
+            assert_eq!(found, differ.map(|(t, (a, _))| (t, *a)).collect::<Vec<_>>());
             for (t, time) in plain.iter().enumerate() {
                 assert_eq!(store.get(*clock, ThreadId(t as u32)), *time);
             }

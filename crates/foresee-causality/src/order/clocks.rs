@@ -137,6 +137,17 @@ impl<const N: usize> Clocks<N> {
         if t == at.thread { at.time } else { self.store.get(at.known, t) }
     }
 
+    /// Calls `each` with every other thread of which the event with the stamp `now` knows more than
+    /// the clock `before` does, and how many of that thread's events it knows.
+    #[inline]
+    pub fn news(&self, before: Clock, now: &Stamp<N>, each: &mut impl FnMut(ThreadId, [u32; N])) {
+        self.store.differences(before, now.known, &mut |t, counts| {
+            if t != now.thread {
+                each(t, counts);
+            }
+        });
+    }
+
     /// The events of other threads from which the latest event learned something: its direct
     /// causes, in no order. One may still be a cause of another.
     pub fn causes(&self) -> &[Epoch] {

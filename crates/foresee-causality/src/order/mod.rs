@@ -2,8 +2,10 @@
 
 mod clocks;
 mod dependence;
+mod lanes;
 mod notify;
 
 pub use clocks::{Clocks, TooLong};
 pub use dependence::{Effect, Follows, Leaves, Link, Order};
+pub use lanes::{LaneClocks, LaneVector, Lanes};
 pub use notify::Wakeups;

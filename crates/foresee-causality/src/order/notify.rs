@@ -103,6 +103,26 @@ impl<T: Copy> Wakeups<T> {
         robbed.kept.take().map(|k| k.note)
     }
 
+    /// The same pairing with other things remembered.
+    pub(crate) fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> Wakeups<U> {
+        let mut conds = Vec::with_capacity(self.conds.len());
+        for cond in &self.conds {
+            let mut waiting = Vec::with_capacity(cond.waiting.len());
+            for w in &cond.waiting {
+                let kept = w.kept.as_ref();
+                let kept = kept.map(|k| Kept { note: to(&k.note), at: k.at, for_all: k.for_all });
+                waiting.push(Waiter {
+                    thread: w.thread,
+                    begin: to(&w.begin),
+                    since: w.since,
+                    kept,
+                });
+            }
+            conds.push(Cond { latest: cond.latest.as_ref().map(&mut to), waiting });
+        }
+        Wakeups { conds, now: self.now }
+    }
+
     /// The latest notification.
     pub fn latest(&mut self, c: CondId) -> Option<T> {
         self.cond(c).latest

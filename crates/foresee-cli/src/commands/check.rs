@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
+use foresee_index::Index;
 use foresee_predict::correct::{Correct, CorrectLimits};
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
-use foresee_predict::reorder::{Reorderings, Sliced, SlicedLimits};
-use foresee_predict::{ANALYSES, Analysis, Court, Observed, Reorder, learn_initial_values};
+use foresee_predict::lattice::{Lattice, Limits};
+use foresee_predict::pattern::{Algorithm, Patterns};
+use foresee_predict::reorder::{Sliced, SlicedLimits};
+use foresee_predict::{ANALYSES, Analysis, Claims, Court, Observed, Reorder, learn_initial_values};
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{EventSource, FileOrder, Finding, Names, Trace};
+use foresee_trace::{Batch, EventSource, FileOrder, Finding, Names, ReadError, Trace};
 
-use crate::args::{CheckArgs, ReportFormat};
+use crate::args::{CheckArgs, PatternAlgorithm, ReportFormat};
+use crate::commands::picture::Pictures;
+use crate::commands::query::{self, Answered};
 use crate::input::Input;
 use crate::{bug, input, output, specs};
 
@@ -23,19 +27,30 @@ use crate::{bug, input, output, specs};
 const DRAWN_EVENTS: usize = 60;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
+    let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let mut analyses = built_in(args)?;
+    let mut patterns = query::sources(args)?;
+    let index = query::find(args)?;
+    let mut answered = Answered::default();
+    if let Some(mut index) = index {
+        answered = Answered::by(&mut index, patterns)?;
+        patterns = std::mem::take(&mut answered.left);
+        if patterns.is_empty() && args.spec.is_empty() && analyses.is_empty() {
+            return without_pass(args, &index, answered);
+        }
+    }
     // Specifications are judged before the trace is opened, which may take long.
-    let compiled: Vec<_> = args
-        .spec
-        .iter()
-        .map(|file| {
-            let source = specs::read(file)?;
+    let files = args.spec.iter().map(|file| specs::read(file));
+    let compiled: Vec<_> = files
+        .chain(patterns.into_iter().map(Ok))
+        .map(|source| {
+            let source = source?;
             let (spec, compiled) = specs::compile(&source)?;
             Ok((source, spec, compiled))
         })
         .collect::<anyhow::Result<_>>()?;
     let trace = Input::new(&args.input, !compiled.is_empty())?;
-    let mut judged = Vec::new();
+    let mut parts = Vec::new();
     if !compiled.is_empty() {
         let names = trace.names()?;
         for (source, mut spec, properties) in compiled {
@@ -45,32 +60,15 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             let open = || trace.open_raw();
             learn_initial_values(&mut spec, &properties, &resolved, &names, open)
                 .with_context(|| trace.name())?;
-            // The monitors of the two analyses grow apart.
-            let again = Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e))?;
-            analyses.push(Box::new(Observed::new(&spec, properties, &resolved, &names)));
-            let predictions = Predictions::default();
-            // The observed run alone needs no lattice, and no more memory than its monitor.
-            if args.window != Some(1) {
-                let found = Rc::clone(&predictions);
-                let limits = limits(args);
-                let lattice = Lattice::new(&spec, again, &resolved, &names, limits, found);
-                analyses.push(Box::new(lattice));
+            for part in Part::of(&spec, &resolved, args) {
+                part.searches(&source, &names, args, &mut analyses)?;
+                parts.push(part);
             }
-            let reordered = Reorderings::default();
-            if args.window != Some(1) {
-                let beyond = Beyond { spec: &spec, resolved: &resolved, names: &names, args };
-                let compile = || Compiled::all(&spec).map_err(|e| specs::BadSpec::new(&source, &e));
-                let (simpler, found) = (Rc::clone(&predictions), Rc::clone(&reordered));
-                analyses.extend(beyond.sliced(compile()?, simpler, found));
-                let (simpler, found) = (Rc::clone(&predictions), Rc::clone(&reordered));
-                analyses.extend(beyond.correct(compile()?, simpler, found));
-            }
-            judged.push(Judged { spec, resolved, predictions, reordered });
         }
     }
     let mut source = trace.open()?;
     let bar = input::progress("checking");
-    let mut findings = Vec::new();
+    let mut findings = std::mem::take(&mut answered.observed);
     let summary = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |n| {
         bar.set_position(n);
     })
@@ -79,29 +77,73 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order == FileOrder::Observed;
-    if is_order_known && judged.iter().any(Judged::has_claims) {
-        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+    let has_claims = parts.iter().any(|part| !part.claims.is_empty());
+    if is_order_known && (has_claims || answered.needed_events() > 0) {
+        let needed: Option<Vec<u64>> = parts.iter().map(|p| p.claims.needed_events()).collect();
+        let whole = match needed.map(|all| all.into_iter().max().unwrap_or(0)) {
+            Some(events) => load_first(&mut trace.open()?, events.max(answered.needed_events())),
+            None => Trace::load(&mut trace.open()?),
+        };
+        let whole = whole.with_context(|| trace.name())?;
         let judge = Judge::new(&whole);
-        for judged in &judged {
-            for (finding, diagram) in judged.confirm(&whole, &judge)? {
-                findings.push(finding);
-                witnesses.push(diagram);
-            }
+        let mut confirmed = answered.confirm(&whole, &judge)?;
+        for part in &parts {
+            part.confirm(&whole, &judge, &mut confirmed)?;
+        }
+        for finding in confirmed {
+            witnesses.push(draw(&finding, &whole));
+            findings.push(finding);
         }
     }
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(summary.events, source.names()),
-        analysed: summary.analysed,
+        analysed: [answered.analysed, summary.analysed].concat(),
         findings,
         witnesses,
         remarks: summary.remarks,
     };
+    let status = print(args, &report)?;
+    if let Some(mut pictures) = pictures {
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for Part { spec, resolved, claims, .. } in &parts {
+            let predictions = claims.predictions.borrow();
+            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
+        }
+    }
+    Ok(status)
+}
+
+fn print(args: &CheckArgs, report: &Report) -> anyhow::Result<u8> {
     output::print(&match args.format {
-        ReportFormat::Text => foresee_report::text::report(&report, output::style()),
-        ReportFormat::Json => foresee_report::json::report(&report),
+        ReportFormat::Text => foresee_report::text::report(report, output::style()),
+        ReportFormat::Json => foresee_report::json::report(report),
     })?;
-    Ok(exit_status(&report))
+    Ok(exit_status(report))
+}
+
+/// Reports what an index answered. The trace is read only to confirm what other runs have.
+fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::Result<u8> {
+    let trace = Input::new(&args.input, false)?;
+    let mut witnesses: Vec<_> = answered.observed.iter().map(|_| None).collect();
+    let found = match answered.needed_events() {
+        0 => Vec::new(),
+        events => {
+            let first = load_first(&mut trace.open()?, events).with_context(|| trace.name())?;
+            let found = answered.confirm(&first, &Judge::new(&first))?;
+            witnesses.extend(found.iter().map(|finding| draw(finding, &first)));
+            found
+        }
+    };
+    let report = Report {
+        name: trace.name(),
+        trace: TraceFacts::new(index.events(), index.names()),
+        analysed: answered.analysed,
+        witnesses,
+        findings: [answered.observed, found].concat(),
+        remarks: index.remarks().clone(),
+    };
+    print(args, &report)
 }
 
 /// The checks that need no specification.
@@ -127,102 +169,136 @@ fn limits(args: &CheckArgs) -> Limits {
     let default = Limits::default();
     Limits {
         window: args.window.map(|w| w as usize),
+        lookahead: args.lookahead,
         cuts: args.max_states.unwrap_or(default.cuts),
-        // Who allows more cuts allows them in one level, too.
-        level: args.max_states.map_or(default.level, |n| n as usize),
+        memory: args.max_memory.saturating_mul(1 << 20),
+        cores: if args.jobs == 0 { default.cores } else { args.jobs },
         time: args.time_limit.map(Duration::from_secs),
         ..default
     }
 }
 
-/// What is looked for beyond the runs with the same causality.
-struct Beyond<'a> {
-    spec: &'a Spec,
-    resolved: &'a Resolved,
-    names: &'a Names,
-    args: &'a CheckArgs,
+/// The order that shows a finding.
+fn draw(finding: &Finding, trace: &Trace) -> Option<Diagram> {
+    let witness = finding.witness.as_ref()?;
+    Some(Diagram::of_witness(trace, witness, DRAWN_EVENTS))
 }
 
-impl Beyond<'_> {
-    fn time(&self) -> Option<Duration> {
-        self.args.time_limit.map(Duration::from_secs)
+/// The first events of a trace, in whole batches: all that the witnesses of patterns need.
+fn load_first(source: &mut dyn EventSource, events: u64) -> Result<Trace, ReadError> {
+    let mut trace = Trace::default();
+    let mut batch = Batch::default();
+    while (trace.events.len() as u64) < events && source.next_batch(&mut batch)? {
+        trace.push_batch(&mut batch);
     }
-
-    /// The search for patterns, if it is wanted and there are any.
-    fn sliced(
-        &self,
-        properties: Vec<Compiled>,
-        simpler: Predictions,
-        found: Reorderings,
-    ) -> Option<Box<dyn Analysis>> {
-        let limits = SlicedLimits {
-            reads: self.args.reads.into(),
-            time: self.time(),
-            ..SlicedLimits::default()
-        };
-        let Beyond { spec, resolved, names, .. } = *self;
-        let sliced = Sliced::new(spec, properties, resolved, names, limits, simpler, found);
-        let is_wanted = Reorder::from(self.args.reorder).is_sliced() && sliced.has_patterns();
-        is_wanted.then(|| Box::new(sliced) as Box<dyn Analysis>)
-    }
-
-    /// The search for violations of other properties, if it is wanted and there are any.
-    fn correct(
-        &self,
-        properties: Vec<Compiled>,
-        simpler: Predictions,
-        found: Reorderings,
-    ) -> Option<Box<dyn Analysis>> {
-        let default = CorrectLimits::default();
-        let limits = CorrectLimits {
-            reads: self.args.reads.into(),
-            time: self.time(),
-            width: self.args.window.map_or(default.width, |w| w as usize),
-            nodes: self.args.max_states.unwrap_or(default.nodes),
-            ..default
-        };
-        let Beyond { spec, resolved, names, .. } = *self;
-        let correct = Correct::new(spec, properties, resolved, names, limits, simpler, found);
-        let is_wanted = Reorder::from(self.args.reorder).is_correct() && correct.has_properties();
-        is_wanted.then(|| Box::new(correct) as Box<dyn Analysis>)
-    }
+    trace.names = source.names().clone();
+    Ok(trace)
 }
 
-/// A specification and what was found in other runs.
-struct Judged {
+/// Properties of a specification for which the same searches are made, and what these claim.
+struct Part {
     spec: Spec,
     resolved: Resolved,
-    predictions: Predictions,
-    reordered: Reorderings,
+    claims: Claims,
+    /// Whether these are patterns that have a search of their own, instead of the lattice.
+    is_patterns: bool,
 }
 
-impl Judged {
-    fn has_claims(&self) -> bool {
-        !self.predictions.borrow().is_empty() || !self.reordered.borrow().is_empty()
+impl Part {
+    /// The patterns of a specification, and everything else.
+    fn of(spec: &Spec, resolved: &Resolved, args: &CheckArgs) -> impl Iterator<Item = Part> {
+        let part = |is_patterns| Part {
+            spec: Spec { properties: Vec::new(), ..spec.clone() },
+            resolved: resolved.clone(),
+            claims: Claims::default(),
+            is_patterns,
+        };
+        let (mut patterns, mut others) = (part(true), part(false));
+        // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
+        let is_wanted = args.window != Some(1)
+            && args.algorithm != PatternAlgorithm::Ideals
+            && args.lattice.is_none();
+        for property in &spec.properties {
+            let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));
+            let part = if is_own { &mut patterns } else { &mut others };
+            part.spec.properties.push(property.clone());
+        }
+        [patterns, others].into_iter().filter(|part| !part.spec.properties.is_empty())
     }
 
-    /// The findings whose witnesses stand up to the judge. One that does not is a mistake of ours,
-    /// and nothing is printed that rests on it.
+    /// Adds all searches that are wanted for these properties, the simplest first. Each has
+    /// monitors of its own, which grow apart.
+    fn searches(
+        &self,
+        source: &specs::Source,
+        names: &Names,
+        args: &CheckArgs,
+        analyses: &mut Vec<Box<dyn Analysis>>,
+    ) -> anyhow::Result<()> {
+        let Part { spec, resolved, claims, .. } = self;
+        let compile = || Compiled::all(spec).map_err(|e| specs::BadSpec::new(source, &e));
+        if self.is_patterns {
+            // This one watches the observed run, too.
+            let found = Rc::clone(&claims.matches);
+            let patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found);
+            analyses.push(Box::new(patterns));
+        } else {
+            analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
+        }
+        // The observed run alone needs no lattice, and no more memory than its monitor.
+        if args.window == Some(1) {
+            return Ok(());
+        }
+        if !self.is_patterns {
+            let (limits, found) = (limits(args), Rc::clone(&claims.predictions));
+            let lattice = Lattice::new(spec, compile()?, resolved, names, limits, found);
+            analyses.push(Box::new(lattice));
+        }
+        let reorder = Reorder::from(args.reorder);
+        let (reads, time) = (args.reads.into(), args.time_limit.map(Duration::from_secs));
+        if reorder.is_sliced() {
+            let limits = SlicedLimits { reads, time, ..SlicedLimits::default() };
+            let claims = claims.clone();
+            let sliced = Sliced::new(spec, compile()?, resolved, names, limits, claims);
+            if sliced.has_patterns() {
+                analyses.push(Box::new(sliced));
+            }
+        }
+        if reorder.is_correct() {
+            let default = CorrectLimits::default();
+            let width = args.window.map_or(default.width, |w| w as usize);
+            let nodes = args.max_states.unwrap_or(default.nodes);
+            let limits = CorrectLimits { reads, time, width, nodes, ..default };
+            let claims = claims.clone();
+            let correct = Correct::new(spec, compile()?, resolved, names, limits, claims);
+            if correct.has_properties() {
+                analyses.push(Box::new(correct));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the findings whose witnesses stand up to the judge. One that does not is a mistake of
+    /// ours, and nothing is printed that rests on it.
     fn confirm(
         &self,
         trace: &Trace,
         judge: &Judge<'_>,
-    ) -> anyhow::Result<Vec<(Finding, Option<Diagram>)>> {
+        findings: &mut Vec<Finding>,
+    ) -> anyhow::Result<()> {
         let court = Court::new(&self.spec, &self.resolved, trace, judge);
-        let mut confirmed = Vec::new();
-        let mut add = |finding: Finding| {
-            let witness = finding.witness.as_ref();
-            let diagram = witness.map(|w| Diagram::of_witness(trace, w, DRAWN_EVENTS));
-            confirmed.push((finding, diagram));
-        };
-        for claim in self.predictions.borrow().iter() {
+        for claim in self.claims.predictions.borrow().iter() {
             let finding = court.confirm(claim);
-            add(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
         }
-        for claim in self.reordered.borrow().iter() {
+        for claim in self.claims.matches.borrow().iter() {
+            let finding = court.confirm_match(claim);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+        }
+        for claim in self.claims.reordered.borrow().iter() {
             let finding = court.confirm_reordered(claim);
-            add(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
         }
-        Ok(confirmed)
+        Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! One module a command.
 
 pub(crate) mod check;
+pub(crate) mod index;
+pub(crate) mod picture;
+pub(crate) mod query;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;

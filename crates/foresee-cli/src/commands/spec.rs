@@ -1,9 +1,8 @@
 //! `foresee spec`: look at specifications without a trace.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use foresee_spec::ast::Spec;
 use foresee_spec::draw;
 use foresee_spec::explain::explain;
@@ -88,7 +87,7 @@ fn write(to: &Path, text: &str) -> anyhow::Result<()> {
     if to == Path::new("-") {
         return output::print(text);
     }
-    fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))
+    output::write_file(to, text)
 }
 
 impl Source {

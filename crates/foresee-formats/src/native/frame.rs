@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+pub(crate) use foresee_trace::varint::{push_varint, varint};
 use foresee_trace::{ErrorKind, FileOrder, Position, ReadError, Remarks};
 
 /// Like PNG's: a byte that is no text, the name, and line ends that show what a transfer in text
@@ -197,33 +198,6 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// The number at a place that is known to exist.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// Writes a number in groups of seven bits, lowest first, with the high bit set in all but the last.
-pub(crate) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// Reads such a number and moves `at` behind it.
-pub(crate) fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut number = 0u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        let bits = u64::from(byte & 0x7f);
-        if bits << shift >> shift != bits {
-            return None;
-        }
-        number |= bits << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 /// The payload of a remarks frame.

@@ -19,9 +19,9 @@ use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::bindings::BoundSteps;
+use crate::claims::Claims;
 use crate::confirm::Reordered;
-use crate::lattice::Predictions;
-use crate::reorder::{NONE, Reorderings, Requirements};
+use crate::reorder::{NONE, Requirements};
 
 /// The name of this analysis.
 pub const CORRECT: &str = "correct";
@@ -75,8 +75,7 @@ pub struct Correct {
     last_readers: Vec<u32>,
     watches: Vec<Watch>,
     limits: CorrectLimits,
-    simpler: Predictions,
-    found: Reorderings,
+    claims: Claims,
 }
 
 struct Watch {
@@ -111,16 +110,15 @@ impl Steps {
 }
 
 impl Correct {
-    /// Makes ready for a trace with these names. Bindings with a prediction in `simpler` need no
-    /// other; it is looked at when the trace has ended. What is found is put into `found`.
+    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
+    /// claimed when the trace has ended are not looked for. What is found joins the claims.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         limits: CorrectLimits,
-        simpler: Predictions,
-        found: Reorderings,
+        claims: Claims,
     ) -> Correct {
         let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
         let watch = |(number, property): (usize, Compiled)| Watch {
@@ -139,8 +137,7 @@ impl Correct {
             last_readers: Vec::new(),
             watches: others.map(watch).collect(),
             limits,
-            simpler,
-            found,
+            claims,
         }
     }
 
@@ -216,11 +213,11 @@ impl Analysis for Correct {
                     until: self.limits.time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                match hunt.all(watch, &self.simpler) {
+                match hunt.all(watch, &self.claims) {
                     // A value that was not known might have made a difference.
                     Ok(found) if tally.notes.is_empty() => {
                         tally.found = found.len() as u64;
-                        self.found.borrow_mut().extend(found);
+                        self.claims.reordered.borrow_mut().extend(found);
                     }
                     Ok(_) => {}
                     Err(error) => tally.trouble = Some(error.to_string()),
@@ -317,17 +314,8 @@ struct Hunt<'h> {
 }
 
 impl Hunt<'_> {
-    fn all(
-        &mut self,
-        watch: &mut Watch,
-        simpler: &Predictions,
-    ) -> Result<Vec<Reordered>, TooManyStates> {
-        let simpler = simpler.borrow();
-        let known: HashSet<String> = simpler
-            .iter()
-            .filter(|prediction| prediction.property == watch.number)
-            .map(|prediction| format!("{:?}", prediction.binding))
-            .collect();
+    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<Vec<Reordered>, TooManyStates> {
+        let known = claims.bindings_of(watch.number);
         let mut found = Vec::new();
         let mut troubles = Troubles::default();
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));

@@ -12,7 +12,8 @@ use foresee_spec::letter::Letter;
 use foresee_spec::monitor::{StateId, TooManyStates};
 use num_bigint::BigUint;
 
-use super::search::Search;
+use super::explore::Explorer;
+use super::tables::Meaning;
 use super::witness::Run;
 
 /// What a second look at a small lattice shows.
@@ -38,14 +39,16 @@ struct Entry {
     runs: BigUint,
 }
 
-impl Search<'_> {
+impl Explorer {
     /// Looks at every cut and monitor state again; `None` if there are more than `limit`.
     pub(super) fn closest(
         &mut self,
         start: StateId,
         limit: usize,
+        meaning: &mut Meaning<'_>,
     ) -> Result<Option<Closest>, TooManyStates> {
-        let columns = self.slice.columns.len();
+        let known = self.events.counts();
+        let columns = known.len();
         let mut level = vec![Entry {
             counts: vec![0; columns],
             state: 0,
@@ -57,21 +60,21 @@ impl Search<'_> {
         let mut parents: Vec<Vec<(u32, u32)>> = Vec::new();
         let mut best: Option<(u64, usize, u32, u32)> = None;
         let mut entries = 1;
-        for depth in 0..self.slice.len() {
+        for depth in 0..self.events.count() as usize {
             let mut next: Vec<Entry> = Vec::new();
             let mut places: HashMap<(Vec<u32>, StateId), usize, RandomState> = HashMap::default();
             for (n, entry) in level.iter().enumerate() {
                 for column in 0..columns {
-                    if !self.slice.is_enabled(column, &entry.counts) {
+                    if !self.events.is_enabled(column, &entry.counts, &known) {
                         continue;
                     }
-                    let item = self.slice.columns[column].items[entry.counts[column] as usize];
-                    let state = match item.write {
-                        Some(write) => self.states.after(entry.state, write, self.lens),
+                    let item = *self.events.columns()[column].item(entry.counts[column]);
+                    let state = match item.write() {
+                        Some(write) => self.tables.after(entry.state, write, meaning),
                         None => entry.state,
                     };
-                    let letter = Letter(self.states.bits(state) | item.atoms);
-                    let monitor = self.monitor.step(entry.monitor, letter)?;
+                    let letter = Letter(self.tables.bits(state) | item.atoms);
+                    let monitor = meaning.monitor.step(entry.monitor, letter)?;
                     let swaps = entry.swaps + self.swaps_of(column, &entry.counts);
                     let mut counts = entry.counts.clone();
                     counts[column] += 1;
@@ -118,7 +121,7 @@ impl Search<'_> {
 
     /// How many events of the cut were observed after the next event of a column.
     fn swaps_of(&self, column: usize, counts: &[u32]) -> u64 {
-        let index = self.slice.columns[column].items[counts[column] as usize].index;
+        let index = self.events.columns()[column].item(counts[column]).index;
         let later = |(c, &n): (usize, &u32)| u64::from(n).saturating_sub(self.before(c, index));
         counts.iter().enumerate().map(later).sum()
     }
@@ -126,8 +129,8 @@ impl Search<'_> {
     /// How many events outside the cut were observed before one inside, pair by pair.
     fn swaps_left(&self, counts: &[u32]) -> u64 {
         let mut swaps = 0;
-        for (column, &n) in self.slice.columns.iter().zip(counts) {
-            for item in &column.items[..n as usize] {
+        for (column, &n) in self.events.columns().iter().zip(counts) {
+            for item in &column.items()[..n as usize] {
                 let missing = |(c, &n): (usize, &u32)| {
                     self.before(c, item.index).saturating_sub(u64::from(n))
                 };
@@ -139,6 +142,6 @@ impl Search<'_> {
 
     /// How many events of a column were observed before the event `index` of the trace.
     fn before(&self, column: usize, index: u64) -> u64 {
-        self.slice.columns[column].items.partition_point(|item| item.index < index) as u64
+        self.events.columns()[column].items().partition_point(|item| item.index < index) as u64
     }
 }

@@ -7,22 +7,36 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `bindings` | the bindings of a property's parameters, each with its own slice |
-//! | `slice` | the relevant events of one property, with their causal order |
+//! | `predict` | the analysis: a search for each property and binding, as the trace is read |
+//! | `online` | one search, for events that arrive in any order |
+//! | `events` | the relevant events that have arrived, with their causal order |
 //! | `cut` | cuts packed into a few words |
 //! | `tables` | program states and sets of monitor states by number |
-//! | `search` | the levels, the window, the limits, the counts |
+//! | `level` | the cuts with equally many events; levels kept for a witness |
+//! | `expand` | from a level to the next, on all cores |
+//! | `window` | the cuts nearest to the observed run |
+//! | `explore` | when a level can be left, and the limits |
 //! | `witness` | back from a violation to a run that shows it |
 //! | `closest` | the violating run with the fewest swaps |
+//! | `picture` | a small lattice as data to be drawn |
+//! | `tally` | what came of it, in numbers and in words |
 
-mod bindings;
 mod closest;
 mod cut;
+mod events;
+mod expand;
+mod explore;
+mod level;
+mod online;
+mod picture;
 mod predict;
-mod search;
-mod slice;
 mod tables;
+mod tally;
+mod window;
 mod witness;
 
-pub use predict::{LATTICE, Lattice, Prediction, Predictions};
-pub use search::Limits;
+pub use explore::Limits;
+pub use level::Count;
+pub use online::{Coverage, Message, Notice, Online, Stamper};
+pub use picture::{Edge, NoPicture, Node, Picture};
+pub use predict::{LATTICE, Lattice, Prediction, Predictions, ViolatingRuns};

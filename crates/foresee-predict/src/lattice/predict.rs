@@ -1,22 +1,27 @@
 //! Prediction of a specification's violations over the lattice of each property.
 
+use std::borrow::Cow;
+
 use foresee_causality::schedule::Schedule;
-use foresee_causality::{Clocks, Order};
+use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_spec::ast::Spec;
-use foresee_spec::letter::Letter;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Troubles};
+use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome};
+use foresee_trace::{
+    Batch, Event, FindingSink, Flow, Names, Op, Outcome, Pool, ThreadId, Trace, entry,
+};
 
-use super::bindings::BoundSteps;
-use super::search::{Limits, Search, Searched};
-use super::slice::{Item, Slice};
-use super::tables::{Sets, States, Writes};
+use super::events::{Events, Item};
+use super::explore::{Explorer, Limits};
+use super::level::Count;
+use super::tables::{Meaning, Writes};
+use super::tally::Tally;
 use super::witness::Run;
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::bindings::BoundSteps;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
 #[derive(Clone, Debug)]
@@ -25,11 +30,51 @@ pub struct Prediction {
     pub property: usize,
     /// What each parameter stands for.
     pub binding: Vec<(String, Object)>,
+    /// The runs that show it. `None` if the search had let go of the events that led there: then
+    /// they have to be looked for again, see [`Prediction::runs`].
+    runs: Option<ViolatingRuns>,
+    limits: Limits,
+}
+
+/// Runs that show a violation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViolatingRuns {
     /// The shortest violating run.
     pub shortest: Schedule,
     /// The violating run with the fewest swaps of relevant events, and their number, if the
     /// lattice was small enough to find it.
     pub closest: Option<(Schedule, u64)>,
+}
+
+impl Prediction {
+    /// The runs that show the violation, looked for again in the trace if need be.
+    pub fn runs(
+        &self,
+        spec: &Spec,
+        resolved: &Resolved,
+        trace: &Trace,
+    ) -> Result<Cow<'_, ViolatingRuns>, AnalysisError> {
+        if let Some(runs) = &self.runs {
+            return Ok(Cow::Borrowed(runs));
+        }
+        let lost = AnalysisError::Limit;
+        let property = Compiled::new(&spec.properties[self.property]);
+        let property = property.map_err(|e| lost(e.message))?;
+        let limits = Limits { kept_events: usize::MAX, time: None, ..self.limits };
+        let predictions = Predictions::default();
+        let found = std::rc::Rc::clone(&predictions);
+        let mut again = Lattice::new(spec, vec![property], resolved, &trace.names, limits, found);
+        for watch in &mut again.watches {
+            if let Steps::All(search) = &mut watch.steps {
+                search.explorer.end_with_violation();
+            }
+        }
+        again.take(0, &trace.events, &trace.pool)?;
+        again.conclude();
+        let runs = predictions.take().pop().and_then(|found| found.runs);
+        let why = || lost("a violation was not found again in a second pass".to_owned());
+        runs.map(Cow::Owned).ok_or_else(why)
+    }
 }
 
 /// What the lattices showed.
@@ -40,7 +85,7 @@ pub const LATTICE: &str = "lattice";
 
 /// How many bindings of one property get a witness. Each witness is an order of the whole trace,
 /// written out and judged; after some of them, more are no help to anybody.
-const MAX_PREDICTIONS: usize = 20;
+pub(super) const MAX_PREDICTIONS: usize = 20;
 /// How many cuts with monitor states a lattice may have for a second, closer look.
 const CLOSER_LOOK: usize = 200_000;
 
@@ -48,13 +93,16 @@ const CLOSER_LOOK: usize = 200_000;
 ///
 /// # Guarantees
 /// Sound: every prediction has a run of the Mazurkiewicz order that violates the property.
-/// Complete for that order if the outcome is [`Outcome::Exhausted`]. Memory grows with the
-/// relevant events and the widest level.
+/// Complete for that order if the outcome is [`Outcome::Exhausted`]. Without a window, memory grows
+/// with the relevant events and the widest level; with one, it depends on the window and the
+/// lookahead and not on the trace, unless the property has parameters.
 pub struct Lattice {
     clocks: Clocks,
     limits: Limits,
     watches: Vec<Watch>,
     predictions: Predictions,
+    /// Which threads have been heard of.
+    threads: Vec<bool>,
 }
 
 struct Watch {
@@ -64,20 +112,73 @@ struct Watch {
     steps: Steps,
     /// There were more relevant events than are kept. The first ones are an execution, too.
     cut_off: bool,
+    /// What went wrong with the search, which is then given up.
+    error: Option<TooManyStates>,
 }
 
-/// The steps of a property: all in one slice, or, with parameters, apart by what they bind.
+/// The steps of a property: all in one lattice, or, with parameters, apart by what they bind.
 enum Steps {
-    All(Slice),
-    ByBinding(BoundSteps),
+    All(Box<Search>),
+    ByBinding(BoundSteps<BoundStep>),
 }
 
-impl Steps {
-    fn len(&self) -> usize {
-        match self {
-            Steps::All(slice) => slice.len(),
-            Steps::ByBinding(steps) => steps.len(),
-        }
+/// A step of a property with parameters.
+#[derive(Clone, Copy)]
+struct BoundStep {
+    /// Its index in the trace.
+    index: u64,
+    step: Step,
+    /// Its place in the causal order of the whole trace.
+    stamp: Stamp,
+}
+
+/// The lattice of a property without parameters, or of one binding.
+struct Search {
+    explorer: Explorer,
+    start: StateId,
+    observed: ObservedRun,
+    steps: u64,
+}
+
+impl Search {
+    /// At the initial state.
+    fn new(lens: &Lens, property: &mut Compiled, limits: Limits) -> Result<Search, TooManyStates> {
+        let (initial, start) = beginning(lens, property)?;
+        let observed = ObservedRun { program: initial.clone(), monitor: start };
+        let explorer = Explorer::new(initial, start, limits);
+        Ok(Search { explorer, start, observed, steps: 0 })
+    }
+}
+
+/// The initial state of the program, and of the monitor after it.
+pub(super) fn beginning(
+    lens: &Lens,
+    property: &mut Compiled,
+) -> Result<(ProgramState, StateId), TooManyStates> {
+    let initial = lens.state_of(lens.initial().values().into(), &mut Troubles::default());
+    let mut start = property.monitor.start();
+    if property.reads_initial {
+        start = property.monitor.step(start, initial.letter())?;
+    }
+    Ok((initial, start))
+}
+
+/// The captured order itself.
+struct ObservedRun {
+    program: ProgramState,
+    monitor: StateId,
+}
+
+impl ObservedRun {
+    fn step(
+        &mut self,
+        step: Step,
+        lens: &Lens,
+        property: &mut Compiled,
+    ) -> Result<bool, TooManyStates> {
+        let letter = lens.apply(&mut self.program, step, &mut Troubles::default());
+        self.monitor = property.monitor.step(self.monitor, letter)?;
+        Ok(self.monitor == StateId::BAD)
     }
 }
 
@@ -92,65 +193,75 @@ impl Lattice {
         limits: Limits,
         predictions: Predictions,
     ) -> Lattice {
-        let watch = |property: Compiled| {
-            let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
-            let steps = match property.params.is_empty() {
-                true => Steps::All(Slice::default()),
-                false => Steps::ByBinding(BoundSteps::default()),
-            };
-            Watch { property, lens, writes: Writes::default(), steps, cut_off: false }
-        };
+        let watch = |property| Watch::new(spec, property, resolved, names, limits);
         Lattice {
             clocks: Clocks::new(Order::Mazurkiewicz),
             limits,
             watches: properties.into_iter().map(watch).collect(),
             predictions,
+            threads: Vec::new(),
         }
     }
-}
 
-impl Analysis for Lattice {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
-        let mut found = Vec::new();
-        for (i, event) in batch.events.iter().enumerate() {
+    /// Takes the next events of the trace.
+    fn take(&mut self, first: u64, events: &[Event], pool: &Pool) -> Result<(), AnalysisError> {
+        let keeps_stamps = self.watches.iter().any(|w| matches!(w.steps, Steps::ByBinding(_)));
+        let follows = self.limits.window.is_some();
+        for (i, event) in events.iter().enumerate() {
             let stamp = self.clocks.event(event)?;
-            for watch in &mut self.watches {
-                let Some(step) = watch.lens.step(event, &batch.pool) else { continue };
-                if watch.steps.len() >= self.limits.events {
-                    watch.cut_off = true;
-                    continue;
-                }
-                let write = step.write.map(|write| watch.writes.number(write, &watch.lens));
+            if follows {
+                self.follow_threads(event);
+            }
+            for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
+                let Some(step) = watch.lens.step(event, pool) else { continue };
                 let index = first + i as u64;
-                let item = Item { index, stamp, atoms: step.events, write };
-                match &mut watch.steps {
-                    Steps::All(slice) => slice.push(item, &self.clocks),
-                    Steps::ByBinding(steps) => {
-                        let params = &watch.property.params;
-                        params.bindings(step.events, event, &batch.pool, &mut found);
-                        steps.push(item, &found, !params.binding_bits());
+                let limits = self.limits;
+                let taken = match &watch.steps {
+                    Steps::All(_) => watch.take(step, index, &stamp, &self.clocks, limits),
+                    Steps::ByBinding(_) => {
+                        watch.take_bound(step, index, event, pool, stamp, limits);
+                        Ok(())
                     }
-                }
+                };
+                watch.error = taken.err();
+            }
+            if !keeps_stamps {
+                self.clocks.forget_old(&[]);
             }
         }
-        Ok(Flow::Continue)
+        Ok(())
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    /// Tells searches that follow the trace of threads as they come and go.
+    #[inline]
+    fn follow_threads(&mut self, event: &Event) {
+        let seen = entry(&mut self.threads, foresee_trace::Id::index(event.thread()));
+        let new = !std::mem::replace(seen, true);
+        if !new && !matches!(event.op(), Op::Fork | Op::Join | Op::ThreadEnd) {
+            return;
+        }
+        for watch in &mut self.watches {
+            let Steps::All(search) = &mut watch.steps else { continue };
+            let events = &mut search.explorer.events;
+            let own = events.column(event.thread());
+            match event.op() {
+                Op::Fork => {
+                    let count = events.columns()[own].count();
+                    events.fork(event.thread(), event.other(), count);
+                }
+                Op::Join => events.end_here(event.other()),
+                Op::ThreadEnd => events.end_here(event.thread()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The last word of every search.
+    fn conclude(&mut self) -> Vec<Analysed> {
         let mut analysed = Vec::new();
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = Tally::default();
-            let result = watch.search(number, &self.clocks, self.limits, &mut tally);
+            let result = watch.conclude(number, &self.clocks, self.limits, &mut tally);
             if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
                 tally.outcome = Some(Outcome::EventLimit);
             }
@@ -163,233 +274,217 @@ impl Analysis for Lattice {
             analysed.push(tally.analysed(&watch.property.name));
             self.predictions.borrow_mut().append(&mut tally.predictions);
         }
-        Ok(analysed)
+        analysed
+    }
+}
+
+impl Analysis for Lattice {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        self.take(first, &batch.events, &batch.pool)?;
+        Ok(Flow::Continue)
+    }
+
+    fn finish(
+        &mut self,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        Ok(self.conclude())
     }
 }
 
 impl Watch {
-    fn search(
+    fn new(
+        spec: &Spec,
+        mut property: Compiled,
+        resolved: &Resolved,
+        names: &Names,
+        limits: Limits,
+    ) -> Watch {
+        let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+        let mut error = None;
+        let mut steps = Steps::ByBinding(BoundSteps::default());
+        if property.params.is_empty() {
+            match Search::new(&lens, &mut property, limits) {
+                Ok(search) => steps = Steps::All(Box::new(search)),
+                Err(e) => error = Some(e),
+            }
+        }
+        Watch { property, lens, writes: Writes::default(), steps, cut_off: false, error }
+    }
+
+    /// Takes the next step of a property without parameters.
+    fn take(
+        &mut self,
+        step: Step,
+        index: u64,
+        stamp: &Stamp,
+        clocks: &Clocks,
+        limits: Limits,
+    ) -> Result<(), TooManyStates> {
+        let Watch { property, lens, writes, steps: Steps::All(search), .. } = self else {
+            return Ok(());
+        };
+        search.steps += 1;
+        if search.observed.monitor == StateId::BAD {
+            return Ok(());
+        }
+        if search.observed.step(step, lens, property)? {
+            // Nothing needs to be predicted where the observed run fails.
+            search.explorer.stop();
+        }
+        if search.explorer.is_over() {
+            return Ok(());
+        }
+        let write = step.write.map(|write| writes.number(write, lens));
+        let item = Item::new(index, stamp.time[0], step.events, write);
+        let times = |thread: ThreadId| clocks.count(stamp, thread)[0];
+        search.explorer.events.observe(stamp.thread, item, times);
+        if limits.window.is_some() && search.steps.is_multiple_of(limits.stride) {
+            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+            search.explorer.advance(&mut meaning, true)?;
+            search.explorer.tidy(writes, lens);
+        }
+        Ok(())
+    }
+
+    /// Keeps the next step of a property with parameters.
+    fn take_bound(
+        &mut self,
+        step: Step,
+        index: u64,
+        event: &Event,
+        pool: &Pool,
+        stamp: Stamp,
+        limits: Limits,
+    ) {
+        let Steps::ByBinding(steps) = &mut self.steps else { return };
+        if steps.len() >= limits.events {
+            self.cut_off = true;
+            return;
+        }
+        let mut found = Vec::new();
+        let params = &self.property.params;
+        params.bindings(step.events, event, pool, &mut found);
+        let always = step.events & !params.binding_bits();
+        steps.push(BoundStep { index, step, stamp }, &found, always, step.write.is_some());
+    }
+
+    /// Ends all searches of the property.
+    fn conclude(
         &mut self,
         number: usize,
         clocks: &Clocks,
         limits: Limits,
         tally: &mut Tally,
     ) -> Result<(), TooManyStates> {
-        let steps = std::mem::replace(&mut self.steps, Steps::All(Slice::default()));
-        match steps {
-            Steps::All(slice) => self.search_slice(number, None, &slice, limits, tally),
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        // Values that are missing from the start are worth a warning even if nothing happens.
+        self.lens.state_of(self.lens.initial().values().into(), &mut tally.troubles);
+        match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
+            Steps::All(search) => self.conclude_search(number, None, *search, tally),
             Steps::ByBinding(steps) => {
                 let bindings = steps.total(&self.property.params)?;
                 tally.bindings = Some(bindings.len() as u64);
+                let mut bound = Vec::new();
                 for binding in &bindings {
-                    let slice = steps.slice(binding, clocks);
-                    self.search_slice(number, Some(binding), &slice, limits, tally)?;
+                    let mut search = Search::new(&self.lens, &mut self.property, limits)?;
+                    steps.steps_of(binding, &mut bound);
+                    for &(bound, atoms) in &bound {
+                        search.steps += 1;
+                        let step = Step { events: atoms, ..bound.step };
+                        search.observed.step(step, &self.lens, &mut self.property)?;
+                        let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                        let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
+                        let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
+                        search.explorer.events.observe(bound.stamp.thread, item, times);
+                    }
+                    self.conclude_search(number, Some(binding), search, tally)?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn search_slice(
+    /// Ends a search, and goes back from what it found.
+    fn conclude_search(
         &mut self,
         number: usize,
         binding: Option<&Binding>,
-        slice: &Slice,
-        limits: Limits,
+        search: Search,
         tally: &mut Tally,
     ) -> Result<(), TooManyStates> {
-        tally.steps += slice.len() as u64;
-        let initial = self.lens.state_of(self.lens.initial().values().into(), &mut tally.troubles);
-        let mut start = self.property.monitor.start();
-        if self.property.reads_initial {
-            start = self.property.monitor.step(start, initial.letter())?;
-        }
-        if start == StateId::BAD || self.observed_fails(slice, start, initial.clone())? {
-            // Nothing needs to be predicted where the observed run fails.
+        let Search { mut explorer, start, observed, steps } = search;
+        tally.steps += steps;
+        if observed.monitor == StateId::BAD {
             tally.observed += 1;
             return Ok(());
         }
-        let states = States::new(initial, &self.writes);
-        let (sets, monitor) = (Sets::new(start), &mut self.property.monitor);
-        let mut search = Search::new(slice, &self.lens, monitor, states, sets, limits);
-        let found = search.run()?;
-        tally.troubles.add(search.states.troubles());
-        tally.violated += u64::from(found.violation.is_some());
-        let wanted = found.violation.filter(|_| tally.predictions.len() < MAX_PREDICTIONS);
-        if let Some((depth, bad)) = wanted {
-            let shortest = search.run_to(&found.history, depth, bad)?;
-            let closest = match found.cuts as usize <= CLOSER_LOOK {
-                true => search.closest(start, CLOSER_LOOK)?,
-                false => None,
-            };
-            let all = found.runs.as_ref().filter(|_| found.outcome == Outcome::Exhausted);
-            if let (Some(closest), Some(runs)) = (&closest, all) {
-                tally.violating = Some((runs - &closest.harmless).to_string());
+        let Watch { lens, writes, property, .. } = self;
+        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        explorer.finish(&mut meaning, true)?;
+        tally.troubles.add(explorer.tables.troubles());
+        tally.violated += u64::from(explorer.found.violation.is_some());
+        let violation = explorer.found.violation;
+        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_PREDICTIONS)
+        {
+            let mut runs = None;
+            if explorer.history().is_some() {
+                let shortest = explorer.run_to(depth, bad, &mut meaning)?;
+                let closest = match explorer.found.cuts as usize <= CLOSER_LOOK {
+                    true => explorer.closest(start, CLOSER_LOOK, &mut meaning)?,
+                    false => None,
+                };
+                let is_all = explorer.found.outcome == Outcome::Exhausted;
+                let all = explorer.found.runs.as_ref().filter(|_| is_all);
+                if let (Some(closest), Some(Count::Exact(runs))) = (&closest, all) {
+                    tally.violating = Some((runs - &closest.harmless).to_string());
+                }
+                let closest = closest.map(|c| (schedule(&c.run, &explorer.events), c.swaps));
+                let shortest = schedule(&shortest, &explorer.events);
+                runs = Some(ViolatingRuns { shortest, closest });
             }
             tally.predictions.push(Prediction {
                 property: number,
                 binding: binding.map_or_else(Vec::new, |b| {
-                    let names = self.property.params.names().iter().enumerate();
+                    let names = property.params.names().iter().enumerate();
                     names.filter_map(|(i, name)| Some((name.clone(), b.get(i)?))).collect()
                 }),
-                shortest: schedule(&shortest, slice),
-                closest: closest.map(|c| (schedule(&c.run, slice), c.swaps)),
+                runs,
+                limits: explorer.limits(),
             });
         }
-        tally.add(&found);
+        tally.add(&explorer.found);
         Ok(())
-    }
-
-    /// Whether the captured order itself violates the property.
-    fn observed_fails(
-        &mut self,
-        slice: &Slice,
-        start: StateId,
-        initial: ProgramState,
-    ) -> Result<bool, TooManyStates> {
-        let mut states = States::new(initial, &self.writes);
-        let mut counts = vec![0usize; slice.columns.len()];
-        let (mut state, mut monitor) = (0, start);
-        for &column in &slice.observed {
-            let column = column as usize;
-            let item = &slice.columns[column].items[counts[column]];
-            counts[column] += 1;
-            if let Some(write) = item.write {
-                state = states.after(state, write, &self.lens);
-            }
-            let letter = Letter(states.bits(state) | item.atoms);
-            monitor = self.property.monitor.step(monitor, letter)?;
-        }
-        Ok(monitor == StateId::BAD)
     }
 }
 
 /// A run of relevant events as a schedule; the relevant events that are left come after it, in the
 /// order in which they were observed.
-fn schedule(run: &Run, slice: &Slice) -> Schedule {
-    let epoch = |column: usize, k: usize| slice.columns[column].items[k].stamp.epoch();
-    let mut counts = vec![0; slice.columns.len()];
+fn schedule(run: &Run, events: &Events) -> Schedule {
+    let epoch = |column: u32, k: u32| {
+        let column = &events.columns()[column as usize];
+        Epoch { thread: column.thread, time: column.item(k).time }
+    };
+    let mut counts = vec![0; events.columns().len()];
     let mut first = Vec::with_capacity(run.len());
     for &column in run {
-        first.push(epoch(column as usize, counts[column as usize]));
+        first.push(epoch(column, counts[column as usize]));
         counts[column as usize] += 1;
     }
-    let mut seen = vec![0; slice.columns.len()];
-    let others = slice.observed.iter().filter_map(|&column| {
+    let mut seen = vec![0; events.columns().len()];
+    let others = events.observed().into_iter().filter_map(|column| {
         let k = seen[column as usize];
         seen[column as usize] += 1;
-        (k >= counts[column as usize]).then(|| epoch(column as usize, k))
+        (k >= counts[column as usize]).then(|| epoch(column, k))
     });
     Schedule::new(first, others)
-}
-
-/// What the lattices of one property come to.
-#[derive(Default)]
-struct Tally {
-    predictions: Vec<Prediction>,
-    /// How many bindings the parameters have, for a property with parameters.
-    bindings: Option<u64>,
-    lattices: u64,
-    /// How many of them have a violating run.
-    violated: u64,
-    observed: u64,
-    steps: u64,
-    cuts: u64,
-    levels: u64,
-    widest: u64,
-    runs: Option<String>,
-    violating: Option<String>,
-    outcome: Option<Outcome>,
-    first_cut_off: Option<usize>,
-    trouble: Option<String>,
-    /// What went wrong with values.
-    troubles: Troubles,
-    notes: Vec<String>,
-}
-
-impl Tally {
-    fn add(&mut self, found: &Searched) {
-        self.lattices += 1;
-        self.cuts += found.cuts;
-        self.levels = self.levels.max(found.levels as u64);
-        self.widest = self.widest.max(found.widest as u64);
-        self.runs = found.runs.as_ref().map(ToString::to_string);
-        if found.outcome != Outcome::Exhausted || self.outcome.is_none() {
-            self.outcome = Some(found.outcome);
-        }
-        self.first_cut_off = self.first_cut_off.or(found.first_cut_off);
-    }
-
-    fn analysed(&self, property: &str) -> Analysed {
-        let nothing = self.steps == 0 && self.observed == 0 && self.trouble.is_none();
-        let outcome = match self.outcome {
-            _ if nothing => Outcome::NothingRelevant,
-            Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,
-            Some(outcome) => outcome,
-            // Only observed violations, of which there is nothing to predict.
-            None => Outcome::Exhausted,
-        };
-        let mut stats = vec![("relevant_events", Stat::Count(self.steps))];
-        if let Some(bindings) = self.bindings {
-            stats.push(("bindings", Stat::Count(bindings)));
-        }
-        if self.lattices > 0 {
-            stats.push(("states", Stat::Count(self.cuts)));
-            stats.push(("levels", Stat::Count(self.levels)));
-            stats.push(("widest_level", Stat::Count(self.widest)));
-        }
-        // Runs of different bindings do not add up to anything.
-        if self.lattices == 1 {
-            stats.extend(self.runs.clone().map(|n| ("runs", Stat::Text(n))));
-            stats.extend(self.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
-        }
-        Analysed {
-            name: LATTICE,
-            property: Some(property.to_owned()),
-            outcome,
-            statement: self.statement(outcome),
-            notes: self.notes.clone(),
-            stats,
-        }
-    }
-
-    fn statement(&self, outcome: Outcome) -> String {
-        let found = match self.violated {
-            0 if self.observed > 0 => "the observed run violates it already".to_owned(),
-            0 => "no violation".to_owned(),
-            1 => "violated in another run with the same causality".to_owned(),
-            n if n > MAX_PREDICTIONS as u64 => format!(
-                "violated in other runs with the same causality, for {n} bindings, of which \
-                 {MAX_PREDICTIONS} are shown"
-            ),
-            n => format!("violated in other runs with the same causality, for {n} bindings"),
-        };
-        let cut_off = self.first_cut_off.unwrap_or(0);
-        let covered = match outcome {
-            Outcome::Exhausted if self.lattices == 0 => String::new(),
-            Outcome::Exhausted => "; every run with this causality was covered".to_owned(),
-            Outcome::NothingRelevant => {
-                return "no event of the trace concerns this property".to_owned();
-            }
-            Outcome::UnknownValues => {
-                "; every run with this causality was covered, but values were missing".to_owned()
-            }
-            Outcome::EventLimit => format!(
-                " in the first {} relevant events; the others were not looked at",
-                self.steps
-            ),
-            Outcome::Window => format!(
-                " among the {} cuts nearest to the observed run; the window left runs out from \
-                 level {cut_off} on",
-                self.cuts
-            ),
-            _ => match &self.trouble {
-                Some(trouble) => format!("; the search was given up: {trouble}"),
-                None => {
-                    format!(" among {} cuts; the search was given up at level {cut_off}", self.cuts)
-                }
-            },
-        };
-        found + &covered
-    }
 }

@@ -1,9 +1,12 @@
 //! Program states and sets of monitor states, each once and by number.
 //!
 //! Cuts are many, the states they carry are few: a cut keeps two numbers, and what a step does to
-//! them is looked up.
+//! them is looked up. The tables that give numbers are shared by all workers; each worker
+//! remembers the answers it got in a [`Memo`] of its own and asks only when something is new.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use foresee_spec::letter::Letter;
@@ -13,14 +16,38 @@ use foresee_trace::Value;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
-/// The program states met so far.
+/// Things by number, each once.
 #[derive(Debug)]
-pub(super) struct States {
-    states: Vec<ProgramState>,
-    numbers: Map<ProgramState, u32>,
-    writes: Vec<(u16, Option<Value>)>,
-    after: Map<(u32, u32), u32>,
-    troubles: Troubles,
+struct Numbered<T> {
+    things: Vec<T>,
+    numbers: Map<T, u32>,
+}
+
+impl<T: Clone + Eq + Hash> Numbered<T> {
+    fn new(first: T) -> Numbered<T> {
+        Numbered { numbers: Map::from_iter([(first.clone(), 0)]), things: vec![first] }
+    }
+
+    fn number(&mut self, thing: T) -> u32 {
+        if let Some(&number) = self.numbers.get(&thing) {
+            return number;
+        }
+        let number = self.things.len() as u32;
+        self.things.push(thing.clone());
+        self.numbers.insert(thing, number);
+        number
+    }
+
+    /// Forgets all but some; the new number of each that stays.
+    fn retain(&mut self, used: impl IntoIterator<Item = u32>) -> Map<u32, u32> {
+        let old = std::mem::take(&mut self.things);
+        self.numbers.clear();
+        let mut renumbered = Map::default();
+        for number in used {
+            renumbered.entry(number).or_insert_with(|| self.number(old[number as usize].clone()));
+        }
+        renumbered
+    }
 }
 
 /// The different writes of a trace, by number.
@@ -51,44 +78,57 @@ impl Writes {
         if number == next {
             self.writes.push(write);
         }
+        // Of values that mean something by themselves, any number of different ones may come.
+        if self.numbers.len() >= MAX_REMEMBERED && number != next {
+            self.numbers.clear();
+        }
         self.numbers.insert(write, number);
         number
     }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Starts anew with those that are `used`; their new numbers.
+    pub(super) fn retain(&mut self, used: &[u32], lens: &Lens) -> Map<u32, u32> {
+        let old = std::mem::take(self);
+        used.iter().map(|&n| (n, self.number(old.writes[n as usize], lens))).collect()
+    }
 }
 
-impl States {
-    /// Only the initial state, which has number 0.
-    pub(super) fn new(initial: ProgramState, writes: &Writes) -> States {
-        States {
-            numbers: Map::from_iter([(initial.clone(), 0)]),
-            states: vec![initial],
-            writes: writes.writes.clone(),
-            after: Map::default(),
+/// How many values are remembered by themselves when others mean the same.
+const MAX_REMEMBERED: usize = 1 << 16;
+
+/// The program states and sets of monitor states met so far.
+#[derive(Debug)]
+pub(super) struct Tables {
+    states: Numbered<ProgramState>,
+    sets: Numbered<StateSet>,
+    troubles: Troubles,
+}
+
+/// What is needed to find out what a step does.
+pub(super) struct Meaning<'a> {
+    pub(super) lens: &'a Lens,
+    pub(super) writes: &'a Writes,
+    pub(super) monitor: &'a mut Monitor,
+}
+
+impl Tables {
+    /// The initial state and the start of the monitor, both with number 0.
+    pub(super) fn new(initial: ProgramState, start: StateId) -> Tables {
+        Tables {
+            states: Numbered::new(initial),
+            sets: Numbered::new(StateSet::of(start)),
             troubles: Troubles::default(),
         }
     }
 
-    /// The state after a write.
-    #[inline]
-    pub(super) fn after(&mut self, state: u32, write: u32, lens: &Lens) -> u32 {
-        match self.after.get(&(state, write)) {
-            Some(&after) => after,
-            None => self.compute(state, write, lens),
-        }
-    }
-
-    #[cold]
-    fn compute(&mut self, state: u32, write: u32, lens: &Lens) -> u32 {
-        let mut new = self.states[state as usize].clone();
-        let step = Step { events: 0, write: Some(self.writes[write as usize]) };
-        lens.apply(&mut new, step, &mut self.troubles);
-        let next = self.states.len() as u32;
-        let number = *self.numbers.entry(new.clone()).or_insert(next);
-        if number == next {
-            self.states.push(new);
-        }
-        self.after.insert((state, write), number);
-        number
+    /// How many states there are.
+    pub(super) fn len(&self) -> usize {
+        self.states.things.len() + self.sets.things.len()
     }
 
     /// What went wrong with values so far.
@@ -96,76 +136,149 @@ impl States {
         &self.troubles
     }
 
-    /// The state atoms that are true in a state.
-    #[inline]
-    pub(super) fn bits(&self, state: u32) -> u64 {
-        self.states[state as usize].letter().0
-    }
-}
-
-/// The sets of monitor states met so far.
-#[derive(Debug)]
-pub(super) struct Sets {
-    sets: Vec<StateSet>,
-    numbers: Map<StateSet, u32>,
-    after: Map<(u32, u64), (u32, bool)>,
-    unions: Map<(u32, u32), u32>,
-}
-
-impl Sets {
-    /// Only the set of the start state, which has number 0.
-    pub(super) fn new(start: StateId) -> Sets {
-        let set = StateSet::of(start);
-        Sets {
-            numbers: Map::from_iter([(set.clone(), 0)]),
-            sets: vec![set],
-            after: Map::default(),
-            unions: Map::default(),
-        }
-    }
-
     /// The states of a set.
-    pub(super) fn get(&self, set: u32) -> &StateSet {
-        &self.sets[set as usize]
+    pub(super) fn set(&self, set: u32) -> &StateSet {
+        &self.sets.things[set as usize]
+    }
+
+    /// The state atoms that are true in a state.
+    pub(super) fn bits(&self, state: u32) -> u64 {
+        self.states.things[state as usize].letter().0
+    }
+
+    /// Forgets all states and sets but these; the new numbers of each.
+    pub(super) fn retain(
+        &mut self,
+        states: &[u32],
+        sets: &[u32],
+    ) -> (Map<u32, u32>, Map<u32, u32>) {
+        let states = self.states.retain(states.iter().copied());
+        (states, self.sets.retain(sets.iter().copied()))
+    }
+
+    /// The state after a write.
+    pub(super) fn after(&mut self, state: u32, write: u32, by: &Meaning<'_>) -> u32 {
+        let mut new = self.states.things[state as usize].clone();
+        let step = Step { events: 0, write: Some(by.writes.writes[write as usize]) };
+        by.lens.apply(&mut new, step, &mut self.troubles);
+        self.states.number(new)
     }
 
     /// The states after a step, the bad one left out, and whether it was reached: a run that has
     /// violated the property is not followed further.
-    #[inline]
-    pub(super) fn step(
-        &mut self,
-        set: u32,
-        letter: u64,
-        monitor: &mut Monitor,
-    ) -> Result<(u32, bool), TooManyStates> {
-        match self.after.get(&(set, letter)) {
-            Some(&after) => Ok(after),
-            None => self.compute(set, letter, monitor),
-        }
-    }
-
-    #[cold]
-    fn compute(
+    fn step(
         &mut self,
         set: u32,
         letter: u64,
         monitor: &mut Monitor,
     ) -> Result<(u32, bool), TooManyStates> {
         let (mut next, mut bad) = (StateSet::default(), false);
-        for state in self.sets[set as usize].clone().iter() {
+        for state in self.set(set).clone().iter() {
             match monitor.step(state, Letter(letter))? {
                 StateId::BAD => bad = true,
                 state => drop(next.insert(state)),
             }
         }
-        let after = (self.number(next), bad);
-        self.after.insert((set, letter), after);
-        Ok(after)
+        Ok((self.sets.number(next), bad))
+    }
+
+    /// Both sets together.
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        let mut union = self.set(a).clone();
+        union.union_with(self.set(b));
+        self.sets.number(union)
+    }
+}
+
+/// Tables that several workers ask.
+pub(super) struct Shared<'a, 'm> {
+    inner: Mutex<(&'a mut Tables, &'a mut Meaning<'m>)>,
+}
+
+impl<'a, 'm> Shared<'a, 'm> {
+    pub(super) fn new(tables: &'a mut Tables, meaning: &'a mut Meaning<'m>) -> Self {
+        Shared { inner: Mutex::new((tables, meaning)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (&'a mut Tables, &'a mut Meaning<'m>)> {
+        // A worker that panics takes the search down with it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a worker remembers of the tables.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    bits: Vec<u64>,
+    after: Map<(u32, u32), u32>,
+    steps: Map<(u32, u64), (u32, bool)>,
+    unions: Map<(u32, u32), u32>,
+}
+
+impl Memo {
+    /// Forgets everything, because numbers have changed.
+    pub(super) fn clear(&mut self) {
+        *self = Memo::default();
+    }
+
+    /// Learns of the states that others have met.
+    pub(super) fn catch_up(&mut self, shared: &Shared<'_, '_>) {
+        self.learn(shared.lock().0);
+    }
+
+    fn learn(&mut self, tables: &Tables) {
+        let new = self.bits.len()..tables.states.things.len();
+        self.bits.extend(new.map(|state| tables.bits(state as u32)));
+    }
+
+    /// The state atoms that are true in a state.
+    #[inline]
+    pub(super) fn bits(&self, state: u32) -> u64 {
+        self.bits[state as usize]
+    }
+
+    /// The state after a write.
+    #[inline]
+    pub(super) fn after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
+        match self.after.get(&(state, write)) {
+            Some(&after) => after,
+            None => self.ask_after(state, write, shared),
+        }
+    }
+
+    #[cold]
+    fn ask_after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
+        let mut inner = shared.lock();
+        let (tables, meaning) = &mut *inner;
+        let after = tables.after(state, write, meaning);
+        self.learn(tables);
+        self.after.insert((state, write), after);
+        after
+    }
+
+    /// The states after a step, the bad one left out, and whether it was reached.
+    #[inline]
+    pub(super) fn step(
+        &mut self,
+        set: u32,
+        letter: u64,
+        shared: &Shared<'_, '_>,
+    ) -> Result<(u32, bool), TooManyStates> {
+        match self.steps.get(&(set, letter)) {
+            Some(&after) => Ok(after),
+            None => {
+                let mut inner = shared.lock();
+                let (tables, meaning) = &mut *inner;
+                let after = tables.step(set, letter, meaning.monitor)?;
+                self.steps.insert((set, letter), after);
+                Ok(after)
+            }
+        }
     }
 
     /// Both sets together.
     #[inline]
-    pub(super) fn union(&mut self, a: u32, b: u32) -> u32 {
+    pub(super) fn union(&mut self, a: u32, b: u32, shared: &Shared<'_, '_>) -> u32 {
         if a == b {
             return a;
         }
@@ -173,21 +286,10 @@ impl Sets {
         match self.unions.get(&key) {
             Some(&union) => union,
             None => {
-                let mut union = self.sets[a as usize].clone();
-                union.union_with(&self.sets[b as usize]);
-                let union = self.number(union);
+                let union = shared.lock().0.union(a, b);
                 self.unions.insert(key, union);
                 union
             }
         }
-    }
-
-    fn number(&mut self, set: StateSet) -> u32 {
-        let next = self.sets.len() as u32;
-        let number = *self.numbers.entry(set.clone()).or_insert(next);
-        if number == next {
-            self.sets.push(set);
-        }
-        number
     }
 }

@@ -27,4 +27,4 @@ pub use goal::{Answer, Effort, Goal, Wanted};
 pub use repair::Search;
 pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};
-pub use sliced::{Reorderings, SLICED, Sliced, SlicedLimits};
+pub use sliced::{SLICED, Sliced, SlicedLimits};

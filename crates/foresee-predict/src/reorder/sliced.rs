@@ -1,6 +1,5 @@
 //! Patterns in correct reorderings: the analysis behind `--reorder sliced`.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use foresee_causality::judge::Reads;
@@ -23,14 +22,11 @@ use super::requirements::Requirements;
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::bindings::BoundSteps;
+use crate::claims::{Claims, binding_key};
 use crate::confirm::Reordered;
-use crate::lattice::Predictions;
 
 /// The name of this analysis.
 pub const SLICED: &str = "sliced";
-
-/// What a search for correct reorderings found, before it is judged.
-pub type Reorderings = std::rc::Rc<std::cell::RefCell<Vec<Reordered>>>;
 
 /// How many bindings of one property get a witness, those that keep the causality included.
 const MAX_FINDINGS: usize = 20;
@@ -91,9 +87,7 @@ pub struct Sliced {
     stamps: Vec<Stamp>,
     watches: Vec<Watch>,
     limits: SlicedLimits,
-    /// What was found without swapping sections.
-    simpler: Predictions,
-    found: Reorderings,
+    claims: Claims,
 }
 
 struct Watch {
@@ -120,16 +114,15 @@ impl Steps {
 }
 
 impl Sliced {
-    /// Makes ready for a trace with these names. Bindings with a prediction in `simpler` need no
-    /// other; it is looked at when the trace has ended. What is found is put into `found`.
+    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
+    /// claimed when the trace has ended are not looked for. What is found joins the claims.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         limits: SlicedLimits,
-        simpler: Predictions,
-        found: Reorderings,
+        claims: Claims,
     ) -> Sliced {
         let patterns =
             properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
@@ -151,8 +144,7 @@ impl Sliced {
             stamps: Vec::new(),
             watches: patterns.map(watch).collect(),
             limits,
-            simpler,
-            found,
+            claims,
         }
     }
 
@@ -248,7 +240,7 @@ impl Analysis for Sliced {
                     until: self.limits.time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                if let Err(error) = hunt.all(watch, &self.simpler, &self.found) {
+                if let Err(error) = hunt.all(watch, &self.claims) {
                     tally.trouble = Some(error.to_string());
                 }
             }
@@ -273,23 +265,13 @@ struct Hunt<'h, 'r> {
 }
 
 impl Hunt<'_, '_> {
-    fn all(
-        &mut self,
-        watch: &mut Watch,
-        simpler: &Predictions,
-        found: &Reorderings,
-    ) -> Result<(), TooManyStates> {
-        let simpler = simpler.borrow();
-        let known: HashSet<String> = simpler
-            .iter()
-            .filter(|prediction| prediction.property == watch.number)
-            .map(|prediction| key(&prediction.binding))
-            .collect();
+    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<(), TooManyStates> {
+        let known = claims.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
         let mut wanted = MAX_FINDINGS.saturating_sub(known.len());
         let reads = self.limits.reads;
         let report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
-            found.borrow_mut().push(Reordered {
+            claims.reordered.borrow_mut().push(Reordered {
                 analysis: SLICED,
                 reorder: Reordering::Sliced,
                 reads,
@@ -301,7 +283,7 @@ impl Hunt<'_, '_> {
         };
         match &watch.steps {
             Steps::All(steps) => {
-                if !known.contains(&key(&[]))
+                if !known.contains(&binding_key(&[]))
                     && let Some(order) = self.binding(&sequences, steps, &LOOK_BACK)
                 {
                     self.tally.found += 1;
@@ -327,7 +309,7 @@ impl Hunt<'_, '_> {
                     let objects = |b: &Binding| -> Vec<(String, Object)> {
                         names.clone().filter_map(|(i, n)| Some((n.clone(), b.get(i)?))).collect()
                     };
-                    if !known.is_empty() && known.contains(&key(&objects(binding))) {
+                    if !known.is_empty() && known.contains(&binding_key(&objects(binding))) {
                         continue;
                     }
                     if let Some(order) = self.binding(&sequences, &steps, look_back) {
@@ -421,11 +403,6 @@ fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
         }
     }
     next.peek().is_none()
-}
-
-/// A binding as something that can be looked up.
-fn key(binding: &[(String, Object)]) -> String {
-    format!("{binding:?}")
 }
 
 /// What the search for one property came to.

@@ -7,8 +7,10 @@ pub(crate) mod monotone;
 use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
-use foresee_predict::reorder::{Reorderings, Requirements, Sliced, SlicedLimits};
-use foresee_predict::{Analysed, Analysis, Court, Reordered, Unconfirmed, learn_initial_values};
+use foresee_predict::reorder::{Requirements, Sliced, SlicedLimits};
+use foresee_predict::{
+    Analysed, Analysis, Claims, Court, Reordered, Unconfirmed, learn_initial_values,
+};
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::StateId;
 use foresee_spec::observe::{Lens, ProgramState, Troubles};
@@ -147,34 +149,32 @@ impl<'t> Tied<'t> {
 
     /// What is predicted with sections swapped, for patterns.
     pub(crate) fn sliced(&self, limits: SlicedLimits) -> (Vec<Reordered>, Vec<Analysed>) {
-        let found = Reorderings::default();
+        let claims = Claims::default();
         let sliced = Sliced::new(
             &self.spec,
             self.compiled(),
             &self.resolved,
             &self.trace.names,
             limits,
-            Predictions::default(),
-            found.clone(),
+            claims.clone(),
         );
         let analysed = self.run(Box::new(sliced));
-        (found.take(), analysed)
+        (claims.reordered.take(), analysed)
     }
 
     /// What is predicted in correct reorderings, for other properties.
     pub(crate) fn correct(&self, limits: CorrectLimits) -> (Vec<Reordered>, Vec<Analysed>) {
-        let found = Reorderings::default();
+        let claims = Claims::default();
         let correct = Correct::new(
             &self.spec,
             self.compiled(),
             &self.resolved,
             &self.trace.names,
             limits,
-            Predictions::default(),
-            found.clone(),
+            claims.clone(),
         );
         let analysed = self.run(Box::new(correct));
-        (found.take(), analysed)
+        (claims.reordered.take(), analysed)
     }
 
     /// The judge's word on a reordering.

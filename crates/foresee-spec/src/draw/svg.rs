@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use foresee_trace::Xml;
+
 use super::layout::{Area, Layout, NODE_HEIGHT};
 use super::{Drawing, wrap_at};
 use crate::monitor::Verdict;
@@ -60,13 +62,13 @@ impl Drawing {
              height=\"100%\"/>\n<text class=\"title\" x=\"{:.0}\" y=\"{:.0}\">{}</text>",
             left + MARGIN,
             top + MARGIN,
-            Escaped(&self.name)
+            Xml(&self.name)
         );
         // Writing to a string cannot fail.
         let _ = self.draw(&layout, &mut svg);
         for (i, line) in legend.iter().enumerate() {
             let (x, y) = (left + MARGIN, legend_top + i as f64 * LINE);
-            let line = Escaped(line);
+            let line = Xml(line);
             let _ = writeln!(
                 svg,
                 "<text class=\"legend\" xml:space=\"preserve\" x=\"{x:.0}\" y=\"{y:.0}\">{line}</text>"
@@ -147,27 +149,8 @@ fn text(svg: &mut String, area: &Area, lines: &[String]) -> fmt::Result {
     let top = middle - (lines.len() as f64 - 1.0) * LINE / 2.0 + 4.0;
     for (i, line) in lines.iter().enumerate() {
         let y = top + i as f64 * LINE;
-        let line = Escaped(line);
+        let line = Xml(line);
         writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\">{line}</text>")?;
     }
     Ok(())
-}
-
-/// Text that is not markup. Characters that XML forbids are left out.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
 }

@@ -115,8 +115,9 @@ pub(super) struct Shape {
     pub(super) bit: u8,
     /// The targets that match; none means any.
     pub(super) targets: Option<Vec<u32>>,
-    kind: EventKind,
-    threads: Option<Vec<ThreadId>>,
+    pub(super) kind: EventKind,
+    /// The threads that match; none means any.
+    pub(super) threads: Option<Vec<ThreadId>>,
     args: Vec<Option<Val>>,
 }
 
@@ -145,6 +146,11 @@ impl Shape {
             });
         }
         Some(Shape { bit, targets, kind: atom.kind, threads, args })
+    }
+
+    /// Whether arguments are asked for.
+    pub(super) fn has_args(&self) -> bool {
+        !self.args.is_empty()
     }
 
     /// Whether events of this operation may match.

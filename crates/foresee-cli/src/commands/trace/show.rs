@@ -1,6 +1,5 @@
 //! `foresee trace show`: a column for each thread, arrows from causes to effects.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
@@ -32,9 +31,7 @@ pub(crate) fn run(
         output::note("the trace is empty");
     }
     match svg {
-        Some(file) => {
-            fs::write(file, diagram.to_svg()).with_context(|| file.display().to_string())?;
-        }
+        Some(file) => output::write_file(file, &diagram.to_svg())?,
         None => output::print(&foresee_report::text::diagram(&diagram, output::style()))?,
     }
     if diagram.events >= range.end {

@@ -1,0 +1,97 @@
+//! `foresee index`: an index of a trace, beside it.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context, bail, ensure};
+use foresee_index::{About, Builder, Index, Witnessed};
+use foresee_trace::{EventSource, Mode, Validated};
+
+use crate::args::IndexArgs;
+use crate::{input, output};
+
+/// The index of a trace, where nothing else is said.
+pub(crate) fn beside(trace: &Path) -> PathBuf {
+    let mut path: OsString = trace.into();
+    path.push(".fsi");
+    path.into()
+}
+
+pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
+    let (trace, name) = (&args.input.trace, input::name(&args.input));
+    if trace == Path::new("-") {
+        bail!("standard input cannot be indexed: an index belongs to a file");
+    }
+    let path = args.output.clone().unwrap_or_else(|| beside(trace));
+    let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    ensure!(!same(&path, trace), "{}: the index would overwrite its trace", path.display());
+    let place = path.display().to_string();
+    // Renaming works only inside one file system, so the file grows beside its final place.
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let format = args.input.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
+    let file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
+    let file = Rc::new(RefCell::new(file));
+    let opened = foresee_formats::open_reader(Box::new(Shared(Rc::clone(&file))), format)
+        .with_context(|| name.clone())?;
+    let mode = if args.input.repair { Mode::Repair } else { Mode::Reject };
+    let mut source = Validated::new(opened.source, mode);
+    let mut builder = Builder::new(folder, Builder::MEMORY);
+    let bar = input::progress("indexing");
+    builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;
+    bar.finish_and_clear();
+    let (names, remarks) = (source.names().clone(), source.remarks().clone());
+    drop(source);
+    let file = Rc::into_inner(file).context("the reader keeps the trace open")?.into_inner();
+    let about = About {
+        format: opened.format.name(),
+        repaired: args.input.repair,
+        names: &names,
+        remarks: &remarks,
+        identity: file.identity().with_context(|| name.clone())?,
+    };
+    let mut temporary = tempfile::Builder::new();
+    temporary.prefix(".foresee-").suffix(".part");
+    // Temporary files are private by default; an index should be as readable as other files.
+    #[cfg(unix)]
+    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let out = temporary.tempfile_in(folder).with_context(|| format!("cannot write {place}"))?;
+    let out = builder
+        .write(BufWriter::with_capacity(128 << 10, out), &about)
+        .and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error))
+        .with_context(|| format!("cannot write {place}"))?;
+    out.persist(&path).with_context(|| format!("cannot write {place}"))?;
+    describe(&path, &place)?;
+    Ok(0)
+}
+
+/// Says what was written, from what can be read back.
+fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
+    let index = Index::open(path).with_context(|| place.to_owned())?;
+    for warning in &index.remarks().warnings {
+        output::note(warning);
+    }
+    if let Some(why) = &index.remarks().cut_short {
+        output::note(&format!("the trace was cut short: {why}"));
+    }
+    let (events, bytes) = (index.events(), index.bytes()?);
+    let each = bytes as f64 / events.max(1) as f64;
+    output::print(&format!(
+        "{place}: {events} events of {} threads in {bytes} bytes, {each:.1} for each\n",
+        index.names().threads.len()
+    ))
+}
+
+/// The file, of which the reader has one hold and the one who asks what it was the other.
+struct Shared(Rc<RefCell<Witnessed>>);
+
+impl Read for Shared {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
+    }
+}

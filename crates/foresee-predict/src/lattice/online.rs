@@ -1,0 +1,224 @@
+//! One search, for events that arrive in any order.
+//!
+//! A running program tells an observer of its relevant events, each with what its thread knew of
+//! the others, of its forks and of the ends of its threads. Messages may overtake each other, those
+//! of one thread too. A level is left as soon as it is certain that nothing else can happen in it;
+//! no message is waited for that cannot come, and the end of the trace ends all waiting.
+
+use foresee_causality::{Clocks, Order, TooLong};
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
+use foresee_spec::monitor::{StateId, TooManyStates};
+use foresee_spec::observe::{Lens, Step};
+use foresee_spec::property::Compiled;
+use foresee_trace::{Event, Id, Names, Op, Outcome, Pool, ThreadId, entry};
+
+use super::events::Item;
+use super::explore::{Explorer, Limits};
+use super::level::Count;
+use super::predict::beginning;
+use super::tables::{Meaning, Writes};
+
+/// A relevant event, as an observer hears of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Whose event it is.
+    pub thread: ThreadId,
+    /// How many relevant events of its thread came before it.
+    pub number: u32,
+    /// Its place in the order that was observed.
+    pub index: u64,
+    /// How many relevant events of other threads come before it, where there are any.
+    pub knows: Vec<(ThreadId, u32)>,
+    /// How many forks of its thread came before it.
+    pub forks: u32,
+    /// What it does to the property.
+    pub step: Step,
+}
+
+/// What an observer hears of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// A relevant event.
+    Event(Message),
+    /// A thread forks another.
+    Fork {
+        /// Who forks.
+        parent: ThreadId,
+        /// Who is forked.
+        child: ThreadId,
+        /// How many relevant events of the parent came before.
+        count: u32,
+    },
+    /// A thread ends.
+    End {
+        /// Which one.
+        thread: ThreadId,
+        /// How many relevant events it had.
+        count: u32,
+        /// How many threads it forked.
+        forks: u32,
+    },
+}
+
+/// Makes the notices of a trace, event by event.
+#[derive(Debug)]
+pub struct Stamper {
+    clocks: Clocks<2>,
+    /// For each thread, its relevant events and its forks so far, if it was heard of.
+    threads: Vec<Option<(u32, u32)>>,
+}
+
+impl Default for Stamper {
+    fn default() -> Self {
+        Stamper { clocks: Clocks::new(Order::Mazurkiewicz), threads: Vec::new() }
+    }
+}
+
+impl Stamper {
+    /// Takes the next event of the trace, and tells what an observer should hear of it.
+    pub fn event(
+        &mut self,
+        index: u64,
+        event: &Event,
+        pool: &Pool,
+        lens: &Lens,
+    ) -> Result<Option<Notice>, TooLong> {
+        let step = lens.step(event, pool);
+        let stamp = self.clocks.event_if(event, step.is_some())?;
+        if !Order::is_step(event) {
+            return Ok(None);
+        }
+        let thread = event.thread();
+        let (count, forks) = *entry(&mut self.threads, thread.index()).get_or_insert((0, 0));
+        let mut told = None;
+        if let Some(step) = step {
+            let others = (0..self.threads.len()).map(ThreadId::new).filter(|&t| t != thread);
+            let knows = others.map(|t| (t, self.clocks.count(&stamp, t)[1]));
+            let knows = knows.filter(|&(_, count)| count > 0).collect();
+            told =
+                Some(Notice::Event(Message { thread, number: count, index, knows, forks, step }));
+            self.threads[thread.index()] = Some((count + 1, forks));
+        } else if event.op() == Op::Fork {
+            let child = event.other();
+            entry(&mut self.threads, child.index()).get_or_insert((0, 0));
+            self.threads[thread.index()] = Some((count, forks + 1));
+            told = Some(Notice::Fork { parent: thread, child, count });
+        }
+        self.clocks.forget_old(&[]);
+        Ok(told)
+    }
+
+    /// The ends of all threads.
+    pub fn ends(&self) -> impl Iterator<Item = Notice> + '_ {
+        let end = |(t, thread): (usize, &Option<(u32, u32)>)| {
+            let (count, forks) = (*thread)?;
+            Some(Notice::End { thread: ThreadId::new(t), count, forks })
+        };
+        self.threads.iter().enumerate().filter_map(end)
+    }
+}
+
+/// What a search has covered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coverage {
+    /// How many relevant events the shortest violating run has, if there is one.
+    pub violated: Option<usize>,
+    /// Whether all runs were covered, and if not, why.
+    pub outcome: Outcome,
+    /// The first level that was not searched completely.
+    pub first_cut_off: Option<usize>,
+    /// How many cuts were looked at.
+    pub cuts: u64,
+    /// In how many levels.
+    pub levels: usize,
+    /// How many cuts the widest level has.
+    pub widest: usize,
+    /// How many runs were followed to their end.
+    pub runs: Option<Count>,
+}
+
+/// The lattice of a property without parameters, while its events arrive in any order.
+pub struct Online {
+    property: Compiled,
+    lens: Lens,
+    writes: Writes,
+    explorer: Explorer,
+    fails_at_once: bool,
+}
+
+impl Online {
+    /// Starts at the initial state. `roots` are the threads that nobody forks: what is not known
+    /// when the first level is left cannot be waited for.
+    pub fn new(
+        spec: &Spec,
+        mut property: Compiled,
+        resolved: &Resolved,
+        names: &Names,
+        limits: Limits,
+        roots: &[ThreadId],
+    ) -> Result<Online, TooManyStates> {
+        let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+        let (initial, start) = beginning(&lens, &mut property)?;
+        // The witness is for whoever has the trace to look for.
+        let limits = Limits { kept_events: 0, ..limits };
+        let mut explorer = Explorer::new(initial, start, limits);
+        for &root in roots {
+            explorer.events.column(root);
+        }
+        let fails_at_once = start == StateId::BAD;
+        Ok(Online { property, lens, writes: Writes::default(), explorer, fails_at_once })
+    }
+
+    /// What makes events into steps of the property.
+    pub fn lens(&self) -> &Lens {
+        &self.lens
+    }
+
+    /// Takes a notice.
+    pub fn notice(&mut self, notice: Notice) {
+        let events = &mut self.explorer.events;
+        match notice {
+            Notice::Event(message) => {
+                let Message { thread, number, index, knows, forks, step } = message;
+                let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                let item = Item::new(index, number, step.events, write);
+                events.arrive(thread, number, item, &knows, forks);
+            }
+            Notice::Fork { parent, child, count } => events.fork(parent, child, count),
+            Notice::End { thread, count, forks } => events.end(thread, count, forks),
+        }
+    }
+
+    /// Searches as far as what has arrived allows.
+    pub fn advance(&mut self) -> Result<(), TooManyStates> {
+        let Online { property, lens, writes, explorer, .. } = self;
+        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        explorer.advance(&mut meaning, false)?;
+        explorer.tidy(writes, lens);
+        Ok(())
+    }
+
+    /// Nothing more will arrive.
+    pub fn finish(&mut self) -> Result<Coverage, TooManyStates> {
+        let Online { property, lens, writes, explorer, .. } = self;
+        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        explorer.finish(&mut meaning, false)?;
+        Ok(self.coverage())
+    }
+
+    /// What has been covered so far.
+    pub fn coverage(&self) -> Coverage {
+        let found = &self.explorer.found;
+        let violated = found.violation.map(|(depth, _)| depth + 1);
+        Coverage {
+            violated: if self.fails_at_once { Some(0) } else { violated },
+            outcome: found.outcome,
+            first_cut_off: found.first_cut_off,
+            cuts: found.cuts,
+            levels: found.levels,
+            widest: found.widest,
+            runs: found.runs.clone(),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What the lattices of one property come to, in numbers and in words.
+
+use foresee_spec::observe::Troubles;
+use foresee_trace::Outcome;
+
+use super::explore::Searched;
+use super::level::Count;
+use super::predict::{LATTICE, MAX_PREDICTIONS, Prediction};
+use crate::analysis::{Analysed, Stat};
+
+/// What the lattices of one property come to.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) predictions: Vec<Prediction>,
+    /// How many bindings the parameters have, for a property with parameters.
+    pub(super) bindings: Option<u64>,
+    pub(super) lattices: u64,
+    /// How many of them have a violating run.
+    pub(super) violated: u64,
+    pub(super) observed: u64,
+    pub(super) steps: u64,
+    pub(super) cuts: u64,
+    pub(super) levels: u64,
+    pub(super) widest: u64,
+    pub(super) widest_bytes: u64,
+    pub(super) runs: Option<Count>,
+    pub(super) violating: Option<String>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) first_cut_off: Option<usize>,
+    pub(super) trouble: Option<String>,
+    /// What went wrong with values.
+    pub(super) troubles: Troubles,
+    pub(super) notes: Vec<String>,
+}
+
+impl Tally {
+    /// Adds what a search showed.
+    pub(super) fn add(&mut self, found: &Searched) {
+        self.lattices += 1;
+        self.cuts += found.cuts;
+        self.levels = self.levels.max(found.levels as u64);
+        self.widest = self.widest.max(found.widest as u64);
+        self.widest_bytes = self.widest_bytes.max(found.widest_bytes as u64);
+        self.runs.clone_from(&found.runs);
+        if found.outcome != Outcome::Exhausted || self.outcome.is_none() {
+            self.outcome = Some(found.outcome);
+        }
+        self.first_cut_off = self.first_cut_off.or(found.first_cut_off);
+    }
+
+    /// All of it, for a report.
+    pub(super) fn analysed(&self, property: &str) -> Analysed {
+        let nothing = self.steps == 0 && self.observed == 0 && self.trouble.is_none();
+        let outcome = match self.outcome {
+            _ if nothing => Outcome::NothingRelevant,
+            Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,
+            Some(outcome) => outcome,
+            // Only observed violations, of which there is nothing to predict.
+            None => Outcome::Exhausted,
+        };
+        let mut stats = vec![("relevant_events", Stat::Count(self.steps))];
+        if let Some(bindings) = self.bindings {
+            stats.push(("bindings", Stat::Count(bindings)));
+        }
+        if self.lattices > 0 {
+            stats.push(("states", Stat::Count(self.cuts)));
+            stats.push(("levels", Stat::Count(self.levels)));
+            stats.push(("widest_level", Stat::Count(self.widest)));
+            stats.push(("widest_level_bytes", Stat::Count(self.widest_bytes)));
+        }
+        // Runs of different bindings do not add up to anything.
+        if self.lattices == 1 {
+            stats.extend(self.runs.as_ref().map(|runs| match runs {
+                Count::Exact(n) => ("runs", Stat::Text(n.to_string())),
+                Count::About(digits) => ("runs_about", Stat::Text(format!("10^{digits:.0}"))),
+            }));
+            stats.extend(self.violating.clone().map(|n| ("violating_runs", Stat::Text(n))));
+        }
+        Analysed {
+            name: LATTICE,
+            property: Some(property.to_owned()),
+            outcome,
+            statement: self.statement(outcome),
+            notes: self.notes.clone(),
+            stats,
+        }
+    }
+
+    fn statement(&self, outcome: Outcome) -> String {
+        let found = match self.violated {
+            0 if self.observed > 0 => "the observed run violates it already".to_owned(),
+            0 => "no violation".to_owned(),
+            1 => "violated in another run with the same causality".to_owned(),
+            n if n > MAX_PREDICTIONS as u64 => format!(
+                "violated in other runs with the same causality, for {n} bindings, of which \
+                 {MAX_PREDICTIONS} are shown"
+            ),
+            n => format!("violated in other runs with the same causality, for {n} bindings"),
+        };
+        let cut_off = self.first_cut_off.unwrap_or(0);
+        let covered = match outcome {
+            Outcome::Exhausted if self.lattices == 0 => String::new(),
+            Outcome::Exhausted => "; every run with this causality was covered".to_owned(),
+            Outcome::NothingRelevant => {
+                return "no event of the trace concerns this property".to_owned();
+            }
+            Outcome::UnknownValues => {
+                "; every run with this causality was covered, but values were missing".to_owned()
+            }
+            Outcome::EventLimit => format!(
+                " in the first {} relevant events; the others were not looked at",
+                self.steps
+            ),
+            Outcome::Window => format!(
+                " among the {} cuts nearest to the observed run; the window left runs out from \
+                 level {cut_off} on",
+                self.cuts
+            ),
+            Outcome::MemoryLimit => format!(
+                " among {} cuts; there was no memory for level {cut_off}: allow more with \
+                 --max-memory, or follow fewer cuts with --window",
+                self.cuts
+            ),
+            _ => match &self.trouble {
+                Some(trouble) => format!("; the search was given up: {trouble}"),
+                None => {
+                    format!(" among {} cuts; the search was given up at level {cut_off}", self.cuts)
+                }
+            },
+        };
+        found + &covered
+    }
+}

@@ -1,0 +1,334 @@
+//! Prediction of the patterns of a specification.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use foldhash::fast::RandomState;
+use foresee_spec::ast::{Atom, EventAtom, Term};
+use foresee_spec::observe::{Chain, EventTable};
+use foresee_spec::params::Binding;
+use foresee_spec::pattern::Position;
+use foresee_spec::property::Compiled;
+use foresee_spec::{Resolved, print_atom};
+use foresee_trace::{Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome};
+
+use super::engine::{AnyEngine, Core, Seen, State, Watch};
+use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
+use super::tracker::{Found, MAX_TUPLES};
+use super::{Match, PATTERN};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::observed::{OBSERVED, describe};
+
+/// What was found, before its witnesses are written out and re-checked.
+pub type Matches = Rc<RefCell<Vec<Match>>>;
+
+/// How many bindings of one pattern are reported one by one, of each kind.
+const REPORTED_BINDINGS: usize = 20;
+
+/// Looks for runs of the same causality that have a pattern, for all patterns in one pass.
+///
+/// # Guarantees
+/// Sound: for every match there is a run of the Mazurkiewicz order that has its events in the order
+/// of the pattern. Complete for that order if the outcome is [`Outcome::Exhausted`]. A match is
+/// certain at the earliest event at which any is. Memory does not grow with the trace, only with
+/// the number of threads, variables, locks and bindings.
+#[derive(Debug)]
+pub struct Patterns {
+    core: Core,
+    engine: AnyEngine,
+    names: Vec<String>,
+    /// For each pattern an atom that the trace does not have, if no run can match without it.
+    absent: Vec<Option<String>>,
+    /// How many bindings of each pattern the observed run has.
+    observed: Vec<usize>,
+    matches: Matches,
+}
+
+impl Patterns {
+    /// Whether this is a pattern that can be predicted here: one whose every match binds all of its
+    /// parameters.
+    pub fn accepts(property: &Compiled) -> bool {
+        let Some(sequences) = &property.sequences else { return false };
+        let params = &property.params;
+        let total = (1u8 << params.names().len()) - 1;
+        let by_set = |&any: &u64| {
+            let bits = (0..64).filter(|bit| any >> bit & 1 == 1);
+            bits.fold(total, |domain, bit| domain & params.domain_of(bit))
+        };
+        let bound = |position: &Position| position.all_of.iter().map(by_set).fold(0, |a, b| a | b);
+        sequences.iter().all(|s| s.iter().fold(0, |all, position| all | bound(position)) == total)
+    }
+
+    /// Makes ready for a trace with these names. All properties must be accepted; what is found is
+    /// put into `matches`, with the places of the properties in this list.
+    pub fn new(
+        properties: Vec<Compiled>,
+        resolved: &Resolved,
+        names: &Names,
+        algorithm: Algorithm,
+        matches: Matches,
+    ) -> Patterns {
+        let mut atoms: Vec<&EventAtom> = Vec::new();
+        let mut numbers: HashMap<(String, Vec<bool>), usize, RandomState> = HashMap::default();
+        let mut users: Vec<Vec<(u32, u8)>> = Vec::new();
+        let mut atoms_of: Vec<Vec<usize>> = Vec::new();
+        for (watch, property) in properties.iter().enumerate() {
+            let mut own = Vec::new();
+            for (bit, atom) in property.alphabet.atoms().iter().enumerate() {
+                let Atom::Event(event) = atom else { unreachable!("patterns are of events") };
+                // What is a parameter of one pattern may be a name in another.
+                let terms = [&event.target, &event.thread].into_iter().chain(&event.args);
+                let params: Vec<bool> = terms.map(|t| matches!(t, Term::Param(_))).collect();
+                let key = (print_atom(atom), params);
+                let number = *numbers.entry(key).or_insert_with(|| {
+                    atoms.push(event);
+                    users.push(Vec::new());
+                    atoms.len() - 1
+                });
+                users[number].push((watch as u32, bit as u8));
+                own.push(number);
+            }
+            atoms_of.push(own);
+        }
+        let table = EventTable::new(atoms, resolved, names);
+        let mut map = LaneMap::default();
+        let mut watches = Vec::new();
+        let mut absent = Vec::new();
+        let mut called = Vec::new();
+        for (property, own) in properties.into_iter().zip(&atoms_of) {
+            let chain = |bit: usize| table.chain(own[bit]);
+            let positions = property.sequences.unwrap_or_default();
+            let missing = positions.iter().map(|s| s.iter().find_map(|p| never(p, &chain)));
+            let missing: Option<Vec<usize>> = missing.collect();
+            let atom = |bit: usize| print_atom(&property.alphabet.atoms()[bit]);
+            absent.push(missing.and_then(|bits| bits.first().map(|&bit| atom(bit))));
+            let is_bound = !property.params.is_empty();
+            let sequence =
+                |s: &Vec<Position>| Sequence::new(s, chain, is_bound, algorithm, &mut map);
+            let sequences = positions.iter().map(sequence).collect();
+            watches.push(Watch::new(sequences, property.params, own.len()));
+            called.push(property.name);
+        }
+        let core = Core::new(watches, table, &users, map);
+        let observed = vec![0; called.len()];
+        Patterns { core, engine: AnyEngine::new(), names: called, absent, observed, matches }
+    }
+
+    fn binding(
+        &self,
+        watch: usize,
+        binding: &Binding,
+    ) -> Vec<(String, foresee_spec::params::Object)> {
+        let names = self.core.watches[watch].params.names().iter().enumerate();
+        names.filter_map(|(i, name)| Some((name.clone(), binding.get(i)?))).collect()
+    }
+
+    /// Hands on what the observed run has.
+    fn report(&mut self, names: &Names, out: &mut dyn FindingSink) -> Flow {
+        for seen in std::mem::take(&mut self.core.seen) {
+            let watch = seen.watch as usize;
+            self.observed[watch] += 1;
+            if self.observed[watch] > REPORTED_BINDINGS {
+                continue;
+            }
+            if out.finding(self.observed_finding(&seen, names)) == Flow::Stop {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+
+    fn observed_finding(&self, seen: &Seen, names: &Names) -> Finding {
+        let watch = seen.watch as usize;
+        let binding = seen.binding.map_or_else(Vec::new, |b| self.binding(watch, &b));
+        let mut details: Vec<(String, String)> =
+            binding.into_iter().map(|(name, object)| (name, describe(object, names))).collect();
+        let events: Vec<String> = seen.events.iter().map(u64::to_string).collect();
+        if events.len() > 1 {
+            details.push(("events that led there".to_owned(), events.join(", ")));
+        }
+        let event = seen.events.last().copied();
+        let message = format!("violated in the observed run, at event {}", event.unwrap_or(0));
+        Finding {
+            kind: FindingKind::Observed,
+            analysis: OBSERVED,
+            property: self.names[watch].clone(),
+            message,
+            event,
+            witness: None,
+            details,
+        }
+    }
+
+    /// The matches of a pattern, in the order in which they became certain, and their number.
+    fn found(&self, watch: usize) -> (Vec<Match>, usize) {
+        let made = |binding, found: &Found| Match {
+            property: watch,
+            binding,
+            tuple: found.tuple.clone(),
+            certain_at: found.certain_at,
+        };
+        match &self.core.watches[watch].state {
+            State::Over => (Vec::new(), 0),
+            State::One(tracker) => {
+                let all: Vec<Match> = tracker.found.iter().map(|f| made(Vec::new(), f)).collect();
+                let count = all.len();
+                (all, count)
+            }
+            State::Bindings(instances) => {
+                let mut all: Vec<(&Binding, &Found)> = instances.found().collect();
+                let count = all.len();
+                all.sort_by_key(|(_, found)| found.certain_at);
+                let shown = all.into_iter().take(REPORTED_BINDINGS);
+                (shown.map(|(b, f)| made(self.binding(watch, b), f)).collect(), count)
+            }
+        }
+    }
+
+    /// Why the search is not complete, if it is not.
+    fn trouble(&self, watch: usize) -> Option<String> {
+        let watch = &self.core.watches[watch];
+        let is_too_long = |s: &Sequence| matches!(s.search, SearchKind::TooLong);
+        if watch.sequences.iter().any(is_too_long) {
+            return Some(format!(
+                "it has more than {MAX_UNORDERED} events that more than one thread may make; \
+                 name the threads, or split the pattern"
+            ));
+        }
+        if watch.dropped > 0 {
+            return Some(format!(
+                "the antichain limit was hit: of its partial matches, none better than another, \
+                 only {MAX_TUPLES} are kept, and {} were dropped",
+                watch.dropped
+            ));
+        }
+        let State::Bindings(instances) = &watch.state else { return None };
+        if instances.is_full {
+            return Some("its parameters have too many bindings in this trace".to_owned());
+        }
+        (instances.incomplete > 0).then(|| {
+            format!(
+                "{} bindings came late, and not all of their earlier events were kept",
+                instances.incomplete
+            )
+        })
+    }
+
+    fn observed_analysed(&self, watch: usize) -> Analysed {
+        let Watch { steps, state, .. } = &self.core.watches[watch];
+        let is_full = matches!(state, State::Bindings(instances) if instances.is_full);
+        let observed = self.observed[watch];
+        let mut statement = match (observed, *steps) {
+            (0, 0) => "no event of the trace concerns this property".to_owned(),
+            (0, _) => "no violation in the observed run, which says nothing of others".to_owned(),
+            (1, _) => "violated in the observed run".to_owned(),
+            (n, _) => format!("violated in the observed run by {n} bindings"),
+        };
+        if observed > REPORTED_BINDINGS {
+            statement += &format!(", of which {REPORTED_BINDINGS} are shown");
+        }
+        if is_full {
+            statement += "; watching was given up: its parameters have too many bindings";
+        }
+        Analysed {
+            name: OBSERVED,
+            property: Some(self.names[watch].clone()),
+            outcome: match *steps {
+                _ if is_full => Outcome::StateLimit,
+                0 => Outcome::NothingRelevant,
+                _ => Outcome::Window,
+            },
+            statement,
+            notes: Vec::new(),
+            stats: vec![("relevant_events", Stat::Count(*steps))],
+        }
+    }
+
+    fn pattern_analysed(&self, number: usize, found: usize) -> Analysed {
+        let watch = &self.core.watches[number];
+        let trouble = self.trouble(number);
+        let (outcome, statement) = if let Some(atom) = &self.absent[number] {
+            let why = format!("cannot match: `{atom}` does not occur");
+            (Outcome::NothingRelevant, why)
+        } else if watch.steps == 0 {
+            let why = "no event of the trace concerns this property";
+            (Outcome::NothingRelevant, why.to_owned())
+        } else {
+            let found = match found {
+                0 if self.observed[number] > 0 => "the observed run violates it already".to_owned(),
+                0 => "no violation".to_owned(),
+                1 => "violated in another run with the same causality".to_owned(),
+                n if n > REPORTED_BINDINGS => format!(
+                    "violated in other runs with the same causality, for {n} bindings, of which \
+                     {REPORTED_BINDINGS} are shown"
+                ),
+                n => format!("violated in other runs with the same causality, for {n} bindings"),
+            };
+            match trouble {
+                Some(trouble) => (
+                    Outcome::StateLimit,
+                    format!("{found}, but not every run was covered: {trouble}"),
+                ),
+                None => (
+                    Outcome::Exhausted,
+                    format!("{found}; every run with this causality was covered"),
+                ),
+            }
+        };
+        let mut stats = vec![("relevant_events", Stat::Count(watch.steps))];
+        if let State::Bindings(instances) = &watch.state {
+            stats.push(("bindings", Stat::Count(instances.bindings())));
+        }
+        let dimension = watch.sequences.iter().map(|s| s.positions.len()).max().unwrap_or(0);
+        stats.push(("dimension", Stat::Count(dimension as u64)));
+        let mut searches: Vec<&str> = watch.sequences.iter().map(|s| s.search.word()).collect();
+        searches.dedup();
+        stats.push(("search", Stat::Text(searches.join(", "))));
+        Analysed {
+            name: PATTERN,
+            property: Some(self.names[number].clone()),
+            outcome,
+            statement,
+            notes: Vec::new(),
+            stats,
+        }
+    }
+}
+
+/// An atom that keeps any event from matching a position, because the trace has no such thing.
+fn never(position: &Position, chain: &impl Fn(usize) -> Option<Chain>) -> Option<usize> {
+    position.all_of.iter().find_map(|&any| {
+        let mut bits = (0..64).filter(|bit| any >> bit & 1 == 1);
+        let first = any.trailing_zeros() as usize;
+        bits.all(|bit| chain(bit) == Some(Chain::Absent)).then_some(first)
+    })
+}
+
+impl Analysis for Patterns {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        self.engine.events(&mut self.core, first, batch)?;
+        Ok(self.report(names, out))
+    }
+
+    fn finish(
+        &mut self,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        let mut analysed = Vec::new();
+        for watch in 0..self.names.len() {
+            let (mut found, count) = self.found(watch);
+            analysed.push(self.observed_analysed(watch));
+            analysed.push(self.pattern_analysed(watch, count));
+            self.matches.borrow_mut().append(&mut found);
+        }
+        Ok(analysed)
+    }
+}
