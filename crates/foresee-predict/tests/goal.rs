@@ -112,6 +112,11 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
                 let context = format!("seed {seed} of {}: {goal:?} {reads:?}\n{trace}", name);
                 let yes = yes.unwrap_or_else(|e| panic!("{e}, {context}"));
                 assert!(truth || !yes, "{answer:?}, {context}");
+                // What does not depend on the anchor holds without one.
+                if let Answer::No { is_final: true, .. } = answer {
+                    let whole = search.ask(&goal, 0, effort);
+                    assert!(matches!(whole, Answer::No { .. }), "{whole:?}, {context}");
+                }
                 *found += u32::from(yes);
             }
         }
