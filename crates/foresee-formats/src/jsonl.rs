@@ -69,6 +69,7 @@ struct Line<'a> {
     foresee: Option<u32>,
     order: Option<Text<'a>>,
     cut_short: Option<Text<'a>>,
+    partial: Option<Text<'a>>,
 }
 
 /// A number that JSON cannot write.
@@ -181,6 +182,9 @@ fn directives(line: &Line, remarks: &mut Remarks) -> Parsed<()> {
     if let Some(why) = &line.cut_short {
         remarks.cut_short = Some(why.0.clone().into_owned());
     }
+    if let Some(why) = &line.partial {
+        remarks.partial = Some(why.0.clone().into_owned());
+    }
     Ok(())
 }
 
@@ -251,6 +255,10 @@ impl LineWriter for JsonLines {
         }
         if let Some(why) = &remarks.cut_short {
             out.push_str(",\"cut_short\":");
+            push_string(why, out);
+        }
+        if let Some(why) = &remarks.partial {
+            out.push_str(",\"partial\":");
             push_string(why, out);
         }
         out.push_str("}\n");

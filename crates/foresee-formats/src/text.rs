@@ -192,6 +192,7 @@ pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()
                 return Err(Trouble::syntax(message).with_help("orders are observed and notes"));
             }
             ("cut_short", why) => remarks.cut_short = Some(why.to_owned()),
+            ("partial", why) => remarks.partial = Some(why.to_owned()),
             ("format", _) => {}
             // Once is enough, and a file cannot fill the memory with warnings.
             (key, _) if remarks.warnings.is_empty() => {
@@ -275,6 +276,9 @@ pub(crate) trait LineWriter {
         if let Some(why) = &remarks.cut_short {
             let _ = write!(out, " cut_short={}", Name(why));
         }
+        if let Some(why) = &remarks.partial {
+            let _ = write!(out, " partial={}", Name(why));
+        }
         out.push('\n');
     }
 }
@@ -335,7 +339,8 @@ impl<L: LineWriter> EventSink for TextSink<'_, L> {
     }
 
     fn finish(&mut self, _: &Names, remarks: &Remarks) -> std::io::Result<()> {
-        if self.empty || remarks.order != self.order || remarks.cut_short.is_some() {
+        let is_whole = remarks.cut_short.is_none() && remarks.partial.is_none();
+        if self.empty || remarks.order != self.order || !is_whole {
             self.lines.directives(self.empty, remarks, &mut self.buffer);
         }
         self.flush()?;

@@ -42,6 +42,9 @@ pub struct Remarks {
     pub order: FileOrder,
     /// Why the trace ends before the program did, if it does.
     pub cut_short: Option<String>,
+    /// Why the trace does not hold everything that the program did, if it does not: part of it was
+    /// not built for capture.
+    pub partial: Option<String>,
     /// Things the user should know: lines that were skipped, events that were repaired.
     pub warnings: Vec<String>,
 }

@@ -200,11 +200,17 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The payload of a remarks frame.
-pub(crate) fn encode_remarks(remarks: &Remarks, payload: &mut Vec<u8>) {
-    payload.push(u8::from(remarks.order == FileOrder::Notes));
-    payload.push(u8::from(remarks.cut_short.is_some()));
-    payload.extend_from_slice(remarks.cut_short.as_deref().unwrap_or_default().as_bytes());
+/// The payloads of the remarks frames that say it all.
+pub(crate) fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
+    let order = u8::from(remarks.order == FileOrder::Notes);
+    let texts = [(1, &remarks.cut_short), (2, &remarks.partial)];
+    let said = texts.iter().filter_map(|(kind, text)| Some((*kind, text.as_deref()?)));
+    let mut payloads: Vec<Vec<u8>> =
+        said.map(|(kind, text)| [&[order, kind], text.as_bytes()].concat()).collect();
+    if payloads.is_empty() {
+        payloads.push(vec![order, 0]);
+    }
+    payloads
 }
 
 /// Takes over what a remarks frame says.
@@ -213,7 +219,7 @@ pub(crate) fn read_remarks(
     at: u64,
     remarks: &mut Remarks,
 ) -> Result<(), ReadError> {
-    let (&[order @ 0..=1, cut @ 0..=1], text) =
+    let (&[order @ 0..=1, kind @ 0..=2], text) =
         payload.split_first_chunk().ok_or_else(|| damaged(at, "a remarks frame is too short"))?
     else {
         return Err(damaged(at, "a remarks frame has unknown flags"));
@@ -222,8 +228,10 @@ pub(crate) fn read_remarks(
     if order == 1 {
         remarks.order = FileOrder::Notes;
     }
-    if cut == 1 {
-        remarks.cut_short = Some(text.to_owned());
+    match kind {
+        1 => remarks.cut_short = Some(text.to_owned()),
+        2 => remarks.partial = Some(text.to_owned()),
+        _ => {}
     }
     Ok(())
 }
