@@ -240,6 +240,33 @@ fn programs_that_were_not_built_for_capture() {
 }
 
 #[test]
+fn two_runtimes_are_told_before_the_program_crashes() {
+    let bench = Bench::new();
+    bench.write("race.c", RACE);
+    bench.write("s.spec", ORDERED);
+    bench.built("cc -c race.c");
+    // The linker's own command shows where the runtime is.
+    let shown = Command::new("gcc").arg("-print-file-name=libtsan.so").output().unwrap();
+    if !text(&shown.stdout).starts_with('/') {
+        return; // This gcc comes without the library that could be linked by mistake.
+    }
+    let folders = std::fs::read_dir(cache()).unwrap().map(|entry| entry.unwrap().path());
+    let object = folders.map(|f| f.join("foresee_rt.o")).find(|f| f.exists()).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(bench.dir.path()).arg("race.o").arg(object).args(["-o", "two", "-ltsan"]);
+    assert!(gcc.status().unwrap().success());
+    let (status, _, err) = bench.run("--spec s.spec -- ./two");
+    assert_eq!(status, 2, "{err}");
+    assert!(err.contains("has the runtimes of both foresee and the thread sanitizer"), "{err}");
+    let mut gcc = Command::new("gcc");
+    gcc.current_dir(bench.dir.path()).args(["-fsanitize=thread", "race.c", "-o", "sanitized"]);
+    assert!(gcc.status().unwrap().success());
+    let (status, _, err) = bench.run("--spec s.spec -- ./sanitized");
+    assert_eq!(status, 3, "{err}");
+    assert!(err.contains("built with the compiler's own thread sanitizer"), "{err}");
+}
+
+#[test]
 fn the_programs_own_end_is_shown() {
     let bench = Bench::new();
     bench.write("s.spec", ORDERED);
