@@ -108,7 +108,11 @@ enum Namespace {
 
 impl<'l, N: Names> LogSource<'l, N> {
     pub(super) fn new(log: &'l Log, records: Records, naming: N) -> Self {
-        let order = if log.header.free_running { FileOrder::Notes } else { FileOrder::Observed };
+        let order = match log.header.free_running {
+            true => FileOrder::Notes,
+            false if log.header.filtered => FileOrder::Thinned,
+            false => FileOrder::Observed,
+        };
         LogSource {
             log,
             records,

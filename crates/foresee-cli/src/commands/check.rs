@@ -111,7 +111,7 @@ pub(crate) fn look(
     bar.finish_and_clear();
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
-    let is_order_known = summary.remarks.order == FileOrder::Observed;
+    let is_order_known = summary.remarks.order != FileOrder::Notes;
     let has_claims = parts.iter().any(|part| !part.claims.is_empty());
     if is_order_known && (has_claims || answered.needed_events() > 0) {
         let needed: Option<Vec<u64>> = parts.iter().map(|p| p.claims.needed_events()).collect();
@@ -123,6 +123,9 @@ pub(crate) fn look(
         let judge = Judge::new(&whole);
         let mut confirmed = answered.confirm(&whole, &judge)?;
         for part in &parts {
+            if summary.remarks.order == FileOrder::Thinned {
+                part.claims.reordered.take();
+            }
             part.confirm(&whole, &judge, &mut confirmed)?;
         }
         for finding in confirmed {

@@ -16,7 +16,7 @@ use foresee_capture::watch::Watch;
 use foresee_spec::Diagnostic;
 use foresee_trace::{Batch, Event, EventSink, EventSource, Op};
 
-use crate::args::{CaptureMode, InputArgs, RunArgs};
+use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
 use crate::input::Input;
 use crate::{input, output, specs};
@@ -46,8 +46,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
     let recording = Recording {
         is_free_running: args.mode == CaptureMode::Async,
-        // Variables that cannot be named beforehand are complete only if everything is recorded.
-        is_unfiltered: args.all || !is_known && !wanted.compiled.is_empty(),
+        // Variables that cannot be named beforehand are complete only if everything is recorded,
+        // and where sections swap every access matters.
+        is_unfiltered: args.all
+            || matches!(args.analysis.reorder, ReorderArg::Sliced | ReorderArg::Correct)
+            || !is_known && !wanted.compiled.is_empty(),
         watch: Some(&list),
         limit: args.log_limit.map(|mib| mib << 20),
     };
