@@ -44,13 +44,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let logs = folder.path().join("logs");
     std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
+    let is_maz = matches!(args.analysis.reorder, ReorderArg::Maz);
     let recording = Recording {
         is_free_running: args.mode == CaptureMode::Async,
-        // Variables that cannot be named beforehand are complete only if everything is recorded,
-        // and where sections swap every access matters.
-        is_unfiltered: args.all
-            || matches!(args.analysis.reorder, ReorderArg::Sliced | ReorderArg::Correct)
-            || !is_known && !wanted.compiled.is_empty(),
+        // Where critical sections swap every access matters; and variables that cannot be named
+        // beforehand are complete only if everything is recorded.
+        is_unfiltered: args.all || !wanted.compiled.is_empty() && (!is_maz || !is_known),
         watch: Some(&list),
         limit: args.log_limit.map(|mib| mib << 20),
     };
