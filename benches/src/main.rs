@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "printing tables is what this program is for")]
 
 mod baseline;
+mod bindings;
 mod cases;
 mod correct;
 mod index;
@@ -83,6 +84,12 @@ fn main() -> anyhow::Result<()> {
     }
     if "pattern growth".contains(&args.filter) {
         patterns::growth()?;
+    }
+    if "pattern algorithms".contains(&args.filter) {
+        patterns::algorithms()?;
+    }
+    if "pattern bindings".contains(&args.filter) {
+        bindings::run()?;
     }
     println!();
     for case in CASES.iter().filter(|c| c.name.contains(&args.filter)) {

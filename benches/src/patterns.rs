@@ -10,8 +10,9 @@ use foresee_predict::pattern::{Algorithm, Matches, Patterns};
 use foresee_spec::observe::Lens;
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
-use foresee_trace::{EventSource, Finding, Names};
+use foresee_trace::{EventSource, Finding, Names, Trace};
 
+use crate::baseline::ideals::{self, Answer};
 use crate::baseline::permutations::Permutations;
 use crate::cases::{drain, open, timed};
 
@@ -103,6 +104,64 @@ pub(crate) fn paper(
     Ok(measured)
 }
 
+/// How many bytes the ideals of Bertoni's algorithm may take.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Ours, the paper's and Bertoni's algorithm on traces so small that the last one can end, and on
+/// the first beyond.
+pub(crate) fn algorithms() -> anyhow::Result<()> {
+    const TEXT: &str = "pattern p: event(never) .. write(_)@T1 .. read(_)@T0";
+    println!("\n| threads | events | ours | paper's | Bertoni's | ideals |");
+    println!("|--:|--:|--:|--:|--:|--:|");
+    for (threads, events) in
+        [(2, 200), (2, 2_000), (4, 40), (4, 100), (4, 160), (8, 80), (16, 160), (64, 640)]
+    {
+        let trace = Trace::load(&mut Generator::new(Config::bench(threads, events, 1))?)?;
+        let mut search = patterns(&trace.names, TEXT)?;
+        let start = on_cpu();
+        pass(&mut search, &mut trace.source())?;
+        let ours = on_cpu() - start;
+        let parsed = foresee_spec::parse(TEXT);
+        let resolved = foresee_spec::resolve(&parsed.spec, &trace.names).resolved;
+        let compiled =
+            Compiled::new(&parsed.spec.properties[0]).map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        let lens = Lens::new(&compiled.alphabet, &[], &resolved, &trace.names);
+        let sequence = compiled.sequences.unwrap_or_default().remove(0);
+        let length = sequence.len();
+        let matched = trace.events.iter().map(|event| {
+            let letter = lens.step(event, &trace.pool).map_or(0, |step| step.events);
+            let letter = foresee_spec::letter::Letter(letter);
+            let positions = (0..length).filter(|&i| sequence[i].matches(letter));
+            positions.fold(0, |bits, i| bits | 1 << i)
+        });
+        let matched: Vec<u64> = matched.collect();
+        let start = on_cpu();
+        let mut permutations = Permutations::new(length);
+        for (event, bits) in trace.events.iter().zip(&matched) {
+            let positions = (0..length as u8).filter(|p| bits >> p & 1 == 1);
+            let found = permutations.event(event, &positions.collect::<Vec<u8>>());
+            anyhow::ensure!(!found, "no run has this pattern");
+        }
+        let paper = on_cpu() - start;
+        let start = on_cpu();
+        let threads = trace.names.threads.len();
+        let (answer, count) = ideals::search(threads, &trace.events, &matched, length, MOST_BYTES);
+        let bertoni = on_cpu() - start;
+        anyhow::ensure!(answer != Answer::Matches, "no run has this pattern");
+        let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
+        let (bertoni, count) = match answer {
+            Answer::GaveUp => {
+                let mib = MOST_BYTES >> 20;
+                let told = format!("gave up after {}: more than {mib} MiB", ms(bertoni));
+                (told, format!("> {count}"))
+            }
+            _ => (ms(bertoni), count.to_string()),
+        };
+        println!("| {threads} | {events} | {} | {} | {bertoni} | {count} |", ms(ours), ms(paper));
+    }
+    Ok(())
+}
+
 /// Prints how the time grows, and draws it into `docs/`.
 pub(crate) fn growth() -> anyhow::Result<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -150,7 +209,7 @@ fn seconds(threads: u32, events: u64, length: usize) -> anyhow::Result<f64> {
 }
 
 /// How long this thread has run: unlike the time of day, it does not count others.
-fn on_cpu() -> Duration {
+pub(crate) fn on_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().next().and_then(|n| n.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))

@@ -1,5 +1,6 @@
 //! What foresee is measured against: the straightforward ways of doing the same.
 
+pub(crate) mod ideals;
 pub(crate) mod lattice;
 pub(crate) mod lines;
 pub(crate) mod permutations;

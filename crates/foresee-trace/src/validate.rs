@@ -20,7 +20,10 @@
 //! 8. A read sees the last value written, where both are known — unless the trace says that its
 //!    order is only the order of notes.
 
+use std::collections::HashMap;
 use std::fmt;
+
+use foldhash::fast::RandomState;
 
 use crate::error::{ErrorKind, Position, ReadError};
 use crate::event::{Event, Op, Pool};
@@ -183,7 +186,7 @@ impl<S: EventSource> Validated<S> {
                     Op::Exit => &self.rules.threads[t.index()].calls,
                     _ => &self.rules.threads[t.index()].regions,
                 };
-                if !entered.contains(&event.sym()) {
+                if !entered.has(event.sym()) {
                     return Ok(Remedy::Drop);
                 }
                 let mut exit = Event::new(t, event.op());
@@ -425,8 +428,44 @@ struct Thread {
     ended: bool,
     joined: Option<u64>,
     waiting: Option<Waiting>,
-    calls: Vec<Option<SymId>>,
-    regions: Vec<Option<SymId>>,
+    calls: Entered,
+    regions: Entered,
+}
+
+/// What was entered and not left, the innermost last.
+#[derive(Debug, Default)]
+struct Entered {
+    stack: Vec<Option<SymId>>,
+    /// How often each stands there: captures that keep no returns make it as long as the trace, and
+    /// it must not be searched for each event.
+    open: HashMap<Option<SymId>, u32, RandomState>,
+}
+
+impl Entered {
+    fn has(&self, sym: Option<SymId>) -> bool {
+        self.open.contains_key(&sym)
+    }
+
+    fn enter(&mut self, sym: Option<SymId>) {
+        self.stack.push(sym);
+        *self.open.entry(sym).or_default() += 1;
+    }
+
+    /// Leaves the innermost. A region may be ended without naming it.
+    fn leave(&mut self, event: &Event) -> Result<Op, Fault> {
+        let Some(&innermost) = self.stack.last() else { return Err(Fault::NothingOpen) };
+        if innermost != event.sym() && event.sym().is_some() {
+            return Err(Fault::NotInnermost(innermost));
+        }
+        self.stack.pop();
+        if let Some(open) = self.open.get_mut(&innermost) {
+            *open -= 1;
+            if *open == 0 {
+                self.open.remove(&innermost);
+            }
+        }
+        Ok(event.op())
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -652,22 +691,22 @@ impl Rules {
                 Ok(op)
             }
             Op::Enter => {
-                self.threads[t.index()].calls.push(event.sym());
+                self.threads[t.index()].calls.enter(event.sym());
                 Ok(op)
             }
             Op::Begin => {
-                self.threads[t.index()].regions.push(event.sym());
+                self.threads[t.index()].regions.enter(event.sym());
                 Ok(op)
             }
             Op::Exit => {
                 let calls = &mut self.threads[t.index()].calls;
                 // Captures keep what somebody asked for, and that may be the returns alone.
-                if !calls.contains(&event.sym()) {
+                if !calls.has(event.sym()) {
                     return Ok(op);
                 }
-                leave(calls, event, op)
+                calls.leave(event)
             }
-            Op::End => leave(&mut self.threads[t.index()].regions, event, op),
+            Op::End => self.threads[t.index()].regions.leave(event),
             Op::WaitBegin => self.wait_begin(event),
             Op::WaitEnd => self.wait_end(event),
             Op::Wait | Op::Notify | Op::NotifyAll | Op::Event => Ok(op),
@@ -729,16 +768,4 @@ impl Rules {
         let thread = &self.threads[t.index()];
         thread.ended || thread.joined.is_some()
     }
-}
-
-/// Leaves the innermost of the things entered. A region may be ended without naming it.
-fn leave(entered: &mut Vec<Option<SymId>>, event: &Event, op: Op) -> Result<Op, Fault> {
-    match entered.last() {
-        None => return Err(Fault::NothingOpen),
-        Some(&innermost) if innermost != event.sym() && event.sym().is_some() => {
-            return Err(Fault::NotInnermost(innermost));
-        }
-        Some(_) => entered.pop(),
-    };
-    Ok(op)
 }

@@ -141,3 +141,25 @@ fn repairs_change_as_little_as_possible() {
         "T1 enter(f); T1 enter(g); T1 exit(g); T1 exit(f)"
     );
 }
+
+/// Captures that keep only some calls and returns leave methods open for ever. Were all of them
+/// gone through for each return, this would take hours.
+#[test]
+fn methods_that_are_never_left_do_not_make_later_events_slow() {
+    use foresee_trace::{Event, Op};
+    const CALLS: usize = 1_000_000;
+    let mut trace = Trace::default();
+    let thread = trace.names.thread("main").unwrap();
+    let [next, iterator, last] =
+        ["next", "iterator", "last"].map(|name| trace.names.syms.intern(name).unwrap());
+    for _ in 0..CALLS {
+        trace.events.push(Event::new(thread, Op::Exit).with_target(iterator.0));
+        trace.events.push(Event::new(thread, Op::Enter).with_target(next.0));
+    }
+    assert_eq!(validated(&trace, Mode::Reject).unwrap().events.len(), 2 * CALLS);
+    // A return from the outermost completes all others, each of which must be looked for once.
+    trace.events.insert(0, Event::new(thread, Op::Enter).with_target(last.0));
+    trace.events.push(Event::new(thread, Op::Exit).with_target(last.0));
+    assert!(validated(&trace, Mode::Reject).is_err());
+    assert_eq!(validated(&trace, Mode::Repair).unwrap().events.len(), 3 * CALLS + 2);
+}

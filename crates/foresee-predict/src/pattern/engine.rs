@@ -4,13 +4,14 @@
 //! know of each other. Clocks have as many counters as there are lanes, and are made wider when a
 //! thread with a candidate appears for which there is no room.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use foresee_causality::{Clock, LaneClocks, LaneVector, Lanes, TooLong};
 use foresee_spec::letter::Letter;
 use foresee_spec::observe::EventTable;
 use foresee_spec::params::{Binding, ParamPlan};
+use foresee_spec::pattern::Position;
 use foresee_trace::Batch;
 
 use super::event::{Held, Now};
@@ -28,8 +29,34 @@ pub(super) struct Watch {
     meanings: Meanings,
     /// How many events concern it.
     pub(super) steps: u64,
+    pub(super) occurred: Occurred,
     /// How many tuples were dropped because there were too many.
     pub(super) dropped: u64,
+}
+
+/// What the trace's events are to a pattern, each kind once: the atoms that they match.
+#[derive(Debug, Default)]
+pub(super) struct Occurred {
+    /// Those of events that match one.
+    single: u64,
+    others: HashSet<u64, RandomState>,
+}
+
+impl Occurred {
+    #[inline]
+    fn note(&mut self, letter: u64) {
+        if letter.is_power_of_two() {
+            self.single |= letter;
+        } else {
+            self.others.insert(letter);
+        }
+    }
+
+    /// Whether some event fits a position.
+    pub(super) fn has(&self, position: &Position) -> bool {
+        let single = (0..64).map(|bit| self.single & 1 << bit).filter(|&letter| letter != 0);
+        single.chain(self.others.iter().copied()).any(|letter| position.matches(Letter(letter)))
+    }
 }
 
 /// What is remembered of a pattern.
@@ -76,7 +103,8 @@ impl Watch {
             false => State::Bindings(Box::new(Instances::new(&params, atoms, &sequences))),
         };
         let meanings = Meanings::new(atoms, &sequences);
-        Watch { sequences, params, state, meanings, steps: 0, dropped: 0 }
+        let occurred = Occurred::default();
+        Watch { sequences, params, state, meanings, steps: 0, occurred, dropped: 0 }
     }
 }
 
@@ -306,6 +334,7 @@ impl Core {
         for hit in hits.iter() {
             let watch = &mut watches[hit.watch as usize];
             watch.steps += 1;
+            watch.occurred.note(hit.letter);
             let sequences = &watch.sequences;
             match &mut watch.state {
                 State::Over => {}

@@ -6,32 +6,32 @@
 //! one part has seen all that concerns it; otherwise the events of its parts are played again.
 //! Clocks are those of the whole trace, computed once.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use foresee_causality::{LaneClocks, LaneVector};
 use foresee_spec::letter::Letter;
 use foresee_spec::params::{Binding, ParamPlan};
+use foresee_trace::entry;
 
 use super::event::{Held, Now};
+use super::joins::{Bindings, Joins, Map};
 use super::pareto::Fresh;
 use super::plan::{Meaning, Sequence};
 use super::tracker::{Found, Tracker};
 
-type Map<K, V> = HashMap<K, V, RandomState>;
-
-/// How many bindings may be kept.
-const MAX_BINDINGS: usize = 2_000_000;
+/// How many bindings may be kept, parts included.
+const MAX_BINDINGS: usize = 4_000_000;
 /// How many events of parts may be kept for bindings to come.
 const MAX_HISTORY: usize = 200_000;
+/// No instance.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Instances {
     list: Vec<Instance>,
-    by_binding: Map<Binding, u32>,
-    /// For each part the bindings that have it, itself included.
-    members: Map<Binding, Vec<u32>>,
-    joins: Joins,
+    numbers: Bindings,
+    /// For each binding by its number who has it.
+    users: Vec<Users>,
+    /// `None` if one event binds all parameters: nothing is left to join.
+    joins: Option<Joins>,
     /// The sets of parameters that atoms bind, the empty one included.
     domains: Vec<u8>,
     total: u8,
@@ -39,6 +39,9 @@ pub(super) struct Instances {
     seed: u32,
     /// Whether a binding may have events of two parts neither of which has the other's.
     needs_history: bool,
+    /// For instances of parts, the events that have made exactly this part: index, atoms, number in
+    /// [`Held`].
+    history: Map<u32, Vec<(u64, u64, u32)>>,
     kept_events: usize,
     /// Bindings whose earlier events were not all kept.
     pub(super) incomplete: u64,
@@ -46,16 +49,28 @@ pub(super) struct Instances {
     meanings: Map<u64, Meaning>,
     // Kept from event to event, so that events allocate nothing.
     touched: Vec<u32>,
-    made: Vec<Binding>,
+    made: Vec<u32>,
+}
+
+/// The instance of a binding, and those of the bindings that have more.
+#[derive(Debug)]
+struct Users {
+    itself: u32,
+    greater: Vec<u32>,
+}
+
+impl Default for Users {
+    fn default() -> Users {
+        Users { itself: NONE, greater: Vec::new() }
+    }
 }
 
 #[derive(Debug)]
 struct Instance {
-    binding: Binding,
+    /// The number of its binding.
+    binding: u32,
     tracker: Tracker,
-    /// The events that have made exactly this part: index, atoms, number in [`Held`].
-    history: Vec<(u64, u64, u32)>,
-    /// Some of them were not kept.
+    /// Some events that have made exactly this part were not kept.
     is_cut: bool,
     /// One more than the index of the last event that was a step of it.
     seen: u64,
@@ -95,13 +110,17 @@ impl Instances {
             .max_by_key(|&bit| params.domain_of(bit).count_ones());
         let mut instances = Instances {
             list: Vec::new(),
-            by_binding: Map::default(),
-            members: Map::default(),
-            joins: Joins::default(),
+            numbers: Bindings::default(),
+            users: Vec::new(),
+            joins: match seed {
+                Some(bit) if params.domain_of(bit) == total => None,
+                _ => Some(Joins::new(MAX_BINDINGS)),
+            },
             domains,
             total,
             seed: seed.map_or(64, |bit| bit as u32),
             needs_history,
+            history: Map::default(),
             kept_events: 0,
             incomplete: 0,
             is_full: false,
@@ -109,22 +128,26 @@ impl Instances {
             touched: Vec::new(),
             made: Vec::new(),
         };
-        if seed.is_none() {
-            instances.joins.keep(Binding::default(), &mut Vec::new());
+        let nothing = instances.numbers.number(&Binding::default());
+        if let (None, Some(joins)) = (seed, &mut instances.joins) {
+            joins.keep(nothing, &mut instances.numbers, &mut Vec::new());
         }
-        instances.insert(Binding::default(), Tracker::new(sequences));
+        instances.insert(nothing, Tracker::new(sequences));
         instances
     }
 
     /// How many bindings of all parameters there are.
     pub(super) fn bindings(&self) -> u64 {
-        let total = |i: &&Instance| i.binding.domain() == self.total;
+        let total = |i: &&Instance| self.numbers.get(i.binding).domain() == self.total;
         self.list.iter().filter(total).count() as u64
     }
 
     /// The bindings for which a match was found that the observed run does not have.
     pub(super) fn found(&self) -> impl Iterator<Item = (&Binding, &Found)> {
-        self.list.iter().filter_map(|i| Some((&i.binding, i.tracker.found.as_ref()?)))
+        self.list.iter().filter_map(|i| {
+            let found = i.tracker.found.as_ref()?;
+            Some((self.numbers.get(i.binding), found))
+        })
     }
 
     /// Takes the next event. Calls `observed` for each binding for which the observed run has the
@@ -147,10 +170,11 @@ impl Instances {
             self.touched.extend(0..self.list.len() as u32);
         }
         for (part, _) in bound.parts {
-            if let Some(members) = self.members.get_mut(part) {
-                members.retain(|&i| !self.list[i as usize].is_over);
-                self.touched.extend_from_slice(members);
-            }
+            let Some(number) = self.numbers.lookup(part) else { continue };
+            let Some(users) = self.users.get_mut(number as usize) else { continue };
+            users.greater.retain(|&i| !self.list[i as usize].is_over);
+            self.touched.extend(Some(users.itself).filter(|&i| i != NONE));
+            self.touched.extend_from_slice(&users.greater);
         }
         for &i in &self.touched {
             let instance = &mut self.list[i as usize];
@@ -158,14 +182,15 @@ impl Instances {
                 continue;
             }
             instance.seen = now.index + 1;
-            let letter = letter_of(&instance.binding, bound);
+            let binding = self.numbers.get(instance.binding);
+            let letter = letter_of(binding, bound);
             let meaning = self
                 .meanings
                 .entry(letter)
                 .or_insert_with(|| Meaning::of(Letter(letter), sequences));
             if let Some(tuple) = instance.tracker.step(sequences, meaning, now, held, fresh) {
                 instance.is_over = true;
-                observed(&instance.binding, tuple);
+                observed(binding, tuple);
             }
         }
         if self.needs_history {
@@ -185,24 +210,31 @@ impl Instances {
         let mut made = std::mem::take(&mut self.made);
         made.clear();
         for (part, bits) in bound.parts {
-            self.joins.add_part(*part, &mut made);
-            if self.seed < 64 && bits >> self.seed & 1 == 1 {
-                self.joins.keep(*part, &mut made);
+            let part = self.numbers.number(part);
+            let is_seed = self.seed < 64 && bits >> self.seed & 1 == 1;
+            if let Some(joins) = &mut self.joins {
+                joins.add_part(part, &mut self.numbers, &mut made);
+                if is_seed {
+                    joins.keep(part, &mut self.numbers, &mut made);
+                }
             }
         }
-        made.retain(|binding| binding.domain() == self.total);
+        made.retain(|&binding| self.numbers.get(binding).domain() == self.total);
         // Parts are followed, too: bindings that come later begin where they are.
-        made.extend(bound.parts.iter().map(|(part, _)| *part));
-        for binding in &made {
-            if self.by_binding.contains_key(binding) {
+        for (part, _) in bound.parts {
+            made.push(self.numbers.number(part));
+        }
+        for &number in &made {
+            if self.instance_of(number).is_some() {
                 continue;
             }
-            if self.list.len() >= MAX_BINDINGS || self.joins.is_full {
+            if self.list.len() >= MAX_BINDINGS || self.joins.as_ref().is_some_and(|j| j.is_full) {
                 self.is_full = true;
                 break;
             }
-            let tracker = self.state_of(binding, sequences, clocks, held, fresh);
-            self.insert(*binding, tracker);
+            let binding = *self.numbers.get(number);
+            let tracker = self.state_of(&binding, sequences, clocks, held, fresh);
+            self.insert(number, tracker);
         }
         self.made = made;
     }
@@ -218,20 +250,20 @@ impl Instances {
     ) -> Tracker {
         let domain = binding.domain();
         let parts = self.domains.iter().filter(|&&d| d & domain == d && d != domain);
-        let parts: Vec<u32> =
-            parts.filter_map(|&d| self.by_binding.get(&binding.restrict(d)).copied()).collect();
-        let domain_of = |i: u32| self.list[i as usize].binding.domain();
+        let parts: Vec<u32> = parts
+            .filter_map(|&d| self.instance_of(self.numbers.lookup(&binding.restrict(d))?))
+            .collect();
+        let domain_of = |i: u32| self.numbers.get(self.list[i as usize].binding).domain();
         let all = parts.iter().fold(0, |all, &i| all | domain_of(i));
         if let Some(&greatest) = parts.iter().find(|&&i| domain_of(i) == all) {
             return self.list[greatest as usize].tracker.copy(held);
         }
         let mut events: Vec<(u64, u64, u32)> = Vec::new();
-        for &i in &parts {
-            events.extend_from_slice(&self.list[i as usize].history);
+        for history in parts.iter().filter_map(|i| self.history.get(i)) {
+            events.extend_from_slice(history);
         }
-        if parts.iter().any(|&i| self.list[i as usize].is_cut) {
-            self.incomplete += 1;
-        }
+        let is_cut = parts.iter().any(|&i| self.list[i as usize].is_cut);
+        self.incomplete += u64::from(is_cut);
         events.sort_unstable();
         let mut tracker = Tracker::new(sequences);
         for same in events.chunk_by(|a, b| a.0 == b.0) {
@@ -253,15 +285,21 @@ impl Instances {
         tracker
     }
 
-    fn insert(&mut self, binding: Binding, tracker: Tracker) {
+    fn instance_of(&self, binding: u32) -> Option<u32> {
+        let users = self.users.get(binding as usize)?;
+        (users.itself != NONE).then_some(users.itself)
+    }
+
+    fn insert(&mut self, binding: u32, tracker: Tracker) {
         let i = self.list.len() as u32;
-        let domain = binding.domain();
-        for &d in self.domains.iter().filter(|&&d| d != 0 && d & domain == d) {
-            self.members.entry(binding.restrict(d)).or_default().push(i);
+        entry(&mut self.users, binding as usize).itself = i;
+        let bound = *self.numbers.get(binding);
+        let domain = bound.domain();
+        for &d in self.domains.iter().filter(|&&d| d != 0 && d != domain && d & domain == d) {
+            let part = self.numbers.number(&bound.restrict(d));
+            entry(&mut self.users, part as usize).greater.push(i);
         }
-        self.by_binding.insert(binding, i);
-        let (history, is_cut) = (Vec::new(), false);
-        self.list.push(Instance { binding, tracker, history, is_cut, seen: 0, is_over: false });
+        self.list.push(Instance { binding, tracker, is_cut: false, seen: 0, is_over: false });
     }
 
     /// Keeps the event for bindings that are made later.
@@ -278,15 +316,15 @@ impl Instances {
             if part.domain() == self.total {
                 continue;
             }
-            let Some(&i) = self.by_binding.get(part) else { continue };
-            let instance = &mut self.list[i as usize];
+            let Some(number) = self.numbers.lookup(part) else { continue };
+            let Some(i) = self.instance_of(number) else { continue };
             if self.kept_events >= MAX_HISTORY {
-                instance.is_cut = true;
+                self.list[i as usize].is_cut = true;
                 continue;
             }
             let id = fresh.id(now, held);
             held.add_user(id);
-            instance.history.push((now.index, *bits, id));
+            self.history.entry(i).or_default().push((now.index, *bits, id));
             self.kept_events += 1;
         }
     }
@@ -296,84 +334,4 @@ impl Instances {
 fn letter_of(binding: &Binding, bound: &Bound<'_>) -> u64 {
     let parts = bound.parts.iter().filter(|(part, _)| binding.extends(part));
     parts.fold(bound.common, |letter, (_, bits)| letter | bits)
-}
-
-/// Bindings that grow from those that are needed, by joining them with parts that agree.
-#[derive(Debug, Default)]
-struct Joins {
-    kept: Index,
-    parts: Index,
-    is_full: bool,
-}
-
-/// Bindings that are found by what they have in common with another.
-#[derive(Debug, Default)]
-struct Index {
-    known: std::collections::HashSet<Binding, RandomState>,
-    by_domain: Map<u8, Vec<Binding>>,
-    /// For a set of parameters and some of them, the bindings by these.
-    by_shared: Map<(u8, u8), Map<Binding, Vec<Binding>>>,
-}
-
-impl Index {
-    fn add(&mut self, binding: Binding) -> bool {
-        if !self.known.insert(binding) {
-            return false;
-        }
-        let domain = binding.domain();
-        self.by_domain.entry(domain).or_default().push(binding);
-        for ((of, shared), index) in &mut self.by_shared {
-            if *of == domain {
-                index.entry(binding.restrict(*shared)).or_default().push(binding);
-            }
-        }
-        true
-    }
-
-    /// The joins of a binding with all that agree with it.
-    fn join(&mut self, with: &Binding, out: &mut Vec<Binding>) {
-        let Index { by_domain, by_shared, .. } = self;
-        for (&domain, bindings) in by_domain.iter() {
-            let shared = domain & with.domain();
-            let index = by_shared.entry((domain, shared)).or_insert_with(|| {
-                let mut index: Map<Binding, Vec<Binding>> = Map::default();
-                for binding in bindings {
-                    index.entry(binding.restrict(shared)).or_default().push(*binding);
-                }
-                index
-            });
-            let agreeing = index.get(&with.restrict(shared)).into_iter().flatten();
-            out.extend(agreeing.filter_map(|binding| binding.join(with)));
-        }
-    }
-}
-
-impl Joins {
-    /// A part that an event has made; bindings that are new with it go to `made`.
-    fn add_part(&mut self, part: Binding, made: &mut Vec<Binding>) {
-        if self.is_full || !self.parts.add(part) {
-            return;
-        }
-        let mut joined = Vec::new();
-        self.kept.join(&part, &mut joined);
-        for binding in joined {
-            self.keep(binding, made);
-        }
-    }
-
-    /// A binding that may have the pattern, and all that follow from it.
-    fn keep(&mut self, binding: Binding, made: &mut Vec<Binding>) {
-        let mut todo = vec![binding];
-        while let Some(binding) = todo.pop() {
-            if !self.kept.add(binding) {
-                continue;
-            }
-            made.push(binding);
-            self.parts.join(&binding, &mut todo);
-            self.is_full = self.kept.known.len() > MAX_BINDINGS;
-            if self.is_full {
-                break;
-            }
-        }
-    }
 }

@@ -21,6 +21,7 @@ mod engine;
 mod event;
 mod greedy;
 mod instances;
+mod joins;
 mod pareto;
 mod plan;
 mod predict;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use foresee_spec::ast::{Atom, EventAtom, Term};
-use foresee_spec::observe::{Chain, EventTable};
+use foresee_spec::observe::EventTable;
 use foresee_spec::params::Binding;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
@@ -38,8 +38,8 @@ pub struct Patterns {
     core: Core,
     engine: AnyEngine,
     names: Vec<String>,
-    /// For each pattern an atom that the trace does not have, if no run can match without it.
-    absent: Vec<Option<String>>,
+    /// The atoms of each pattern, as they are written.
+    atoms: Vec<Vec<String>>,
     /// How many bindings of each pattern the observed run has.
     observed: Vec<usize>,
     matches: Matches,
@@ -94,15 +94,12 @@ impl Patterns {
         let table = EventTable::new(atoms, resolved, names);
         let mut map = LaneMap::default();
         let mut watches = Vec::new();
-        let mut absent = Vec::new();
+        let mut atoms = Vec::new();
         let mut called = Vec::new();
         for (property, own) in properties.into_iter().zip(&atoms_of) {
             let chain = |bit: usize| table.chain(own[bit]);
             let positions = property.sequences.unwrap_or_default();
-            let missing = positions.iter().map(|s| s.iter().find_map(|p| never(p, &chain)));
-            let missing: Option<Vec<usize>> = missing.collect();
-            let atom = |bit: usize| print_atom(&property.alphabet.atoms()[bit]);
-            absent.push(missing.and_then(|bits| bits.first().map(|&bit| atom(bit))));
+            atoms.push(property.alphabet.atoms().iter().map(print_atom).collect());
             let is_bound = !property.params.is_empty();
             let sequence =
                 |s: &Vec<Position>| Sequence::new(s, chain, is_bound, algorithm, &mut map);
@@ -112,7 +109,7 @@ impl Patterns {
         }
         let core = Core::new(watches, table, &users, map);
         let observed = vec![0; called.len()];
-        Patterns { core, engine: AnyEngine::new(), names: called, absent, observed, matches }
+        Patterns { core, engine: AnyEngine::new(), names: called, atoms, observed, matches }
     }
 
     fn binding(
@@ -215,6 +212,20 @@ impl Patterns {
         })
     }
 
+    /// What the trace does not have and every match needs. Like an index, it is asked of whole
+    /// positions: a name that occurs helps nothing if this thread or this argument never had it.
+    fn absent(&self, number: usize) -> Option<String> {
+        let Watch { sequences, occurred, .. } = &self.core.watches[number];
+        let missing = |s: &Sequence| s.positions.iter().find(|p| !occurred.has(p)).cloned();
+        let missing: Option<Vec<Position>> = sequences.iter().map(missing).collect();
+        let written = |any: &u64| {
+            let bits = (0..64).filter(|bit| any >> bit & 1 == 1);
+            bits.map(|bit| self.atoms[number][bit].as_str()).collect::<Vec<&str>>().join(" / ")
+        };
+        let all_of = |p: &Position| p.all_of.iter().map(written).collect::<Vec<_>>().join(" & ");
+        missing?.first().map(all_of)
+    }
+
     fn observed_analysed(&self, watch: usize) -> Analysed {
         let Watch { steps, state, .. } = &self.core.watches[watch];
         let is_full = matches!(state, State::Bindings(instances) if instances.is_full);
@@ -248,7 +259,7 @@ impl Patterns {
     fn pattern_analysed(&self, number: usize, found: usize) -> Analysed {
         let watch = &self.core.watches[number];
         let trouble = self.trouble(number);
-        let (outcome, statement) = if let Some(atom) = &self.absent[number] {
+        let (outcome, statement) = if let Some(atom) = self.absent(number) {
             let why = format!("cannot match: `{atom}` does not occur");
             (Outcome::NothingRelevant, why)
         } else if watch.steps == 0 {
@@ -294,15 +305,6 @@ impl Patterns {
             stats,
         }
     }
-}
-
-/// An atom that keeps any event from matching a position, because the trace has no such thing.
-fn never(position: &Position, chain: &impl Fn(usize) -> Option<Chain>) -> Option<usize> {
-    position.all_of.iter().find_map(|&any| {
-        let mut bits = (0..64).filter(|bit| any >> bit & 1 == 1);
-        let first = any.trailing_zeros() as usize;
-        bits.all(|bit| chain(bit) == Some(Chain::Absent)).then_some(first)
-    })
 }
 
 impl Analysis for Patterns {
