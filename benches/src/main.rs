@@ -11,6 +11,7 @@ mod cases;
 mod correct;
 mod index;
 mod lattices;
+mod nondeterminism;
 mod patterns;
 mod reorder;
 mod wide;
@@ -76,6 +77,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "index".contains(&args.filter) {
         index::run(&args.threads, args.events.iter().copied().max().unwrap_or(1_000_000))?;
+    }
+    if "nondeterminism".contains(&args.filter) {
+        nondeterminism::run()?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;
