@@ -12,6 +12,7 @@ mod cases;
 mod correct;
 mod index;
 mod lattices;
+mod nondeterminism;
 mod patterns;
 mod reorder;
 mod wide;
@@ -77,6 +78,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "index".contains(&args.filter) {
         index::run(&args.threads, args.events.iter().copied().max().unwrap_or(1_000_000))?;
+    }
+    if "nondeterminism".contains(&args.filter) {
+        nondeterminism::run()?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;

@@ -45,7 +45,7 @@ pub(crate) enum Command {
         _arguments: Vec<std::ffi::OsString>,
     },
     /// Analyse a trace.
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
     /// Make an index of a trace, from which patterns are answered without reading it again.
     Index(IndexArgs),
     /// Look at traces, convert and make them.
@@ -131,7 +131,7 @@ pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
-    /// What else to look for: `spec` (the default with --spec), `causality`.
+    /// What else to look for: `spec` (the default with --spec), `causality`, `nondeterminism`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) check: Vec<String>,
     /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
@@ -167,16 +167,52 @@ pub(crate) struct AnalysisArgs {
     /// How many cores to use; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,
-    /// Give up on a lattice after so many seconds.
+    /// Give up on a lattice, or on nondeterminism, after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
     /// Draw the lattice of each property, if it is small, with the observed and the violating run.
     /// With several pictures the names of the properties are put before the ending.
     #[arg(long, value_name = "FILE.svg", requires = "spec")]
     pub(crate) lattice: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) nondeterminism: NondeterminismArgs,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+}
+
+/// What `--check nondeterminism` looks for.
+#[derive(Args)]
+pub(crate) struct NondeterminismArgs {
+    /// Nondeterminism: another write of the same value does not count.
+    #[arg(long)]
+    pub(crate) same_value: bool,
+    /// Nondeterminism: only reads of this variable; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variable: Vec<String>,
+    /// Nondeterminism: only reads of this thread; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Vec<String>,
+    /// Nondeterminism: stop at the first read that could see another write.
+    #[arg(long)]
+    pub(crate) first: bool,
+    /// Nondeterminism: draw the first witness.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) witness_svg: Option<PathBuf>,
+}
+
+impl NondeterminismArgs {
+    /// The first flag that was given, if any was.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--same-value", self.same_value),
+            ("--variable", !self.variable.is_empty()),
+            ("--thread", !self.thread.is_empty()),
+            ("--first", self.first),
+            ("--witness-svg", self.witness_svg.is_some()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
 }
 
 #[derive(Args)]

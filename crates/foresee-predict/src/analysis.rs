@@ -3,6 +3,7 @@
 use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome, ReadError};
 
 use crate::causality::Freedom;
+use crate::nondeterminism::{NONDETERMINISM, Nondeterminism};
 
 /// A number or a text that an analysis reports beside its findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,13 +78,23 @@ pub struct AnalysisKind {
 }
 
 /// Every analysis that needs no specification.
-pub const ANALYSES: &[AnalysisKind] = &[AnalysisKind {
-    name: "causality",
-    about: "how much of the observed order could have been otherwise",
-    guarantees: "exact: a pair is counted as free if and only if its events are unordered by the \
-                 Mazurkiewicz causality; if none is free, the observed run is the only one",
-    new: || Box::new(Freedom::new()),
-}];
+pub const ANALYSES: &[AnalysisKind] = &[
+    AnalysisKind {
+        name: "causality",
+        about: "how much of the observed order could have been otherwise",
+        guarantees: "exact: a pair is counted as free if and only if its events are unordered by \
+                     the Mazurkiewicz causality; if none is free, the observed run is the only one",
+        new: || Box::new(Freedom::new()),
+    },
+    AnalysisKind {
+        name: NONDETERMINISM,
+        about: "which reads could have seen another write",
+        guarantees: "exact up to undecided candidates, which are counted: a read is reported with \
+                     a confirmed run in which everything before it sees what it saw; if none is \
+                     reported, every read sees the same write in every correct reordering",
+        new: || Box::new(Nondeterminism::default()),
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ pub mod correct;
 mod explain;
 mod initial;
 pub mod lattice;
+pub mod nondeterminism;
 mod observed;
 pub mod pattern;
 pub mod reorder;

@@ -9,6 +9,7 @@ use foresee_trace::FindingKind;
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
 use foresee_predict::lattice::LATTICE;
+use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
 use foresee_predict::{Analysed, OBSERVED, Stat};
 
@@ -234,5 +235,5 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
 
 /// Whether an analysis speaks of other runs.
 fn predicts(one: &Analysed) -> bool {
-    one.name == LATTICE || one.name == PATTERN
+    [LATTICE, PATTERN, NONDETERMINISM].contains(&one.name)
 }

@@ -8,14 +8,17 @@ use foresee_causality::judge::Judge;
 use foresee_index::Index;
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
+use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
 use foresee_predict::pattern::{Algorithm, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
-use foresee_predict::{ANALYSES, Analysis, Claims, Court, Observed, Reorder, learn_initial_values};
+use foresee_predict::{
+    ANALYSES, Analysis, Claims, Court, Observed, Reorder, keeps_causality, learn_initial_values,
+};
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{Batch, EventSource, FileOrder, Finding, Names, ReadError, Trace};
+use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace};
 
 use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
 use crate::commands::picture::Pictures;
@@ -25,6 +28,9 @@ use crate::{bug, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
+
+/// How many witnesses of one check are drawn at most; the others are in the JSON.
+const DRAWN_WITNESSES: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut wanted = Wanted { analyses: built_in(&args.analysis)?, ..Wanted::default() };
@@ -109,9 +115,24 @@ pub(crate) fn look(
     })
     .with_context(|| trace.name())?;
     bar.finish_and_clear();
-    let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order != FileOrder::Notes;
+    let is_thinned = summary.remarks.order == FileOrder::Thinned;
+    findings.retain(|finding| match finding.kind {
+        FindingKind::Observed => true,
+        FindingKind::Predicted => {
+            is_order_known && (!is_thinned || keeps_causality(finding.analysis))
+        }
+    });
+    let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
+    if findings.iter().any(|finding| finding.witness.is_some()) {
+        // These have been confirmed by the analysis that made them.
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for (finding, witness) in findings.iter().zip(&mut witnesses).take(DRAWN_WITNESSES) {
+            *witness = draw(finding, &whole);
+        }
+    }
+    draw_first(args, &witnesses)?;
     let has_claims = parts.iter().any(|part| !part.claims.is_empty());
     if is_order_known && (has_claims || answered.needed_events() > 0) {
         let needed: Option<Vec<u64>> = parts.iter().map(|p| p.claims.needed_events()).collect();
@@ -123,7 +144,7 @@ pub(crate) fn look(
         let judge = Judge::new(&whole);
         let mut confirmed = answered.confirm(&whole, &judge)?;
         for part in &parts {
-            if summary.remarks.order == FileOrder::Thinned {
+            if is_thinned {
                 part.claims.reordered.take();
             }
             part.confirm(&whole, &judge, &mut confirmed)?;
@@ -191,6 +212,9 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
     for name in args.check.iter().filter(|name| *name != "spec") {
         match ANALYSES.iter().find(|kind| kind.name == name) {
+            Some(kind) if kind.name == NONDETERMINISM => {
+                analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
+            }
             Some(kind) => analyses.push((kind.new)()),
             None => {
                 let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
@@ -198,11 +222,43 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
             }
         }
     }
+    if let Some(flag) = args.nondeterminism.given() {
+        ensure!(
+            args.check.iter().any(|name| name == NONDETERMINISM),
+            "{flag} is about nondeterminism: add --check nondeterminism"
+        );
+    }
     ensure!(
         !args.spec.is_empty() || !args.check.iter().any(|name| name == "spec"),
         "--check spec needs a specification: give one with --spec FILE"
     );
     Ok(analyses)
+}
+
+fn nondeterminism(args: &AnalysisArgs) -> Options {
+    let default = Options::default();
+    let asked = &args.nondeterminism;
+    Options {
+        same_value: asked.same_value,
+        variables: asked.variable.clone(),
+        threads: asked.thread.clone(),
+        first: asked.first,
+        cores: if args.jobs == 0 { default.cores } else { args.jobs },
+        time: args.time_limit.map(Duration::from_secs),
+        ..default
+    }
+}
+
+/// Draws the witness of the first finding that has one.
+fn draw_first(args: &AnalysisArgs, witnesses: &[Option<Diagram>]) -> anyhow::Result<()> {
+    let Some(file) = &args.nondeterminism.witness_svg else { return Ok(()) };
+    match witnesses.iter().flatten().next() {
+        Some(diagram) => output::write_file(file, &diagram.to_svg()),
+        None => {
+            output::note(&format!("{}: there is no witness to draw", file.display()));
+            Ok(())
+        }
+    }
 }
 
 fn limits(args: &AnalysisArgs) -> Limits {

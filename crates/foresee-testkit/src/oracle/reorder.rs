@@ -296,7 +296,8 @@ fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// For each event that reads, the writes it could see (`None` is the initial value) if it were the
 /// last event of an otherwise strict reordering. A read that could see another write than in the
-/// trace makes the program nondeterministic. A read-modify-write keeps its writer.
+/// trace makes the program nondeterministic. A read-modify-write counts as a read like any other:
+/// as the last event it leaves nothing behind that anybody sees.
 pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
     let all = Reorderings::new(trace, Reads::Strict);
     let mut writers = vec![BTreeSet::new(); trace.events.len()];
@@ -306,9 +307,8 @@ pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
                 continue;
             };
             let it = &trace.events[event];
-            let writer = || all.last_writer(state, it.var());
-            if it.op().reads() && (it.op() != Op::Rmw || writer() == all.saw[event]) {
-                writers[event].insert(writer());
+            if it.op().reads() {
+                writers[event].insert(all.last_writer(state, it.var()));
             }
         }
         false

@@ -1,0 +1,297 @@
+//! What every witness of a trace has in common: the events that matter, what each of them needs,
+//! and where to find them.
+//!
+//! Only events that could stand in each other's way are *nodes*: accesses of variables and
+//! operations of locks that several threads use, and everything that ties threads together. A node
+//! needs the one before it in its thread, its fork, the thread that it joins, the notification that
+//! woke it and, if it reads, the write that it saw. Whether one node needs another is one
+//! comparison of clocks, which are computed once; the edges of a particular witness come on top in
+//! `decide`.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_causality::Wakeups;
+use foresee_trace::{Event, Id, LockId, Op, Trace, entry};
+
+use super::locks::{Sections, lock_of};
+use crate::analysis::AnalysisError;
+
+/// No node, no event, no object.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    /// A read and a write in one step.
+    Rmw,
+    /// Takes a lock; the partner is the section.
+    Acquire,
+    /// Gives a lock back; the partner is the section.
+    Release,
+    /// Ties threads together, or only stands for its thread's progress.
+    Other,
+}
+
+/// A node, and what it has to do with others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) thread: u32,
+    /// Its place among the nodes of its thread, counted from one.
+    pub(super) clock: u32,
+    /// The variable of an access, the section of a lock operation.
+    pub(super) object: u32,
+    /// For a read the write that it saw.
+    pub(super) saw: u32,
+    /// The node before it in its thread, or the fork of the thread.
+    pub(super) previous: u32,
+    /// The end of the thread that it joins, or the notification that woke it.
+    pub(super) needs: u32,
+}
+
+/// The accesses of one variable.
+#[derive(Debug, Default)]
+pub(super) struct Accesses {
+    /// All of them, in the order of the trace.
+    pub(super) all: Vec<u32>,
+    /// The writes of each thread that has some, in its order.
+    pub(super) writes: Vec<(u32, Vec<u32>)>,
+}
+
+/// The nodes of a trace and what they need.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) threads: usize,
+    pub(super) nodes: Vec<Node>,
+    /// The event of each node.
+    pub(super) events: Vec<u32>,
+    /// The nodes of each thread.
+    pub(super) own: Vec<Vec<u32>>,
+    pub(super) variables: Vec<Accesses>,
+    pub(super) sections: Sections,
+    /// For notifications, the beginnings and ends of the waits that they end.
+    pub(super) ended: HashMap<u32, Vec<(u32, u32)>, RandomState>,
+    /// For each node, how many nodes of each thread it needs, itself included.
+    before: Vec<u32>,
+}
+
+/// More clock entries than this do not fit into any reasonable memory.
+const MOST_ENTRIES: usize = 1 << 31;
+
+/// Which variables and locks more than one thread uses.
+fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
+    let mut vars: Vec<(Option<u32>, bool)> = Vec::new();
+    let mut locks: Vec<(Option<u32>, bool)> = Vec::new();
+    let used = |table: &mut Vec<(Option<u32>, bool)>, index: usize, thread: u32| {
+        let (first, several) = entry(table, index);
+        *several |= first.is_some_and(|first| first != thread);
+        *first = Some(thread);
+    };
+    for event in trace.events.iter().filter(|e| e.op() != Op::Init) {
+        let thread = event.thread().0;
+        if event.op().reads() || event.op().writes() {
+            used(&mut vars, event.var().index(), thread);
+        } else if let Some((lock, ..)) = lock_of(event) {
+            used(&mut locks, lock.index(), thread);
+        }
+    }
+    let several = |table: Vec<(Option<u32>, bool)>| table.into_iter().map(|(_, s)| s).collect();
+    (several(vars), several(locks))
+}
+
+impl Graph {
+    /// Learns what happened in a well-formed trace.
+    pub(super) fn new(trace: &Trace) -> Result<Graph, AnalysisError> {
+        if trace.events.len() >= NONE as usize {
+            return Err(AnalysisError::Limit("the trace has more than four billion events".into()));
+        }
+        let (shared_vars, shared_locks) = shared_objects(trace);
+        let is_shared = |table: &[bool], index: usize| table.get(index).copied().unwrap_or(false);
+        let thread_of = |e: &Event| match e.op() {
+            Op::Fork | Op::Join => e.thread().max(e.other()).index() + 1,
+            _ => e.thread().index() + 1,
+        };
+        let steps = trace.events.iter().filter(|e| e.op() != Op::Init);
+        let threads = steps.map(thread_of).max().unwrap_or(0);
+        let mut graph = Graph {
+            threads,
+            nodes: Vec::new(),
+            events: Vec::new(),
+            own: vec![Vec::new(); threads],
+            variables: Vec::new(),
+            sections: Sections::new(threads),
+            ended: HashMap::default(),
+            before: Vec::new(),
+        };
+        let mut forks = vec![NONE; threads];
+        let mut last_write: Vec<Option<u32>> = Vec::new();
+        let mut wakeups = Wakeups::default();
+        for (i, event) in trace.events.iter().enumerate() {
+            let op = event.op();
+            let is_access = op.reads() || op.writes();
+            let lock = lock_of(event).filter(|(l, ..)| is_shared(&shared_locks, l.index()));
+            let links = matches!(
+                op,
+                Op::Fork
+                    | Op::Join
+                    | Op::Notify
+                    | Op::NotifyAll
+                    | Op::WaitBegin
+                    | Op::WaitEnd
+                    | Op::Wait
+            );
+            let shared_access = is_access && is_shared(&shared_vars, event.var().index());
+            if op == Op::Init || !(shared_access || lock.is_some() || links) {
+                continue;
+            }
+            let (id, thread) = (graph.nodes.len() as u32, event.thread().index());
+            let own = &mut graph.own[thread];
+            let previous = own.last().copied().unwrap_or(forks[thread]);
+            own.push(id);
+            let mut node = Node {
+                kind: Kind::Other,
+                thread: thread as u32,
+                clock: own.len() as u32,
+                object: NONE,
+                saw: NONE,
+                previous,
+                needs: NONE,
+            };
+            if is_access {
+                graph.access(id, event, &mut node, &mut last_write);
+            }
+            match op {
+                Op::Fork => forks[event.other().index()] = id,
+                Op::Join => {
+                    let other = event.other().index();
+                    node.needs = graph.own[other].last().copied().unwrap_or(forks[other]);
+                }
+                Op::WaitBegin => wakeups.begin(event.cond(), event.thread(), id),
+                Op::Notify | Op::NotifyAll => {
+                    wakeups.notify(event.cond(), id, op == Op::NotifyAll);
+                }
+                Op::WaitEnd => {
+                    if let Some(notification) = wakeups.end(event.cond(), event.thread()) {
+                        node.needs = notification;
+                        // A thread does nothing else while it waits.
+                        graph.ended.entry(notification).or_default().push((previous, id));
+                    }
+                }
+                Op::Wait => node.needs = wakeups.latest(event.cond()).unwrap_or(NONE),
+                _ => {}
+            }
+            if let Some((lock, shared, taken)) = lock {
+                graph.lock(id, lock, shared, taken, &mut node);
+            }
+            graph.sections.note_holds(thread);
+            graph.nodes.push(node);
+            graph.events.push(i as u32);
+        }
+        graph.compute_clocks()?;
+        Ok(graph)
+    }
+
+    fn access(&mut self, id: u32, event: &Event, node: &mut Node, last: &mut Vec<Option<u32>>) {
+        let (op, variable) = (event.op(), event.var().index());
+        node.object = variable as u32;
+        node.kind = match (op.reads(), op.writes()) {
+            (true, true) => Kind::Rmw,
+            (true, false) => Kind::Read,
+            _ => Kind::Write,
+        };
+        let accesses = entry(&mut self.variables, variable);
+        accesses.all.push(id);
+        let last = entry(last, variable);
+        if op.reads() {
+            node.saw = last.unwrap_or(NONE);
+        }
+        if op.writes() {
+            *last = Some(id);
+            match accesses.writes.iter_mut().find(|(thread, _)| *thread == node.thread) {
+                Some((_, writes)) => writes.push(id),
+                None => accesses.writes.push((node.thread, vec![id])),
+            }
+        }
+    }
+
+    fn lock(&mut self, id: u32, lock: LockId, shared: bool, taken: bool, node: &mut Node) {
+        node.kind = if taken { Kind::Acquire } else { Kind::Release };
+        node.object = match taken {
+            true => self.sections.open(lock.index(), node.thread, shared, id),
+            false => self.sections.close(lock.index(), node.thread, shared, id),
+        };
+        if node.object == NONE {
+            node.kind = Kind::Other;
+        }
+    }
+
+    fn compute_clocks(&mut self) -> Result<(), AnalysisError> {
+        let width = self.threads;
+        let entries = self.nodes.len().checked_mul(width).filter(|&n| n <= MOST_ENTRIES);
+        let Some(entries) = entries else {
+            return Err(AnalysisError::Limit(format!(
+                "{} relevant events of {width} threads need more clocks than fit into memory; \
+                 narrow the trace down",
+                self.nodes.len()
+            )));
+        };
+        let mut before = vec![0_u32; entries];
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (earlier, mine) = before.split_at_mut(i * width);
+            let mine = &mut mine[..width];
+            for need in [node.previous, node.needs, node.saw] {
+                if need != NONE {
+                    let from = need as usize * width;
+                    join(mine, &earlier[from..from + width]);
+                }
+            }
+            mine[node.thread as usize] = node.clock;
+        }
+        self.before = before;
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// How many nodes of each thread the node needs, itself included.
+    #[inline]
+    pub(super) fn before(&self, node: u32) -> &[u32] {
+        let from = node as usize * self.threads;
+        &self.before[from..from + self.threads]
+    }
+
+    /// Whether `first` is `second` or needed by it.
+    #[inline]
+    pub(super) fn is_needed(&self, first: u32, second: u32) -> bool {
+        let node = self.node(first);
+        self.before[second as usize * self.threads + node.thread as usize] >= node.clock
+    }
+
+    /// Whether a set of so many nodes of each thread has the node.
+    #[inline]
+    pub(super) fn is_within(&self, frontier: &[u32], node: u32) -> bool {
+        let node = self.node(node);
+        node.clock <= frontier[node.thread as usize]
+    }
+
+    /// The last of a thread's nodes in `list` that is within the frontier.
+    #[inline]
+    pub(super) fn last_within(&self, list: &[u32], bound: u32) -> Option<u32> {
+        let end = list.partition_point(|&node| self.node(node).clock <= bound);
+        list[..end].last().copied()
+    }
+}
+
+/// The larger of each two entries.
+#[inline]
+pub(super) fn join(into: &mut [u32], from: &[u32]) {
+    for (into, &from) in into.iter_mut().zip(from) {
+        *into = (*into).max(from);
+    }
+}

@@ -1,0 +1,279 @@
+//! Nondeterminism: reads that could have seen another write.
+//!
+//! A program whose reads see the same writes however its threads are scheduled is deterministic.
+//! One run tells which reads are not like that: a read is *breakable* if the threads could have run
+//! in an order in which every earlier read sees what it saw, locks exclude each other, and this
+//! read sees another write. Mutual exclusion is reasoned about, not frozen: sections may swap.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `candidates` | which writes come into question, by clocks alone |
+//! | `graph` | what every witness has in common: nodes, needs and clocks |
+//! | `locks` | critical sections |
+//! | `decide` | the search: edges that are forced, and choices |
+//! | `linearise` | an order with these edges, and what is wrong with it |
+//! | `search` | all reads of a trace, on all cores |
+//! | `witness` | a witness as an order of events, and its confirmation |
+//! | `places` | findings, by variable and source location |
+
+mod candidates;
+mod decide;
+mod graph;
+mod linearise;
+mod locks;
+mod places;
+mod search;
+mod witness;
+
+use std::time::Duration;
+
+pub use candidates::{Counts, Form};
+pub use decide::Verdict;
+pub use search::{Broken, Reader, Search, Searched, decide_all};
+
+use foresee_causality::judge::Judge;
+use foresee_trace::{
+    Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Reordering, Trace, Witness,
+};
+
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use places::{Place, places};
+
+/// The name of the analysis.
+pub const NONDETERMINISM: &str = "nondeterminism";
+
+/// How many source locations of writes are told of one place.
+const MOST_LOCATIONS: usize = 6;
+
+/// How hard to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// How many orders may be tried for one candidate.
+    pub graphs: u32,
+    /// How many events may be put into order for one candidate.
+    pub work: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { graphs: 1000, work: 10_000_000 }
+    }
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Another write of the same value does not count.
+    pub same_value: bool,
+    /// Only reads of these variables; of all, if there is none.
+    pub variables: Vec<String>,
+    /// Only reads of these threads; of all, if there is none.
+    pub threads: Vec<String>,
+    /// Stop at the first read that could see another write.
+    pub first: bool,
+    /// How many cores to use.
+    pub cores: usize,
+    /// How hard to look.
+    pub effort: Effort,
+    /// How long to look.
+    pub time: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            same_value: false,
+            variables: Vec::new(),
+            threads: Vec::new(),
+            first: false,
+            cores: std::thread::available_parallelism().map_or(1, Into::into),
+            effort: Effort::default(),
+            time: None,
+        }
+    }
+}
+
+/// Finds the reads that could have seen another write.
+///
+/// # Guarantees
+/// Each finding has a witness that an independent judge has confirmed. Without undecided
+/// candidates, a read that is not found sees the same write in every correct reordering of the
+/// trace in which the reads before it do. Memory is that of the trace and its clocks.
+#[derive(Debug, Default)]
+pub struct Nondeterminism {
+    options: Options,
+    trace: Trace,
+}
+
+impl Nondeterminism {
+    /// Before the first event.
+    pub fn new(options: Options) -> Self {
+        Nondeterminism { options, trace: Trace::default() }
+    }
+
+    fn statement(&self, search: &Search<'_>, found: &Searched) -> String {
+        let is_narrow = !self.options.variables.is_empty() || !self.options.threads.is_empty();
+        let what = if is_narrow { " of those asked for" } else { "" };
+        let reads = found.broken.iter().filter(|b| matches!(b.reader, Reader::Event(_))).count();
+        let finals = found.broken.len() - reads;
+        if search.is_empty() {
+            return format!(
+                "no read{what} is of a variable that another thread writes: every one sees the \
+                 same write in every run"
+            );
+        }
+        let finals = match finals {
+            0 => String::new(),
+            1 => ", and the final value of 1 variable depends on the order".to_owned(),
+            n => format!(", and the final values of {n} variables depend on the order"),
+        };
+        let undecided = found.counts.undecided;
+        match (reads, found.stopped, undecided) {
+            (_, true, _) => "stopped at the first read that could see another write".to_owned(),
+            (0, _, 0) => format!(
+                "no read{what} could see another write{} in a run in which the reads before it see \
+                 what they saw{finals}",
+                if self.options.same_value { " of another value" } else { "" }
+            ),
+            (n, _, 0) => format!(
+                "{n} of {} reads{what} could see another write{finals}; the others see the same \
+                 one in every run in which the reads before them do",
+                search.reads()
+            ),
+            (n, _, undecided) => format!(
+                "{n} of {} reads{what} could see another write{finals}; {undecided} candidates \
+                 were given up, so there may be more",
+                search.reads()
+            ),
+        }
+    }
+
+    fn finding(
+        &self,
+        search: &Search<'_>,
+        judge: &Judge<'_>,
+        place: &Place,
+        keep: &mut usize,
+    ) -> Result<Finding, AnalysisError> {
+        let example = &place.example;
+        let order = search.witness(example).map_err(AnalysisError::Limit)?;
+        witness::confirm(&self.trace, judge, &order, example.reader, example.challenger).map_err(
+            |refused| {
+                AnalysisError::Limit(format!(
+                    "internal error, please report it with the trace: the witness of {:?} was \
+                     refused: {refused}",
+                    example.reader
+                ))
+            },
+        )?;
+        let mut details = place.details(&self.trace);
+        let witness = if order.len() <= *keep {
+            *keep -= order.len();
+            Some(Witness {
+                reorder: Reordering::Correct,
+                changed_reads: match example.reader {
+                    Reader::Event(read) => vec![read],
+                    Reader::Final(_) => Vec::new(),
+                },
+                violated_at: order.len().saturating_sub(1),
+                order,
+            })
+        } else {
+            let note = "found and confirmed, but not kept; narrow the search with --variable";
+            details.push(("witness".to_owned(), note.to_owned()));
+            None
+        };
+        Ok(Finding {
+            kind: FindingKind::Predicted,
+            analysis: NONDETERMINISM,
+            property: NONDETERMINISM.to_owned(),
+            message: place.message(&self.trace),
+            event: None,
+            witness,
+            details,
+        })
+    }
+}
+
+impl Analysis for Nondeterminism {
+    fn events(
+        &mut self,
+        _: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        for &event in &batch.events {
+            let event = self.trace.pool.adopt(event, &batch.pool);
+            self.trace.events.push(event);
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(
+        &mut self,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        self.trace.names = names.clone();
+        let search = Search::new(&self.trace, &self.options)?;
+        let mut found = search.run();
+        let broken = std::mem::take(&mut found.broken);
+        let places = places(&self.trace, broken.clone());
+        found.broken = broken;
+        let judge = Judge::new(&self.trace);
+        // Many long witnesses would take more memory than the trace.
+        let mut keep = self.trace.events.len().saturating_mul(8).max(1 << 22);
+        for place in &places {
+            let finding = self.finding(&search, &judge, place, &mut keep)?;
+            if out.finding(finding) == Flow::Stop {
+                break;
+            }
+        }
+        let counts = found.counts;
+        let infeasible = counts.ordered + counts.cyclic + counts.exhausted;
+        let mut notes = Vec::new();
+        if self.options.same_value && search.lacks_values() {
+            notes.push(
+                "not all accesses have values: a write whose value was not captured counts as one \
+                 of another value"
+                    .to_owned(),
+            );
+        }
+        let count = Stat::Count;
+        let questions = counts.questions.max(1);
+        Ok(vec![Analysed {
+            name: NONDETERMINISM,
+            property: None,
+            outcome: match (self.trace.events.is_empty(), found.stopped, counts.undecided) {
+                (true, ..) => Outcome::NothingRelevant,
+                (_, true, _) => Outcome::Window,
+                (_, _, 0) => Outcome::Exhausted,
+                _ if search.is_late() => Outcome::TimeLimit,
+                _ => Outcome::StateLimit,
+            },
+            statement: self.statement(&search, &found),
+            notes,
+            stats: vec![
+                ("reads", count(search.reads() as u64)),
+                ("breakable_reads", count(found.breakable_reads())),
+                ("breakable_finals", count(found.broken.len() as u64 - found.breakable_reads())),
+                ("places", count(places.len() as u64)),
+                ("candidates", count(counts.candidates)),
+                ("rejected", count(infeasible)),
+                ("rejected_by_clocks", count(counts.ordered)),
+                ("rejected_by_cycle", count(counts.cyclic)),
+                ("rejected_after_choices", count(counts.exhausted)),
+                ("feasible", count(counts.feasible + counts.chosen)),
+                ("feasible_after_choices", count(counts.chosen)),
+                ("same_value", count(counts.same_value)),
+                ("undecided", count(counts.undecided)),
+                ("graphs", count(counts.graphs)),
+                (
+                    "graphs_per_witness",
+                    Stat::Text(format!("{:.3}", counts.graphs as f64 / questions as f64)),
+                ),
+            ],
+        }])
+    }
+}

@@ -1,0 +1,129 @@
+//! Findings: a program has ten places, not three million candidates.
+//!
+//! Breakable reads of one variable at one source location are one finding, with the first of them
+//! as the example.
+
+use std::collections::BTreeMap;
+
+use foresee_trace::{Event, LocId, Trace, VarId};
+
+use super::{Broken, Form, Reader};
+
+/// The reads of one variable at one place.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) variable: VarId,
+    /// The first of them in the trace, which is the example.
+    pub(super) example: Broken,
+    pub(super) reads: u64,
+    /// How many writes they could see instead, read by read.
+    pub(super) challengers: u64,
+    /// Where some of those were written; nothing is the initial value.
+    pub(super) written_at: Vec<Option<LocId>>,
+}
+
+/// Groups breakable reads, which come in the order of the trace.
+pub(super) fn places(trace: &Trace, broken: Vec<Broken>) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut known: BTreeMap<(u32, Option<u32>), usize> = BTreeMap::new();
+    for one in broken {
+        let (variable, at) = match one.reader {
+            Reader::Event(read) => {
+                let event = &trace.events[read as usize];
+                (event.var(), Some(event.loc().0))
+            }
+            Reader::Final(variable) => (VarId(variable), None),
+        };
+        let place = *known.entry((variable.0, at)).or_insert(places.len());
+        if place == places.len() {
+            places.push(Place {
+                variable,
+                example: one.clone(),
+                reads: 0,
+                challengers: 0,
+                written_at: Vec::new(),
+            });
+        }
+        let place = &mut places[place];
+        place.reads += 1;
+        place.challengers += one.challengers;
+        for at in one.written_at {
+            if !place.written_at.contains(&at) && place.written_at.len() < super::MOST_LOCATIONS {
+                place.written_at.push(at);
+            }
+        }
+    }
+    places
+}
+
+/// An event with its thread, and where in the source it is.
+fn told(trace: &Trace, index: u64) -> String {
+    let event: &Event = &trace.events[index as usize];
+    let thread = trace.names.threads.get(event.thread());
+    let what = event.describe(&trace.names, &trace.pool);
+    match event.loc() {
+        LocId::NONE => format!("event {index}, {what} of {thread}"),
+        loc => format!("event {index}, {what} of {thread} at {}", trace.names.locs.get(loc)),
+    }
+}
+
+fn told_write(trace: &Trace, write: Option<u64>) -> String {
+    write.map_or("the initial value".to_owned(), |write| told(trace, write))
+}
+
+impl Place {
+    /// What happens, in one sentence.
+    pub(super) fn message(&self, trace: &Trace) -> String {
+        let variable = trace.names.vars.get(self.variable);
+        let instead = told_write(trace, self.example.challenger);
+        match self.example.reader {
+            Reader::Event(_) => format!(
+                "a read of {variable} could see another write: {instead}; everything before it \
+                 sees what it saw"
+            ),
+            Reader::Final(_) => format!(
+                "the final value of {variable} could be that of another write: {instead}, after \
+                 the same events with every read as observed"
+            ),
+        }
+    }
+
+    /// Names and values that help to understand it.
+    pub(super) fn details(&self, trace: &Trace) -> Vec<(String, String)> {
+        let mut details =
+            vec![("variable".to_owned(), { trace.names.vars.get(self.variable).to_owned() })];
+        let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
+        if let Reader::Event(read) = self.example.reader {
+            add("read", told(trace, read));
+        }
+        add("observed", told_write(trace, self.example.saw));
+        add("instead", told_write(trace, self.example.challenger));
+        add(
+            "form",
+            match (self.example.form, self.example.reader) {
+                (Form::Missing, _) => "the observed write has not happened yet",
+                (Form::Overwritten, _) if self.example.saw.is_none() => {
+                    "the initial value has been overwritten"
+                }
+                (Form::Overwritten, _) => "the observed write has been overwritten",
+            }
+            .to_owned(),
+        );
+        if let Reader::Event(_) = self.example.reader {
+            add("reads at this place", self.reads.to_string());
+        }
+        add("other writes they could see", self.challengers.to_string());
+        let known = |at: &Option<LocId>| *at != Some(LocId::NONE);
+        let written: Vec<_> = self
+            .written_at
+            .iter()
+            .filter(|at| known(at))
+            .map(|at| at.map_or("initially", |at| trace.names.locs.get(at)))
+            .collect();
+        if !written.is_empty() {
+            let more = self.written_at.len() >= super::MOST_LOCATIONS;
+            add("written", format!("{}{}", written.join(", "), if more { ", …" } else { "" }));
+        }
+        details
+    }
+}

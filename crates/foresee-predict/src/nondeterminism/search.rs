@@ -1,0 +1,307 @@
+//! All reads of a trace, on all cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use foresee_trace::{LocId, Op, ThreadId, Trace, Value, VarId, entry};
+
+use super::candidates::{Candidates, Target};
+use super::graph::{Graph, Kind, NONE};
+use super::{Counts, Effort, Form, MOST_LOCATIONS, Options, Verdict, witness};
+use crate::analysis::AnalysisError;
+
+/// What could see another write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reader {
+    /// The event with this index.
+    Event(u64),
+    /// Whoever looks at the variable with this number after the end.
+    Final(u32),
+}
+
+/// A read that could see another write.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which one.
+    pub reader: Reader,
+    /// The write that it saw; nothing for the initial value.
+    pub saw: Option<u64>,
+    /// A write that it could see instead.
+    pub challenger: Option<u64>,
+    /// How the witness for that looks.
+    pub form: Form,
+    /// How many writes it could see instead.
+    pub challengers: u64,
+    pub(super) written_at: Vec<Option<LocId>>,
+    target: Target,
+    node: u32,
+}
+
+/// What a search came to.
+#[derive(Debug, Default)]
+pub struct Searched {
+    /// What could see another write, in the order of the trace.
+    pub broken: Vec<Broken>,
+    /// What became of the candidates.
+    pub counts: Counts,
+    /// Whether it stopped at the first.
+    pub stopped: bool,
+}
+
+impl Searched {
+    /// How many of them are events.
+    pub fn breakable_reads(&self) -> u64 {
+        self.broken.iter().filter(|b| matches!(b.reader, Reader::Event(_))).count() as u64
+    }
+}
+
+/// The search for breakable reads of one trace.
+#[derive(Debug)]
+pub struct Search<'t> {
+    trace: &'t Trace,
+    options: &'t Options,
+    graph: Graph,
+    targets: Vec<Target>,
+    /// Initial values that the trace states.
+    initial: Vec<Option<Value>>,
+    deadline: Option<Instant>,
+}
+
+/// How many reads a core takes at a time.
+const CHUNK: usize = 32;
+
+impl<'t> Search<'t> {
+    /// Learns what happened in a well-formed trace.
+    pub fn new(trace: &'t Trace, options: &'t Options) -> Result<Search<'t>, AnalysisError> {
+        let unknown = |what: &str, name: &str| {
+            AnalysisError::Limit(format!("there is no {what} named `{name}` in the trace"))
+        };
+        let names = &trace.names;
+        let variables = options
+            .variables
+            .iter()
+            .map(|name| names.vars.lookup(name).ok_or_else(|| unknown("variable", name)));
+        let variables: Vec<VarId> = variables.collect::<Result<_, _>>()?;
+        let threads = options
+            .threads
+            .iter()
+            .map(|name| names.threads.lookup(name).ok_or_else(|| unknown("thread", name)));
+        let threads: Vec<ThreadId> = threads.collect::<Result<_, _>>()?;
+        let graph = Graph::new(trace)?;
+        let is_wanted = |v: u32| variables.is_empty() || variables.contains(&VarId(v));
+        let is_reader = |t: u32| threads.is_empty() || threads.contains(&ThreadId(t));
+        let is_written = |v: u32| !graph.variables[v as usize].writes.is_empty();
+        let mut targets = Vec::new();
+        for (i, node) in graph.nodes.iter().enumerate() {
+            let reads = matches!(node.kind, Kind::Read | Kind::Rmw);
+            if reads && is_wanted(node.object) && is_reader(node.thread) && is_written(node.object)
+            {
+                targets.push(Target::Read(i as u32));
+            }
+        }
+        if threads.is_empty() {
+            let all = 0..graph.variables.len() as u32;
+            targets.extend(all.filter(|&v| is_wanted(v) && is_written(v)).map(Target::Final));
+        }
+        let mut initial = Vec::new();
+        for event in trace.events.iter().filter(|e| e.op() == Op::Init) {
+            *entry(&mut initial, event.var().0 as usize) = trace.pool.value(event);
+        }
+        let deadline = options.time.map(|time| Instant::now() + time);
+        Ok(Search { trace, options, graph, targets, initial, deadline })
+    }
+
+    /// Whether there is nothing that could see another write.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// How many reads are looked at.
+    pub fn reads(&self) -> usize {
+        self.targets.iter().filter(|t| matches!(t, Target::Read(_))).count()
+    }
+
+    /// Whether some access that is looked at has no value.
+    pub fn lacks_values(&self) -> bool {
+        let accesses = self.graph.variables.iter().flat_map(|v| &v.all);
+        accesses.into_iter().any(|&node| self.value(node).is_none())
+    }
+
+    /// Whether the time is up.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn candidates(&self) -> Candidates<'_> {
+        Candidates::new(&self.graph, self.options.effort, self.deadline)
+    }
+
+    /// Goes through all reads.
+    pub fn run(&self) -> Searched {
+        let mut found = Searched::default();
+        if self.options.first {
+            let mut candidates = self.candidates();
+            for &target in &self.targets {
+                if let Some(broken) = self.look_at(&mut candidates, target) {
+                    found.broken.push(broken);
+                    found.stopped = true;
+                    break;
+                }
+            }
+            found.counts = candidates.counts;
+            return found;
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut candidates = self.candidates();
+            let mut broken = Vec::new();
+            loop {
+                let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+                let end = (start + CHUNK).min(self.targets.len());
+                if start >= end {
+                    return (broken, candidates.counts);
+                }
+                for (i, &target) in self.targets[start..end].iter().enumerate() {
+                    broken
+                        .extend(self.look_at(&mut candidates, target).map(|one| (start + i, one)));
+                }
+            }
+        };
+        let cores = self.options.cores.clamp(1, self.targets.len().div_ceil(CHUNK).max(1));
+        let mut parts = Vec::new();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+            parts.push(work());
+            for other in others {
+                match other.join() {
+                    Ok(part) => parts.push(part),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+        let mut broken = Vec::new();
+        for (part, counts) in parts {
+            broken.extend(part);
+            found.counts.add(&counts);
+        }
+        broken.sort_by_key(|&(at, _)| at);
+        found.broken = broken.into_iter().map(|(_, one)| one).collect();
+        found
+    }
+
+    fn event(&self, node: u32) -> Option<u64> {
+        (node != NONE).then(|| u64::from(self.graph.events[node as usize]))
+    }
+
+    /// The value that a node writes, or else reads.
+    fn value(&self, node: u32) -> Option<Value> {
+        let event = &self.trace.events[self.graph.events[node as usize] as usize];
+        self.trace.pool.value(event)
+    }
+
+    /// What the target saw: its variable, the write and its value.
+    fn observed(&self, target: Target) -> (u32, u32, Option<Value>) {
+        match target {
+            Target::Read(read) => {
+                let node = self.graph.node(read);
+                let event = &self.trace.events[self.graph.events[read as usize] as usize];
+                // Of a read-modify-write the old value comes first.
+                let values = self.trace.pool.values(event);
+                let value = match node.kind {
+                    Kind::Rmw if values.len() < 2 => None,
+                    _ => values.first().copied(),
+                };
+                (node.object, node.saw, value)
+            }
+            Target::Final(variable) => {
+                let writes = &self.graph.variables[variable as usize].writes;
+                let last = writes.iter().filter_map(|(_, writes)| writes.last()).max();
+                let last = last.copied().unwrap_or(NONE);
+                (variable, last, (last != NONE).then(|| self.value(last)).flatten())
+            }
+        }
+    }
+
+    fn look_at(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
+        let (variable, saw, observed) = self.observed(target);
+        let initial = self.initial.get(variable as usize).copied().flatten();
+        let wanted = |challenger: u32| {
+            if !self.options.same_value {
+                return true;
+            }
+            let value = if challenger == NONE { initial } else { self.value(challenger) };
+            observed.is_none() || value.is_none() || observed != value
+        };
+        let mut broken: Option<Broken> = None;
+        candidates.decide(target, wanted, |challenger, form, verdict| {
+            if verdict != Verdict::Feasible {
+                return;
+            }
+            let it = broken.get_or_insert_with(|| Broken {
+                reader: match target {
+                    Target::Read(read) => {
+                        Reader::Event(u64::from(self.graph.events[read as usize]))
+                    }
+                    Target::Final(variable) => Reader::Final(variable),
+                },
+                saw: self.event(saw),
+                challenger: self.event(challenger),
+                form,
+                challengers: 0,
+                written_at: Vec::new(),
+                target,
+                node: NONE - 1,
+            });
+            // Both forms of one challenger come one after the other.
+            if it.node != challenger {
+                it.node = challenger;
+                it.challengers += 1;
+                let event = self.event(challenger);
+                let at = event.map(|event| self.trace.events[event as usize].loc());
+                if it.written_at.len() < MOST_LOCATIONS && !it.written_at.contains(&at) {
+                    it.written_at.push(at);
+                }
+            }
+        });
+        broken
+    }
+
+    /// The witness of a breakable read, as an order of events.
+    pub(super) fn witness(&self, broken: &Broken) -> Result<Vec<u64>, String> {
+        // It was found in time, so it is written out.
+        let mut candidates = Candidates::new(&self.graph, self.options.effort, None);
+        let only = |challenger: u32| self.event(challenger) == broken.challenger;
+        let mut order = None;
+        candidates.decide_one(broken.target, only, broken.form, |solver| {
+            order = Some(solver.order());
+        });
+        let nodes = order.ok_or("internal error: a witness was not found again")?;
+        Ok(witness::write_out(self.trace, &self.graph, &nodes, broken.reader))
+    }
+}
+
+/// Tells of every candidate that clocks do not rule out: who reads, the event whose write it would
+/// see (nothing for the initial value), the form of the witness, and the verdict.
+pub fn decide_all(
+    trace: &Trace,
+    effort: Effort,
+    mut tell: impl FnMut(Reader, Option<u64>, Form, Verdict),
+) -> Result<Counts, AnalysisError> {
+    let options = Options { effort, ..Options::default() };
+    let search = Search::new(trace, &options)?;
+    let mut candidates = search.candidates();
+    for &target in &search.targets {
+        let reader = match target {
+            Target::Read(read) => Reader::Event(u64::from(search.graph.events[read as usize])),
+            Target::Final(variable) => Reader::Final(variable),
+        };
+        candidates.decide(
+            target,
+            |_| true,
+            |challenger, form, verdict| {
+                tell(reader, search.event(challenger), form, verdict);
+            },
+        );
+    }
+    Ok(candidates.counts)
+}
