@@ -14,7 +14,7 @@ use foresee_capture::summary::Summary;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_capture::watch::Watch;
 use foresee_spec::Diagnostic;
-use foresee_trace::{Batch, Event, EventSink, EventSource, Op};
+use foresee_trace::{Batch, Event, EventSink, EventSource, Id, Op, TargetKind, ThreadId, entry};
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
@@ -196,8 +196,11 @@ fn convert(
     args: &RunArgs,
     path: &Path,
 ) -> anyhow::Result<Vec<String>> {
-    let naming = Naming::new(symbols, spelt);
-    let mut source = log.source(naming)?;
+    let private = match args.all || log.header.filtered {
+        true => Private::default(),
+        false => Private::of(&mut log.source(Naming::new(symbols, spelt))?, spelt)?,
+    };
+    let mut source = log.source(Naming::new(symbols, spelt))?;
     let format = foresee_formats::by_name("native")?;
     let cannot_write = || format!("cannot write {}", path.display());
     let mut sink = foresee_formats::create(path, format).with_context(cannot_write)?;
@@ -207,6 +210,7 @@ fn convert(
     let mut is_first = true;
     let mut events = 0;
     while source.next_batch(&mut batch)? {
+        batch.events.retain(|event| !private.has(event));
         if std::mem::take(&mut is_first) {
             let first = initial_values(&mut source, spelt, symbols, &batch)?;
             sink.write_batch(&first, source.names()).with_context(cannot_write)?;
@@ -226,6 +230,51 @@ fn convert(
     }
     notes.append(&mut remarks.warnings);
     Ok(notes)
+}
+
+/// The variables that only one thread ever touches, and that no specification names. Whatever the
+/// order of a run, such a thread sees what it wrote itself, so its accesses are left out.
+#[derive(Default)]
+struct Private {
+    owners: Vec<Owner>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Owner {
+    #[default]
+    Nobody,
+    One(ThreadId),
+    Many,
+}
+
+impl Private {
+    /// Finds out in a pass over the trace.
+    fn of(source: &mut impl EventSource, spelt: &[(String, Variable)]) -> anyhow::Result<Private> {
+        let mut owners: Vec<Owner> = Vec::new();
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            for event in batch.events.iter().filter(|e| e.op().target_kind() == TargetKind::Var) {
+                let owner = entry(&mut owners, event.var().index());
+                *owner = match *owner {
+                    Owner::Nobody => Owner::One(event.thread()),
+                    Owner::One(thread) if thread == event.thread() => Owner::One(thread),
+                    _ => Owner::Many,
+                };
+            }
+        }
+        for (name, _) in spelt {
+            if let Some(var) = source.names().vars.lookup(name) {
+                *entry(&mut owners, var.index()) = Owner::Many;
+            }
+        }
+        Ok(Private { owners })
+    }
+
+    fn has(&self, event: &Event) -> bool {
+        let is_access = event.op().target_kind() == TargetKind::Var;
+        let owner = |event: &Event| self.owners.get(event.var().index()).copied();
+        is_access && matches!(owner(event), Some(Owner::One(_)))
+    }
 }
 
 /// What the variables of the specifications held when the program began, as the first events.
