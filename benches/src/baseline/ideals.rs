@@ -105,6 +105,8 @@ mod tests {
             let (answer, _) = search(threads, &trace.events, &matched, length, usize::MAX);
             let expected = if found { Answer::Matches } else { Answer::NoMatch };
             assert_eq!(answer, expected, "seed {seed}");
+            let (answer, _) = search(threads, &trace.events, &matched, length, 1);
+            assert_eq!(answer, Answer::GaveUp, "seed {seed}");
             matches += u32::from(found);
         }
         assert!((100..400).contains(&matches), "{matches} of 500 match");
