@@ -22,6 +22,28 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a program that was built with `foresee cc` or `foresee c++`, and analyse what it did.
+    Run(RunArgs),
+    /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
+    ///
+    /// Takes the compiler's own arguments. The compiler is `cc`; `foresee cc -- clang-19 ARGS...`
+    /// picks another, and the environment variable FORESEE_CC goes before both. A link to foresee
+    /// named `foresee-cc` does the same, where a single word is wanted (CMAKE_C_COMPILER).
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// What the compiler is to do.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<std::ffi::OsString>,
+    },
+    /// Compile and link C++ for capture, as `foresee cc` does C.
+    ///
+    /// The compiler is `c++`; FORESEE_CXX names another, and so does `foresee c++ -- clang++-19`.
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx {
+        /// What the compiler is to do.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<std::ffi::OsString>,
+    },
     /// Analyse a trace.
     Check(Box<CheckArgs>),
     /// Make an index of a trace, from which patterns are answered without reading it again.
@@ -61,12 +83,56 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    /// The trace's index. Without this, `TRACE.fsi` is used if it is there and fits the trace.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) index: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    /// Store the trace here, in the native format.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Whether threads take turns, so that the order of what they do is known, or run freely.
+    #[arg(long, value_enum, default_value_t = CaptureMode::Sync)]
+    pub(crate) mode: CaptureMode,
+    /// Record every access, also to memory that only one thread ever touches.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// End the program after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// End the recording after so many mebibytes.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) log_limit: Option<u64>,
+    /// A library that was not built for capture, but does not touch what threads share.
+    #[arg(long, value_name = "LIBRARY")]
+    pub(crate) trust: Vec<String>,
+    /// The program and its arguments, after `--`.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum CaptureMode {
+    /// One thread at a time: values and order are exact.
+    Sync,
+    /// All at once: faster on many cores, but the order is only that of the notes.
+    Async,
+}
+
+/// What to look for in a trace.
+#[derive(Args)]
+pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
     /// What else to look for: `spec` (the default with --spec), `causality`, `nondeterminism`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[arg(required_unless_present_any = ["spec", "pattern", "patterns"])]
     pub(crate) check: Vec<String>,
     /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
     /// be given several times. Answered from the trace's index if it has one.
@@ -75,9 +141,6 @@ pub(crate) struct CheckArgs {
     /// A file of patterns, one a line, or a specification; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) patterns: Vec<PathBuf>,
-    /// The trace's index. Without this, `TRACE.fsi` is used if it is there and fits the trace.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) index: Option<PathBuf>,
     /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]

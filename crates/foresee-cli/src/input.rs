@@ -18,6 +18,8 @@ pub(crate) struct Input<'a> {
     format: Option<&'static dyn Format>,
     /// Standard input put aside, if it has to be read more than once.
     spool: Option<NamedTempFile>,
+    /// What it is called in messages, if that is not its path.
+    title: Option<String>,
 }
 
 impl<'a> Input<'a> {
@@ -33,7 +35,12 @@ impl<'a> Input<'a> {
             }
             false => None,
         };
-        Ok(Input { args, format, spool })
+        Ok(Input { args, format, spool, title: None })
+    }
+
+    /// A trace in a file that nobody knows by its path.
+    pub(crate) fn titled(args: &'a InputArgs, title: String) -> Self {
+        Input { args, format: None, spool: None, title: Some(title) }
     }
 
     fn path(&self) -> PathBuf {
@@ -71,6 +78,9 @@ impl<'a> Input<'a> {
 
     /// The trace's name in messages.
     pub(crate) fn name(&self) -> String {
+        if let Some(title) = &self.title {
+            return title.clone();
+        }
         match self.args.trace.to_str() {
             Some("-") => "standard input".to_owned(),
             _ => self.args.trace.display().to_string(),
@@ -85,7 +95,7 @@ pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSo
 
 /// The trace's name in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
-    Input { args, format: None, spool: None }.name()
+    Input { args, format: None, spool: None, title: None }.name()
 }
 
 /// A counter on standard error, if it is a terminal, once something has taken a second.

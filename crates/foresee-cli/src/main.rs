@@ -14,16 +14,25 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
+    if let Some((language, arguments)) = commands::cc::invocation() {
+        return finish(commands::cc::run(language, &arguments));
+    }
     // Help and version are wishes fulfilled; everything else clap rejects is bad usage, status 2.
     let cli = Cli::parse();
-    let result = match cli.command {
+    finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
         Command::Index(args) => commands::index::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
+        Command::Run(args) => commands::run::run(&args),
+        Command::Cc { .. } => commands::shell::help("cc"),
+        Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { out } => commands::shell::man(out.as_deref()),
-    };
+    })
+}
+
+fn finish(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

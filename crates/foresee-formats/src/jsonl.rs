@@ -69,6 +69,7 @@ struct Line<'a> {
     foresee: Option<u32>,
     order: Option<Text<'a>>,
     cut_short: Option<Text<'a>>,
+    partial: Option<Text<'a>>,
 }
 
 /// A number that JSON cannot write.
@@ -169,17 +170,20 @@ fn refuse(op: Op, field: &str, present: bool) -> Parsed<()> {
 }
 
 fn directives(line: &Line, remarks: &mut Remarks) -> Parsed<()> {
-    match line.order.as_ref().map(|order| &*order.0) {
+    match line.order.as_ref().map(|order| (FileOrder::by_word(&order.0), order)) {
         None => {}
-        Some("observed") => remarks.order = FileOrder::Observed,
-        Some("notes") => remarks.order = FileOrder::Notes,
-        Some(other) => {
-            let message = format!("there is no \"order\" {}", shown(other));
-            return Err(Trouble::syntax(message).with_help("orders are observed and notes"));
+        Some((Some(order), _)) => remarks.order = order,
+        Some((None, other)) => {
+            let message = format!("there is no \"order\" {}", shown(&other.0));
+            let help = "orders are observed, thinned and notes";
+            return Err(Trouble::syntax(message).with_help(help));
         }
     }
     if let Some(why) = &line.cut_short {
         remarks.cut_short = Some(why.0.clone().into_owned());
+    }
+    if let Some(why) = &line.partial {
+        remarks.partial = Some(why.0.clone().into_owned());
     }
     Ok(())
 }
@@ -246,11 +250,15 @@ impl LineWriter for JsonLines {
 
     fn directives(&self, _: bool, remarks: &Remarks, out: &mut String) {
         out.push_str("{\"foresee\":1");
-        if remarks.order == FileOrder::Notes {
-            out.push_str(",\"order\":\"notes\"");
+        if remarks.order != FileOrder::Observed {
+            let _ = write!(out, ",\"order\":\"{}\"", remarks.order.word());
         }
         if let Some(why) = &remarks.cut_short {
             out.push_str(",\"cut_short\":");
+            push_string(why, out);
+        }
+        if let Some(why) = &remarks.partial {
+            out.push_str(",\"partial\":");
             push_string(why, out);
         }
         out.push_str("}\n");

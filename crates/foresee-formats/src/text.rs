@@ -185,13 +185,16 @@ pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()
         let value;
         (value, text) = rest.split_at(directive_length(rest));
         match (key, whole_name(&mut buffer, value)?) {
-            ("order", "notes") => remarks.order = FileOrder::Notes,
-            ("order", "observed") => remarks.order = FileOrder::Observed,
-            ("order", other) => {
-                let message = format!("there is no order {}", shown(other));
-                return Err(Trouble::syntax(message).with_help("orders are observed and notes"));
-            }
+            ("order", word) => match FileOrder::by_word(word) {
+                Some(order) => remarks.order = order,
+                None => {
+                    let message = format!("there is no order {}", shown(word));
+                    let help = "orders are observed, thinned and notes";
+                    return Err(Trouble::syntax(message).with_help(help));
+                }
+            },
             ("cut_short", why) => remarks.cut_short = Some(why.to_owned()),
+            ("partial", why) => remarks.partial = Some(why.to_owned()),
             ("format", _) => {}
             // Once is enough, and a file cannot fill the memory with warnings.
             (key, _) if remarks.warnings.is_empty() => {
@@ -269,11 +272,14 @@ pub(crate) trait LineWriter {
         if empty {
             let _ = write!(out, " format={}", Self::FORMAT);
         }
-        if remarks.order == FileOrder::Notes {
-            out.push_str(" order=notes");
+        if remarks.order != FileOrder::Observed {
+            let _ = write!(out, " order={}", remarks.order.word());
         }
         if let Some(why) = &remarks.cut_short {
             let _ = write!(out, " cut_short={}", Name(why));
+        }
+        if let Some(why) = &remarks.partial {
+            let _ = write!(out, " partial={}", Name(why));
         }
         out.push('\n');
     }
@@ -335,7 +341,8 @@ impl<L: LineWriter> EventSink for TextSink<'_, L> {
     }
 
     fn finish(&mut self, _: &Names, remarks: &Remarks) -> std::io::Result<()> {
-        if self.empty || remarks.order != self.order || remarks.cut_short.is_some() {
+        let is_whole = remarks.cut_short.is_none() && remarks.partial.is_none();
+        if self.empty || remarks.order != self.order || !is_whole {
             self.lines.directives(self.empty, remarks, &mut self.buffer);
         }
         self.flush()?;

@@ -155,3 +155,31 @@ fn compressed_files_are_written_whole_and_recognised() {
     drop(foresee_formats::create(&folder.path().join("never"), FORMATS[0]).unwrap());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
 }
+
+/// What a trace does not hold must not be forgotten on the way: silence about it would be a claim.
+#[test]
+fn what_is_missing_is_remembered() {
+    let told = Remarks {
+        cut_short: Some("the disk \"was\" full".to_owned()),
+        partial: Some("libz.so was not built for capture".to_owned()),
+        ..Remarks::default()
+    };
+    for said in [told.clone(), Remarks { cut_short: None, ..told }] {
+        for format in FORMATS {
+            let bytes = Bytes::default();
+            let mut sink = format.write(Box::new(bytes.clone()));
+            let mut names = Names::default();
+            let (t, x) = (names.thread("T1").unwrap(), names.vars.intern("x").unwrap());
+            let mut batch = Batch::default();
+            batch.events.push(Event::new(t, Op::Write).with_target(x.0));
+            sink.begin(&said).unwrap();
+            sink.write_batch(&batch, &names).unwrap();
+            sink.finish(&names, &said).unwrap();
+            drop(sink);
+            let data = bytes.0.borrow().clone();
+            let read = Trace::load(&mut format.read(Box::new(&data[..])).unwrap()).unwrap();
+            assert_eq!(read.remarks.partial, said.partial, "{}", format.name());
+            assert_eq!(read.remarks.cut_short, said.cut_short, "{}", format.name());
+        }
+    }
+}

@@ -26,5 +26,5 @@ pub use claims::{Claims, Reorderings};
 pub use confirm::{Court, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use observed::{OBSERVED, Observed};
-pub use runner::{Progress, Summary, run};
+pub use runner::{Progress, Summary, keeps_causality, run};
 pub use space::Reorder;

@@ -3,7 +3,9 @@
 use foresee_trace::{Batch, EventSource, FileOrder, FindingSink, Flow, Outcome, Remarks};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::lattice::LATTICE;
 use crate::observed::OBSERVED;
+use crate::pattern::PATTERN;
 
 /// Told from time to time how many events have been read.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
@@ -17,6 +19,12 @@ pub struct Summary {
     pub analysed: Vec<Analysed>,
     /// What the reader had to say.
     pub remarks: Remarks,
+}
+
+/// Whether what an analysis of this name claims holds of runs with the same causality, of which a
+/// thinned trace has all there is to know.
+pub fn keeps_causality(analysis: &str) -> bool {
+    [OBSERVED, LATTICE, PATTERN, "causality"].contains(&analysis)
 }
 
 /// Feeds a trace to analyses until it ends or nobody wants more.
@@ -58,6 +66,16 @@ pub fn run(
             one.outcome = Outcome::OrderUnknown;
             one.statement = "nothing is claimed of other runs: the order of this trace is only \
                              that in which its events were noted"
+                .to_owned();
+            one.stats.clear();
+        }
+    }
+    // What was left out of a thinned trace matters as soon as the causality changes.
+    if source.remarks().order == FileOrder::Thinned {
+        for one in analysed.iter_mut().filter(|a| !keeps_causality(a.name)) {
+            one.outcome = Outcome::OrderUnknown;
+            one.statement = "not looked for: the capture left out accesses that only matter here; \
+                             capture everything with `foresee run --all`"
                 .to_owned();
             one.stats.clear();
         }

@@ -26,6 +26,8 @@ struct Trace<'a> {
     locks: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_short: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [String],
 }
@@ -107,6 +109,7 @@ pub fn report(report: &Report) -> String {
             variables: facts.variables,
             locks: facts.locks,
             cut_short: report.remarks.cut_short.as_deref(),
+            partial: report.remarks.partial.as_deref(),
             warnings: &report.remarks.warnings,
         },
         analyses,

@@ -69,6 +69,6 @@ fn is_complete(report: &Report) -> bool {
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };
-    let whole = report.remarks.cut_short.is_none();
+    let whole = report.remarks.cut_short.is_none() && report.remarks.partial.is_none();
     whole && !report.analysed.is_empty() && report.analysed.iter().all(answered)
 }

@@ -175,6 +175,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     if let Some(why) = &report.remarks.cut_short {
         writeln!(out, "note: the trace was cut short: {why}")?;
     }
+    if let Some(why) = &report.remarks.partial {
+        writeln!(out, "note: the trace does not hold everything: {why}")?;
+    }
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
         writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;

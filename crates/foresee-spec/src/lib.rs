@@ -30,5 +30,6 @@ mod testing;
 pub mod value;
 
 pub use diagnostic::{Diagnostic, Severity, render};
+pub use mentions::{methods, variables};
 pub use resolve::{Resolution, Resolved, resolve};
 pub use syntax::{Parsed, format, parse, print, print_atom, print_formula};

@@ -16,7 +16,9 @@ pub(crate) enum Entity {
     Accessed,
     Lock,
     Thread,
-    /// A method or a named event.
+    /// A method.
+    Method,
+    /// A named event.
     Sym,
     /// An argument of an event.
     Text,
@@ -31,6 +33,11 @@ pub(crate) struct Mention<'a> {
 }
 
 impl Mention<'_> {
+    /// Whether it is the name of a method or of an event.
+    pub(crate) fn is_sym(&self) -> bool {
+        matches!(self.entity, Entity::Method | Entity::Sym)
+    }
+
     /// Whether it is the name of a variable.
     pub(crate) fn is_variable(&self) -> bool {
         matches!(self.entity, Entity::State | Entity::Accessed)
@@ -53,6 +60,22 @@ pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
         }
     }
     walk.found
+}
+
+/// The variables that a specification speaks of, each once, at the place of its first mention.
+pub fn variables(spec: &Spec) -> Vec<(&str, Span)> {
+    once(spec, |mention| mention.is_variable())
+}
+
+/// The methods that a specification speaks of, each once.
+pub fn methods(spec: &Spec) -> Vec<(&str, Span)> {
+    once(spec, |mention| mention.entity == Entity::Method)
+}
+
+fn once(spec: &Spec, wanted: impl Fn(&Mention<'_>) -> bool) -> Vec<(&str, Span)> {
+    let mut seen = HashSet::new();
+    let all = mentions(spec).into_iter().filter(|m| wanted(m) && seen.insert(m.name));
+    all.map(|m| (m.name, m.span)).collect()
 }
 
 struct Walk<'a> {
@@ -101,7 +124,8 @@ impl<'a> Walk<'a> {
             EventKind::Read | EventKind::Write => Entity::Accessed,
             EventKind::Acquire | EventKind::Release => Entity::Lock,
             EventKind::Fork | EventKind::Join => Entity::Thread,
-            EventKind::Enter | EventKind::Exit | EventKind::Event => Entity::Sym,
+            EventKind::Enter | EventKind::Exit => Entity::Method,
+            EventKind::Event => Entity::Sym,
         };
         self.term(target, &event.target);
         event.args.iter().for_each(|arg| self.term(Entity::Text, arg));

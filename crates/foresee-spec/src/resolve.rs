@@ -50,7 +50,7 @@ pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
     let vars = resolver.find("variable", Mention::is_variable, &names.vars);
     let locks = resolver.find("lock", |m| m.entity == Entity::Lock, &names.locks);
     let threads = resolver.find("thread", |m| m.entity == Entity::Thread, &names.threads);
-    let syms = resolver.find("method or event", |m| m.entity == Entity::Sym, &names.syms);
+    let syms = resolver.find("method or event", Mention::is_sym, &names.syms);
     let texts = resolver.mentions.iter().filter(|m| m.entity == Entity::Text);
     let resolved = Resolved {
         // Names that fit several variables have been reported.

@@ -31,8 +31,39 @@ pub enum FileOrder {
     /// The order in which the steps happened.
     #[default]
     Observed,
+    /// The order in which the steps happened, without accesses that add nothing to the causality.
+    /// What the missing reads saw is not known, so no run can be judged that changes the causality.
+    Thinned,
     /// Only the order in which they were noted (asynchronous capture).
     Notes,
+}
+
+impl FileOrder {
+    /// All there are, by their codes in files.
+    pub const ALL: [FileOrder; 3] = [FileOrder::Observed, FileOrder::Notes, FileOrder::Thinned];
+
+    /// The word for it in traces and reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileOrder::Observed => "observed",
+            FileOrder::Thinned => "thinned",
+            FileOrder::Notes => "notes",
+        }
+    }
+
+    /// The order that a word stands for.
+    pub fn by_word(word: &str) -> Option<FileOrder> {
+        FileOrder::ALL.into_iter().find(|order| order.word() == word)
+    }
+
+    /// Its code in binary files.
+    pub fn code(self) -> u8 {
+        match self {
+            FileOrder::Observed => 0,
+            FileOrder::Notes => 1,
+            FileOrder::Thinned => 2,
+        }
+    }
 }
 
 /// What a reader has to say about a trace besides its events.
@@ -42,6 +73,9 @@ pub struct Remarks {
     pub order: FileOrder,
     /// Why the trace ends before the program did, if it does.
     pub cut_short: Option<String>,
+    /// Why the trace does not hold everything that the program did, if it does not: part of it was
+    /// not built for capture.
+    pub partial: Option<String>,
     /// Things the user should know: lines that were skipped, events that were repaired.
     pub warnings: Vec<String>,
 }

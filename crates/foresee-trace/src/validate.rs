@@ -75,6 +75,11 @@ impl<S: EventSource> Validated<S> {
         }
     }
 
+    /// The source behind, for what it knows besides events.
+    pub fn inner(&self) -> &S {
+        &self.source
+    }
+
     /// How many events were dropped, inserted or renamed so far.
     pub fn repairs(&self) -> u64 {
         self.repairs

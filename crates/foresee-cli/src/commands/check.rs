@@ -18,7 +18,7 @@ use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace};
 
-use crate::args::{CheckArgs, PatternAlgorithm, ReportFormat};
+use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
 use crate::input::Input;
@@ -31,29 +31,64 @@ const DRAWN_EVENTS: usize = 60;
 const DRAWN_WITNESSES: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
-    let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
-    let mut analyses = built_in(args)?;
-    let mut patterns = query::sources(args)?;
-    let index = query::find(args)?;
-    let mut answered = Answered::default();
-    if let Some(mut index) = index {
-        answered = Answered::by(&mut index, patterns)?;
-        patterns = std::mem::take(&mut answered.left);
-        if patterns.is_empty() && args.spec.is_empty() && analyses.is_empty() {
-            return without_pass(args, &index, answered);
+    let mut wanted = Wanted { analyses: built_in(&args.analysis)?, ..Wanted::default() };
+    let mut patterns = query::sources(&args.analysis)?;
+    if let Some(mut index) = query::find(args)? {
+        wanted.answered = Answered::by(&mut index, patterns)?;
+        patterns = std::mem::take(&mut wanted.answered.left);
+        if patterns.is_empty() && args.analysis.spec.is_empty() && wanted.analyses.is_empty() {
+            return without_pass(args, &index, wanted.answered);
         }
     }
     // Specifications are judged before the trace is opened, which may take long.
-    let files = args.spec.iter().map(|file| specs::read(file));
-    let compiled: Vec<_> = files
-        .chain(patterns.into_iter().map(Ok))
-        .map(|source| {
+    wanted.compile(&args.analysis, patterns)?;
+    ensure!(
+        !wanted.compiled.is_empty() || !wanted.analyses.is_empty(),
+        "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
+         a check with --check NAME"
+    );
+    let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    look(wanted, &args.analysis, &trace, &[])
+}
+
+/// What is looked for, once that is known to be possible.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) analyses: Vec<Box<dyn Analysis>>,
+    pub(crate) compiled: Vec<(specs::Source, Spec, Vec<Compiled>)>,
+    /// What an index has said already.
+    answered: Answered,
+}
+
+impl Wanted {
+    /// Finds out what is looked for.
+    pub(crate) fn new(args: &AnalysisArgs) -> anyhow::Result<Wanted> {
+        let mut wanted = Wanted { analyses: built_in(args)?, ..Wanted::default() };
+        wanted.compile(args, query::sources(args)?)?;
+        Ok(wanted)
+    }
+
+    fn compile(&mut self, args: &AnalysisArgs, patterns: Vec<specs::Source>) -> anyhow::Result<()> {
+        let files = args.spec.iter().map(|file| specs::read(file));
+        for source in files.chain(patterns.into_iter().map(Ok)) {
             let source = source?;
             let (spec, compiled) = specs::compile(&source)?;
-            Ok((source, spec, compiled))
-        })
-        .collect::<anyhow::Result<_>>()?;
-    let trace = Input::new(&args.input, !compiled.is_empty())?;
+            self.compiled.push((source, spec, compiled));
+        }
+        Ok(())
+    }
+}
+
+/// Looks for it in a trace and prints the report, with `notes` of how the trace came about;
+/// returns the exit status.
+pub(crate) fn look(
+    wanted: Wanted,
+    args: &AnalysisArgs,
+    trace: &Input<'_>,
+    notes: &[String],
+) -> anyhow::Result<u8> {
+    let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
+    let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
         let names = trace.names()?;
@@ -79,11 +114,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     .with_context(|| trace.name())?;
     bar.finish_and_clear();
     // From the order of notes no other run follows, so nothing that was predicted stands.
-    let is_order_known = summary.remarks.order == FileOrder::Observed;
-    findings.retain(|finding| is_order_known || finding.kind == FindingKind::Observed);
+    let is_order_known = summary.remarks.order != FileOrder::Notes;
+    // Predictions among these swap sections, which the order of a thinned capture does not allow.
+    let is_whole = summary.remarks.order == FileOrder::Observed;
+    findings.retain(|finding| is_whole || finding.kind == FindingKind::Observed);
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     if findings.iter().any(|finding| finding.witness.is_some()) {
-        // These have been confirmed by the analysis that made them.
+        // They have been confirmed by the analysis that made them.
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
         for (finding, witness) in findings.iter().zip(&mut witnesses).take(DRAWN_WITNESSES) {
             *witness = draw(finding, &whole);
@@ -101,6 +138,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         let judge = Judge::new(&whole);
         let mut confirmed = answered.confirm(&whole, &judge)?;
         for part in &parts {
+            if summary.remarks.order == FileOrder::Thinned {
+                part.claims.reordered.take();
+            }
             part.confirm(&whole, &judge, &mut confirmed)?;
         }
         for finding in confirmed {
@@ -108,13 +148,15 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             findings.push(finding);
         }
     }
+    let mut remarks = summary.remarks;
+    remarks.warnings.splice(0..0, notes.iter().cloned());
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(summary.events, source.names()),
         analysed: [answered.analysed, summary.analysed].concat(),
         findings,
         witnesses,
-        remarks: summary.remarks,
+        remarks,
     };
     let status = print(args, &report)?;
     if let Some(mut pictures) = pictures {
@@ -127,7 +169,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     Ok(status)
 }
 
-fn print(args: &CheckArgs, report: &Report) -> anyhow::Result<u8> {
+fn print(args: &AnalysisArgs, report: &Report) -> anyhow::Result<u8> {
     output::print(&match args.format {
         ReportFormat::Text => foresee_report::text::report(report, output::style()),
         ReportFormat::Json => foresee_report::json::report(report),
@@ -156,11 +198,11 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
         findings: [answered.observed, found].concat(),
         remarks: index.remarks().clone(),
     };
-    print(args, &report)
+    print(&args.analysis, &report)
 }
 
 /// The checks that need no specification.
-fn built_in(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
+fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
     for name in args.check.iter().filter(|name| *name != "spec") {
         match ANALYSES.iter().find(|kind| kind.name == name) {
@@ -187,7 +229,7 @@ fn built_in(args: &CheckArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     Ok(analyses)
 }
 
-fn nondeterminism(args: &CheckArgs) -> Options {
+fn nondeterminism(args: &AnalysisArgs) -> Options {
     let default = Options::default();
     let asked = &args.nondeterminism;
     Options {
@@ -202,7 +244,7 @@ fn nondeterminism(args: &CheckArgs) -> Options {
 }
 
 /// Draws the witness of the first finding that has one.
-fn draw_first(args: &CheckArgs, witnesses: &[Option<Diagram>]) -> anyhow::Result<()> {
+fn draw_first(args: &AnalysisArgs, witnesses: &[Option<Diagram>]) -> anyhow::Result<()> {
     let Some(file) = &args.nondeterminism.witness_svg else { return Ok(()) };
     match witnesses.iter().flatten().next() {
         Some(diagram) => output::write_file(file, &diagram.to_svg()),
@@ -213,7 +255,7 @@ fn draw_first(args: &CheckArgs, witnesses: &[Option<Diagram>]) -> anyhow::Result
     }
 }
 
-fn limits(args: &CheckArgs) -> Limits {
+fn limits(args: &AnalysisArgs) -> Limits {
     let default = Limits::default();
     Limits {
         window: args.window.map(|w| w as usize),
@@ -254,7 +296,7 @@ struct Part {
 
 impl Part {
     /// The patterns of a specification, and everything else.
-    fn of(spec: &Spec, resolved: &Resolved, args: &CheckArgs) -> impl Iterator<Item = Part> {
+    fn of(spec: &Spec, resolved: &Resolved, args: &AnalysisArgs) -> impl Iterator<Item = Part> {
         let part = |is_patterns| Part {
             spec: Spec { properties: Vec::new(), ..spec.clone() },
             resolved: resolved.clone(),
@@ -280,7 +322,7 @@ impl Part {
         &self,
         source: &specs::Source,
         names: &Names,
-        args: &CheckArgs,
+        args: &AnalysisArgs,
         analyses: &mut Vec<Box<dyn Analysis>>,
     ) -> anyhow::Result<()> {
         let Part { spec, resolved, claims, .. } = self;

@@ -48,7 +48,7 @@ impl<'a> Pictures<'a> {
         predictions: &[Prediction],
         is_only: bool,
     ) -> anyhow::Result<()> {
-        if trace.remarks.order != FileOrder::Observed {
+        if trace.remarks.order == FileOrder::Notes {
             output::note("no lattice is drawn: the order of this trace is only that of its notes");
             return Ok(());
         }

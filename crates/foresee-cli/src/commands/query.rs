@@ -11,13 +11,13 @@ use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
-use crate::args::{CheckArgs, PatternAlgorithm};
+use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReorderArg};
 use crate::commands::index;
 use crate::specs::{self, BadSpec, Source};
 use crate::{bug, output};
 
 /// The patterns of `--pattern` and `--patterns`, as specifications.
-pub(crate) fn sources(args: &CheckArgs) -> anyhow::Result<Vec<Source>> {
+pub(crate) fn sources(args: &AnalysisArgs) -> anyhow::Result<Vec<Source>> {
     let mut all = Vec::new();
     if !args.pattern.is_empty() {
         let lines = args.pattern.iter().enumerate();
@@ -57,13 +57,16 @@ fn item(line: &str, name: impl FnOnce() -> String) -> String {
 /// does.
 pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let trace = &args.input.trace;
-    let wanted = !args.pattern.is_empty() || !args.patterns.is_empty();
-    // The observed run alone, or another algorithm, is not what an index has.
-    if !wanted || args.window.is_some() || args.algorithm != PatternAlgorithm::Auto {
+    let wanted = !args.analysis.pattern.is_empty() || !args.analysis.patterns.is_empty();
+    // The observed run alone, another algorithm or other reorderings are not what an index has.
+    let is_sliced = matches!(args.analysis.reorder, ReorderArg::Sliced);
+    let is_other =
+        args.analysis.window.is_some() || args.analysis.algorithm != PatternAlgorithm::Auto;
+    if !wanted || is_sliced || is_other {
         ensure!(
             args.index.is_none(),
-            "--index answers patterns over all runs: give --pattern or --patterns, and neither \
-             --window nor --algorithm"
+            "--index answers patterns over all runs with the same causality: give --pattern or \
+             --patterns, and none of --window, --algorithm and --reorder sliced"
         );
         return Ok(None);
     }
@@ -249,7 +252,9 @@ fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
         }
         Answer::Never => (
             Outcome::Exhausted,
-            "no violation; every run with this causality was covered (by the index)".to_owned(),
+            "no violation; every run with this causality was covered (by the index; where critical \
+             sections swap, only a pass over the trace looks: --reorder sliced)"
+                .to_owned(),
         ),
         Answer::CannotMatch { position } => {
             (Outcome::NothingRelevant, format!("cannot match: `{position}` does not occur"))

@@ -17,6 +17,15 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// The help of a command that was called without anything to do.
+pub(crate) fn help(command: &str) -> anyhow::Result<u8> {
+    let mut all = Cli::command();
+    all.build();
+    let page = all.find_subcommand_mut(command).map(|c| c.render_long_help().to_string());
+    output::print(&page.unwrap_or_default())?;
+    Ok(2)
+}
+
 pub(crate) fn man(out: Option<&Path>) -> anyhow::Result<u8> {
     match out {
         Some(folder) => {

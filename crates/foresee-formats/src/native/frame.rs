@@ -10,8 +10,6 @@ use foresee_trace::{ErrorKind, FileOrder, Position, ReadError, Remarks};
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FSE\r\n\x1a\n";
 /// The version of the format.
 const VERSION: u16 = 1;
-/// Flag of the file header: the order of events is only that of their notes.
-const FLAG_NOTES: u16 = 1;
 /// The length of the file header and of a frame header.
 pub(crate) const HEADER: usize = 16;
 
@@ -140,7 +138,7 @@ pub(crate) fn damaged(at: u64, message: impl Into<String>) -> ReadError {
 
 /// The file header.
 pub(crate) fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
-    let flags = if order == FileOrder::Notes { FLAG_NOTES } else { 0 };
+    let flags = u16::from(order.code());
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
@@ -169,11 +167,12 @@ pub(crate) fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
     if crc32fast::hash(&bytes[..12]) != u32_at(&bytes, 12) {
         return Err(format("the file header is damaged (its checksum is wrong)".into()));
     }
-    if version != VERSION || flags & !FLAG_NOTES != 0 {
+    let order = FileOrder::ALL.into_iter().find(|order| u16::from(order.code()) == flags);
+    let Some(order) = order.filter(|_| version == VERSION) else {
         let message = format!("the trace has version {version} and flags {flags:#x}");
         return Err(format(message).with_help(format!("version {VERSION} can be read here")));
-    }
-    Ok(if flags & FLAG_NOTES == 0 { FileOrder::Observed } else { FileOrder::Notes })
+    };
+    Ok(order)
 }
 
 /// Reads until `buffer` is full or the input ends; says how much there was.
@@ -200,11 +199,17 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The payload of a remarks frame.
-pub(crate) fn encode_remarks(remarks: &Remarks, payload: &mut Vec<u8>) {
-    payload.push(u8::from(remarks.order == FileOrder::Notes));
-    payload.push(u8::from(remarks.cut_short.is_some()));
-    payload.extend_from_slice(remarks.cut_short.as_deref().unwrap_or_default().as_bytes());
+/// The payloads of the remarks frames that say it all.
+pub(crate) fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
+    let order = remarks.order.code();
+    let texts = [(1, &remarks.cut_short), (2, &remarks.partial)];
+    let said = texts.iter().filter_map(|(kind, text)| Some((*kind, text.as_deref()?)));
+    let mut payloads: Vec<Vec<u8>> =
+        said.map(|(kind, text)| [&[order, kind], text.as_bytes()].concat()).collect();
+    if payloads.is_empty() {
+        payloads.push(vec![order, 0]);
+    }
+    payloads
 }
 
 /// Takes over what a remarks frame says.
@@ -213,17 +218,19 @@ pub(crate) fn read_remarks(
     at: u64,
     remarks: &mut Remarks,
 ) -> Result<(), ReadError> {
-    let (&[order @ 0..=1, cut @ 0..=1], text) =
+    let (&[order @ 0..=2, kind @ 0..=2], text) =
         payload.split_first_chunk().ok_or_else(|| damaged(at, "a remarks frame is too short"))?
     else {
         return Err(damaged(at, "a remarks frame has unknown flags"));
     };
     let text = std::str::from_utf8(text).map_err(|_| damaged(at, "a remark is not UTF-8"))?;
-    if order == 1 {
-        remarks.order = FileOrder::Notes;
+    if order != 0 {
+        remarks.order = FileOrder::ALL[usize::from(order)];
     }
-    if cut == 1 {
-        remarks.cut_short = Some(text.to_owned());
+    match kind {
+        1 => remarks.cut_short = Some(text.to_owned()),
+        2 => remarks.partial = Some(text.to_owned()),
+        _ => {}
     }
     Ok(())
 }

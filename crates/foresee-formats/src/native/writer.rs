@@ -190,10 +190,11 @@ impl<W: Write> EventSink for NativeSink<W> {
             return Err(io::Error::other("the trace has been finished already"));
         }
         self.flush(names)?;
-        if remarks.order != self.order || remarks.cut_short.is_some() {
-            let mut frame = vec![0; HEADER];
-            encode_remarks(remarks, &mut frame);
-            self.write_frame(Kind::Remarks, 0, 0, 0, &mut frame)?;
+        if remarks.order != self.order || remarks.cut_short.is_some() || remarks.partial.is_some() {
+            for payload in encode_remarks(remarks) {
+                let mut frame = [[0; HEADER].as_slice(), &payload].concat();
+                self.write_frame(Kind::Remarks, 0, 0, 0, &mut frame)?;
+            }
         }
         let index = self.write_index()?;
         let mut end = [[0; HEADER].as_slice(), &index.to_le_bytes()].concat();

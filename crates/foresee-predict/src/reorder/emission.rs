@@ -37,6 +37,16 @@ pub(crate) struct Lowering {
 pub(crate) type Options = [Option<Lowering>; 2];
 
 impl Conflict {
+    /// Whether it is with something before the anchor, so that it might be settled in another way if
+    /// that could change, too.
+    pub(crate) fn is_anchored(self, slices: &Slices, requirements: &Requirements) -> bool {
+        let fixed = match self {
+            Conflict::Read { read, .. } => requirements.partner(read),
+            Conflict::Sections { first, .. } => first,
+        };
+        fixed < slices.anchor
+    }
+
     /// The ways to settle it that are possible at all, or nothing if there is no conflict (any
     /// more). Whoever asks may rule out more of them.
     pub(crate) fn options(

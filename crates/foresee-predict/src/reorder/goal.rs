@@ -67,5 +67,7 @@ pub enum Answer {
         blamed: u128,
         /// Whether the search was given up before it had tried everything.
         gave_up: bool,
+        /// Whether the answer would be the same with any earlier anchor.
+        is_final: bool,
     },
 }

@@ -25,6 +25,8 @@ pub struct Search<'r> {
     /// The objects with conflicts that leave a choice.
     undecided: Vec<u32>,
     blamed: u128,
+    /// Whether anything depended on what happened before the anchor.
+    is_anchored: bool,
 }
 
 /// A conflict that was settled in one of two ways.
@@ -52,6 +54,7 @@ impl<'r> Search<'r> {
             saved: Vec::new(),
             undecided: Vec::new(),
             blamed: 0,
+            is_anchored: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl<'r> Search<'r> {
     pub fn ask(&mut self, goal: &Goal<'_>, anchor: u32, effort: Effort) -> Answer {
         self.slices.anchor = anchor;
         self.blamed = 0;
+        self.is_anchored = false;
         let until = self.slices.work.saturating_add(effort.work);
         for &event in goal.next {
             self.slices.limit(event, self.requirements);
@@ -82,7 +86,7 @@ impl<'r> Search<'r> {
     }
 
     fn search(&mut self, goal: &Goal<'_>, effort: Effort, until: u64) -> Answer {
-        let gave_up = |blamed| Answer::No { blamed, gave_up: true };
+        let gave_up = |blamed| Answer::No { blamed, gave_up: true, is_final: false };
         let groups = goal.executed.len() + usize::from(!goal.next.is_empty());
         if groups * usize::from(effort.slices) >= usize::from(LEFT_OUT) {
             return gave_up(0);
@@ -105,7 +109,8 @@ impl<'r> Search<'r> {
             }
             failures += 1;
             let Some(choice) = self.choices.pop() else {
-                return Answer::No { blamed: self.blamed, gave_up: false };
+                let is_final = !self.is_anchored;
+                return Answer::No { blamed: self.blamed, gave_up: false, is_final };
             };
             if failures > effort.failures {
                 return gave_up(self.blamed);
@@ -150,7 +155,8 @@ impl<'r> Search<'r> {
     /// Settles the conflicts that are found in one walk over the events of an object: those that
     /// leave no choice, or, to decide, all of them.
     fn look_at(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
-        let Search { requirements, slices, walker, choices, saved, undecided, blamed } = self;
+        let Search { requirements, slices, walker, choices, saved, undecided, blamed, is_anchored } =
+            self;
         let mut is_undecided = false;
         walker.walk(object, slices, requirements, |slices, conflict| {
             let allows = |way: Lowering| match refused(slices, way, goal, requirements) {
@@ -160,7 +166,9 @@ impl<'r> Search<'r> {
                     false
                 }
             };
-            let way = match conflict.options(slices, requirements, allows) {
+            let options = conflict.options(slices, requirements, allows);
+            *is_anchored |= options.is_some() && conflict.is_anchored(slices, requirements);
+            let way = match options {
                 None => return Ok(()),
                 Some([None, None]) => return Err(Failed),
                 Some([Some(way), None] | [None, Some(way)]) => way,
@@ -170,7 +178,7 @@ impl<'r> Search<'r> {
                 }
                 Some([Some(way), Some(other)]) => {
                     choices.push(Choice { mark: slices.mark(), other, saved: saved.len() });
-                    saved.extend_from_slice(slices.dirty());
+                    saved.extend(slices.dirty());
                     saved.extend_from_slice(undecided);
                     saved.push(object);
                     way

@@ -366,9 +366,14 @@ impl Hunt<'_, '_> {
         let goal = Goal { executed, next: &[] };
         let first = goal.first().unwrap_or(0);
         let mut blamed = 0;
+        let mut is_settled = [false; 2];
         for &back in look_back {
             let anchor = first.saturating_sub(back);
-            for effort in [Effort::QUICK, Effort::THOROUGH] {
+            let efforts = [Effort::QUICK, Effort::THOROUGH];
+            for (effort, is_settled) in efforts.into_iter().zip(&mut is_settled) {
+                if *is_settled {
+                    continue;
+                }
                 if self.is_over() {
                     return Tried::Stop;
                 }
@@ -380,8 +385,9 @@ impl Hunt<'_, '_> {
                         *found = Some((observed, order));
                         return Tried::Found;
                     }
-                    Answer::No { blamed: more, gave_up } => {
+                    Answer::No { blamed: more, gave_up, is_final } => {
                         self.tally.gave_up += u64::from(gave_up);
+                        *is_settled = is_final;
                         blamed = more;
                     }
                 }

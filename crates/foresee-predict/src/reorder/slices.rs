@@ -7,6 +7,8 @@
 //!
 //! Each change is remembered, so that it can be taken back.
 
+use std::collections::VecDeque;
+
 use foresee_causality::judge::Reads;
 
 use super::requirements::{Kind, NONE, Requirements};
@@ -32,8 +34,9 @@ pub(crate) struct Slices {
     trail: Vec<(u32, u8)>,
     /// For each object the kept events that use it, in the order in which they came in.
     kept: Vec<Vec<u32>>,
-    /// The objects whose events changed since they were last looked at.
-    dirty: Vec<u32>,
+    /// The objects whose events changed since they were last looked at, those first that changed
+    /// first: they are nearest to the goal.
+    dirty: VecDeque<u32>,
     is_dirty: Vec<bool>,
     todo: Vec<(u32, u8)>,
     /// Everything before this event happens as observed.
@@ -52,7 +55,7 @@ impl Slices {
             numbers: vec![LEFT_OUT; requirements.len()],
             trail: Vec::new(),
             kept: vec![Vec::new(); objects],
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
             is_dirty: vec![false; objects],
             todo: Vec::new(),
             anchor: 0,
@@ -174,7 +177,7 @@ impl Slices {
     #[inline]
     fn touch(&mut self, object: u32) {
         if object != NONE && !std::mem::replace(&mut self.is_dirty[object as usize], true) {
-            self.dirty.push(object);
+            self.dirty.push_back(object);
         }
     }
 
@@ -277,14 +280,14 @@ impl Slices {
 
     /// An object whose events changed, if there is one; it counts as looked at.
     pub(crate) fn take_dirty(&mut self) -> Option<u32> {
-        let object = self.dirty.pop()?;
+        let object = self.dirty.pop_front()?;
         self.is_dirty[object as usize] = false;
         Some(object)
     }
 
     /// The objects still to be looked at.
-    pub(crate) fn dirty(&self) -> &[u32] {
-        &self.dirty
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
+        self.dirty.iter().copied()
     }
 
     /// Replaces the objects to be looked at.

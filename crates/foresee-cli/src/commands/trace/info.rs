@@ -49,6 +49,7 @@ impl Info<'_> {
         writeln!(out, "{name}")?;
         let order = match self.remarks.order {
             FileOrder::Observed => "the order of the steps",
+            FileOrder::Thinned => "the order of the steps, without what causality does not need",
             FileOrder::Notes => "only the order of the notes",
         };
         writeln!(out, "  events      {} ({order})", census.events)?;
@@ -137,10 +138,7 @@ impl Info<'_> {
             "trace": {
                 "name": name, "events": census.events, "threads": census.threads().count(),
                 "variables": census.var_count(), "locks": census.lock_count(),
-                "order": match remarks.order {
-                    FileOrder::Observed => "observed",
-                    FileOrder::Notes => "notes",
-                },
+                "order": remarks.order.word(),
                 "cut_short": remarks.cut_short, "warnings": remarks.warnings,
             },
             "values": { "accesses": census.accesses, "with_value": census.with_value },

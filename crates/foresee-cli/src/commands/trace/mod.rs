@@ -41,15 +41,15 @@ fn validate(args: &InputArgs) -> anyhow::Result<u8> {
     Ok(cut_short(source.remarks()))
 }
 
-/// Tells of a trace that ends too early, which is worth exit status 3.
+/// Tells of a trace that is not whole, which is worth exit status 3.
 fn cut_short(remarks: &foresee_trace::Remarks) -> u8 {
-    match &remarks.cut_short {
-        Some(why) => {
-            output::note(&format!("the trace was cut short: {why}"));
-            3
-        }
-        None => 0,
+    if let Some(why) = &remarks.cut_short {
+        output::note(&format!("the trace was cut short: {why}"));
     }
+    if let Some(why) = &remarks.partial {
+        output::note(&format!("the trace does not hold everything: {why}"));
+    }
+    if remarks.cut_short.is_some() || remarks.partial.is_some() { 3 } else { 0 }
 }
 
 /// Reads a trace to its end; the number of events.

@@ -1,0 +1,127 @@
+//! The files that compilers and linkers need of us, put where they find them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol};
+
+use crate::runtime;
+
+/// Where everything is.
+#[derive(Clone, Debug)]
+pub struct Kit {
+    /// The folder of all the rest.
+    pub folder: PathBuf,
+    /// The runtime that programs are linked with.
+    pub object: PathBuf,
+    /// The runtime that libraries are linked with.
+    pub library: PathBuf,
+    /// The names of the object that libraries loaded later may need.
+    pub exports: PathBuf,
+    /// gcc's specs that place the hooks.
+    pub specs: PathBuf,
+    /// The folder of `foresee.h`.
+    pub include: PathBuf,
+}
+
+/// Why the files could not be put in place.
+#[derive(Debug, thiserror::Error)]
+pub enum KitError {
+    /// This foresee was built without a runtime.
+    #[error(
+        "foresee was built for a machine on which it cannot capture programs: that takes x86-64 Linux with glibc"
+    )]
+    Unsupported,
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}; FORESEE_CACHE names another folder for the runtime", path = path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The runtime itself is broken.
+    #[error("internal error: the runtime is no object file: {0}")]
+    Broken(String),
+}
+
+/// Appended to what `cc1` and `cc1plus` are told; the driver, which would link the sanitizer's own
+/// library, does not see it.
+const SPECS: &str = "*cc1_options:\n+ -fsanitize=thread\n\n";
+
+impl Kit {
+    /// The files in the user's cache, written there if they are not yet.
+    pub fn install() -> Result<Kit, KitError> {
+        Kit::install_under(&cache())
+    }
+
+    /// The files in a folder of their own under `root`, which is named after what they contain:
+    /// another version of foresee has another.
+    pub fn install_under(root: &Path) -> Result<Kit, KitError> {
+        if runtime::OBJECT.is_empty() {
+            return Err(KitError::Unsupported);
+        }
+        let exports = exports(runtime::OBJECT)?;
+        let files: [(&str, &[u8]); 5] = [
+            ("foresee_rt.o", runtime::OBJECT),
+            ("libforesee_rt.so", runtime::LIBRARY),
+            ("foresee_rt.list", exports.as_bytes()),
+            ("foresee.specs", SPECS.as_bytes()),
+            ("include/foresee.h", runtime::HEADER.as_bytes()),
+        ];
+        let mut sum = crc32fast::Hasher::new();
+        files.iter().for_each(|(_, bytes)| sum.update(bytes));
+        let size: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+        let folder = root.join(format!("runtime-{:08x}-{size:x}", sum.finalize()));
+        for (name, bytes) in files {
+            let path = folder.join(name);
+            put(&path, bytes).map_err(|source| KitError::Write { path, source })?;
+        }
+        Ok(Kit {
+            object: folder.join("foresee_rt.o"),
+            library: folder.join("libforesee_rt.so"),
+            exports: folder.join("foresee_rt.list"),
+            specs: folder.join("foresee.specs"),
+            include: folder.join("include"),
+            folder,
+        })
+    }
+}
+
+fn cache() -> PathBuf {
+    let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    path("FORESEE_CACHE")
+        .or_else(|| path("XDG_CACHE_HOME").map(|p| p.join("foresee")))
+        .or_else(|| path("HOME").map(|p| p.join(".cache/foresee")))
+        .unwrap_or_else(|| std::env::temp_dir().join("foresee-cache"))
+}
+
+/// Writes a file unless it is there. Others may do the same at the same time: it appears whole.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|m| m.len() == bytes.len() as u64) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    // A program that one user builds may be run by another.
+    fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Everything the object defines, as a list for the linker: a plugin must find the program's copy.
+fn exports(object: &[u8]) -> Result<String, KitError> {
+    let file = object::File::parse(object).map_err(|e| KitError::Broken(e.to_string()))?;
+    let mut names: Vec<&str> = file
+        .symbols()
+        .filter(|s| s.is_global() && s.is_definition())
+        .filter_map(|s| s.name().ok())
+        .collect();
+    names.sort_unstable();
+    let list: String = names.iter().map(|name| format!("  {name};\n")).collect();
+    Ok(format!("{{\n{list}}};\n"))
+}

@@ -1,0 +1,215 @@
+//! The compiler wrapper behind `foresee cc` and `foresee c++`: the command that the user wrote,
+//! with what capture needs.
+//!
+//! Compiling places the hooks of the compiler's thread sanitizer; linking puts our runtime where
+//! the sanitizer's own would go, which need not be installed.
+//!
+//! | compiler | hooks | no runtime of its own |
+//! |---|---|---|
+//! | gcc | a specs file that hands `-fsanitize=thread` to `cc1` alone | the driver never hears of it |
+//! | clang | `-fsanitize=thread` | `-fno-sanitize-link-runtime` |
+
+mod arguments;
+mod kit;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use arguments::{Arguments, Step};
+
+pub use kit::{Kit, KitError};
+
+/// Which language the driver takes a source to be in by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// `foresee cc`.
+    C,
+    /// `foresee c++`.
+    Cpp,
+}
+
+/// The compilers we know how to talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Gcc,
+    Clang,
+}
+
+/// Why a command cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CompilerError {
+    /// Nothing answers to the name.
+    #[error(
+        "cannot run the compiler `{name}`: {source}; name another with FORESEE_CC and FORESEE_CXX, or after `--`"
+    )]
+    Missing {
+        /// The compiler.
+        name: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is neither gcc nor clang.
+    #[error(
+        "`{0}` is neither gcc nor clang; name one of these with FORESEE_CC and FORESEE_CXX, or after `--`"
+    )]
+    Unknown(String),
+    /// The word after `--` is missing.
+    #[error("expected the name of a compiler after `--`, as in `foresee cc -- clang -c main.c`")]
+    NoName,
+    /// The linker is asked for a program that has no dynamic linker.
+    #[error(
+        "`{0}` makes a program that cannot be captured: the runtime stands between the program and its libraries, so link without it"
+    )]
+    Static(String),
+    /// Another sanitizer wants the same memory.
+    #[error("`{0}` cannot be combined with capture: build without this sanitizer")]
+    OtherSanitizer(String),
+    /// The sanitizer's own library beside ours.
+    #[error(
+        "`{0}` links the sanitizer's own runtime beside that of foresee, and the program would crash at start: leave it out"
+    )]
+    TwoRuntimes(String),
+    /// A file of arguments cannot be read.
+    #[error("cannot read the file of arguments {path}: {source}", path = path.display())]
+    Response {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The parts of the runtime cannot be put in place.
+    #[error(transparent)]
+    Kit(#[from] KitError),
+}
+
+/// What to run in place of `foresee cc ARGS…`. `environment` is the value of `FORESEE_CC` or
+/// `FORESEE_CXX`, which goes before what the arguments name.
+pub fn command(
+    language: Language,
+    arguments: &[OsString],
+    environment: Option<&OsStr>,
+    kit: impl FnOnce() -> Result<Kit, KitError>,
+) -> Result<Command, CompilerError> {
+    let (named, rest) = match arguments.split_first() {
+        Some((first, rest)) if first == "--" => {
+            let (name, rest) = rest.split_first().ok_or(CompilerError::NoName)?;
+            (Some(name.as_os_str()), rest)
+        }
+        _ => (None, arguments),
+    };
+    let usual = match language {
+        Language::C => "cc",
+        Language::Cpp => "c++",
+    };
+    let given = environment.filter(|e| !e.is_empty()).or(named).unwrap_or(OsStr::new(usual));
+    // `FORESEE_CC="ccache gcc"` is a compiler and its first arguments, as with make.
+    let words: Vec<OsString> = match given.to_str() {
+        Some(text) if !Path::new(given).exists() => {
+            text.split_whitespace().map(OsString::from).collect()
+        }
+        _ => vec![given.to_owned()],
+    };
+    let (name, first) = words.split_first().ok_or(CompilerError::NoName)?;
+    let mut command = Command::new(name);
+    command.args(first);
+    let read = Arguments::read(rest)?;
+    if read.step == Step::Other {
+        command.args(rest);
+        return Ok(command);
+    }
+    let family = family(name, first)?;
+    read.refuse()?;
+    let kit = kit()?;
+    // What a user wrote for another sanitizer build asks for nothing that is not done already.
+    command.args(rest.iter().filter_map(arguments::without_thread_sanitizer));
+    command.args(compile_flags(family, &read, &kit));
+    if read.step == Step::Link {
+        command.args(link_flags(family, &read, &kit));
+    }
+    Ok(command)
+}
+
+fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = vec!["-idirafter".into(), kit.include.clone().into()];
+    if !read.has_debug_info {
+        flags.push("-g".into());
+    }
+    match family {
+        // Preprocessing alone has no hooks to place, but the same macros.
+        Family::Gcc if read.step == Step::Preprocess => flags.push("-fsanitize=thread".into()),
+        Family::Gcc => {
+            let mut specs = OsString::from("-specs=");
+            specs.push(&kit.specs);
+            flags.push(specs);
+            // Nothing the user said may bring in the sanitizer's library; `cc1` hears ours last.
+            flags.push("-fno-sanitize=thread".into());
+            // Fences are fine with our runtime, and some programs make warnings errors.
+            flags.push("-Wno-tsan".into());
+            flags.push("-grecord-gcc-switches".into());
+        }
+        Family::Clang => {
+            flags.push("-fsanitize=thread".into());
+            if read.compiles {
+                // Without it `x++` is a write alone.
+                flags.extend(["-mllvm", "-tsan-instrument-read-before-write=1"].map(Into::into));
+                // The note of it tells later what was built for capture; types must be whole.
+                flags.extend(["-grecord-command-line", "-fstandalone-debug"].map(Into::into));
+            }
+        }
+    }
+    // Hooks are placed file by file; at link time it would be too late for gcc.
+    flags.push("-fno-lto".into());
+    flags
+}
+
+fn link_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = Vec::new();
+    if family == Family::Clang {
+        flags.push("-fno-sanitize-link-runtime".into());
+    }
+    let mut linker = |word: &OsStr| {
+        flags.push("-Xlinker".into());
+        flags.push(word.to_owned());
+    };
+    if read.is_relocatable || read.has_no_libraries {
+        // Whoever links without libraries brings everything along.
+    } else if read.is_shared {
+        // Finds the program's own copy when there is one, and stands in for it when not.
+        linker(kit.library.as_os_str());
+        linker("-rpath".as_ref());
+        linker(kit.folder.as_os_str());
+    } else {
+        // As a word for the linker it is an object whatever `-x` said before.
+        linker(kit.object.as_os_str());
+        linker("--dynamic-list".as_ref());
+        linker(kit.exports.as_os_str());
+        flags.extend(["-lpthread", "-ldl"].map(Into::into));
+    }
+    flags
+}
+
+/// gcc or clang, by its name or else by what it says of itself.
+fn family(name: &OsStr, first: &[OsString]) -> Result<Family, CompilerError> {
+    let last = first.iter().rfind(|a| !a.as_encoded_bytes().starts_with(b"-"));
+    let file = Path::new(last.map_or(name, |a| a.as_os_str())).file_name().unwrap_or(name);
+    let file = file.to_string_lossy();
+    if file.contains("clang") {
+        return Ok(Family::Clang);
+    }
+    if file.contains("gcc") || file.contains("g++") {
+        return Ok(Family::Gcc);
+    }
+    // `cc` may be either; what it defines tells.
+    let mut ask = Command::new(name);
+    ask.args(first).args(["-dM", "-E", "-x", "c", "/dev/null"]).stderr(Stdio::null());
+    let missing = |source| CompilerError::Missing { name: file.to_string(), source };
+    let said = String::from_utf8_lossy(&ask.output().map_err(missing)?.stdout).into_owned();
+    if said.contains("#define __clang__ ") {
+        Ok(Family::Clang)
+    } else if said.contains("#define __GNUC__ ") {
+        Ok(Family::Gcc)
+    } else {
+        Err(CompilerError::Unknown(file.into_owned()))
+    }
+}

@@ -1,0 +1,179 @@
+//! Memory as variables, and what is in them.
+//!
+//! Programs access memory in pieces that overlap: a structure is copied as a whole and read field by field. Causality speaks
+//! of variables, so memory is cut into *cells* such that every access is one of whole cells: where a type is known, along
+//! its scalars, and elsewhere at every byte where some access of the run begins or ends. A cell never goes beyond eight
+//! aligned bytes.
+
+use super::HashMap;
+use foresee_trace::{Value, VarId};
+
+use crate::symbols::Scalar;
+
+/// Where accesses begin and end, for each eight bytes: a bit for each byte that one of them begins at.
+#[derive(Debug, Default)]
+pub(super) struct Boundaries {
+    pages: HashMap<u64, Box<[u8; 512]>>,
+}
+
+impl Boundaries {
+    fn set(&mut self, address: u64) {
+        if !address.is_multiple_of(8) {
+            let page = self.pages.entry(address >> 12).or_insert_with(|| Box::new([0; 512]));
+            page[(address >> 3 & 511) as usize] |= 1 << (address & 7);
+        }
+    }
+
+    /// Adds an access.
+    pub(super) fn add(&mut self, address: u64, size: u64) {
+        self.set(address);
+        self.set(address.wrapping_add(size));
+    }
+
+    /// Adds an access of some of eight bytes.
+    pub(super) fn add_mask(&mut self, address: u64, mask: u8) {
+        for i in 1..8 {
+            if (mask >> i ^ mask >> (i - 1)) & 1 != 0 {
+                self.set(address + i);
+            }
+        }
+    }
+
+    fn of(&self, address: u64) -> u8 {
+        let page = self.pages.get(&(address >> 12));
+        page.map_or(0, |p| p[(address >> 3 & 511) as usize]) | 1
+    }
+}
+
+/// What is known of eight aligned bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Granule {
+    /// The bytes at which cells begin.
+    starts: u8,
+    /// Which bytes are known.
+    known: u8,
+    bytes: [u8; 8],
+    /// The variables of cells, by their first byte.
+    pub(super) vars: [Option<VarId>; 8],
+    kinds: [Option<Scalar>; 8],
+}
+
+/// A piece of memory that is a variable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    pub(super) offset: u8,
+    pub(super) size: u8,
+}
+
+impl Cell {
+    fn mask(self) -> u8 {
+        (((1u32 << self.size) - 1) << self.offset) as u8
+    }
+}
+
+impl Granule {
+    fn new(
+        address: u64,
+        boundaries: &Boundaries,
+        mut scalar: impl FnMut(u64) -> Option<(u64, Scalar)>,
+    ) -> Granule {
+        let mut starts = boundaries.of(address);
+        let mut kinds = [None; 8];
+        let mut at = 0;
+        while at < 8 {
+            match scalar(address + at) {
+                Some((start, kind))
+                    if start >= address && kind.size > 0 && start + kind.size <= address + 8 =>
+                {
+                    let (offset, end) = (start - address, start - address + kind.size);
+                    let inner = ((1u32 << end) - (1u32 << offset)) as u8;
+                    starts = starts & !inner | 1 << offset | (1u32 << end) as u8;
+                    kinds[offset as usize] = Some(kind);
+                    at = end;
+                }
+                _ => at += 1,
+            }
+        }
+        Granule { starts, known: 0, bytes: [0; 8], vars: [None; 8], kinds }
+    }
+
+    /// The cells that an access of the bytes in `mask` touches.
+    pub(super) fn cells(&self, mask: u8) -> impl Iterator<Item = Cell> + use<> {
+        let starts = self.starts;
+        (0..8u8)
+            .filter(move |i| starts >> i & 1 != 0)
+            .map(move |offset| {
+                let rest = u32::from(starts) >> (offset + 1);
+                let size = if rest == 0 { 8 - offset } else { rest.trailing_zeros() as u8 + 1 };
+                Cell { offset, size }
+            })
+            .filter(move |cell| cell.mask() & mask != 0)
+    }
+
+    /// Takes over the bytes in `mask`; whether some of them were known to be others.
+    pub(super) fn learn(&mut self, mask: u8, bytes: [u8; 8]) -> bool {
+        let mut differs = false;
+        for i in (0..8).filter(|i| mask >> i & 1 != 0) {
+            differs |= self.known >> i & 1 != 0 && self.bytes[i] != bytes[i];
+            self.bytes[i] = bytes[i];
+        }
+        self.known |= mask;
+        differs
+    }
+
+    /// Whether the bytes of a cell in `mask` are known to be others than `bytes`.
+    pub(super) fn differs(&self, cell: Cell, mask: u8, bytes: [u8; 8]) -> bool {
+        let mask = mask & cell.mask() & self.known;
+        (0..8).any(|i| mask >> i & 1 != 0 && self.bytes[i] != bytes[i])
+    }
+
+    /// Forgets the bytes in `mask`.
+    pub(super) fn doubt(&mut self, mask: u8) {
+        self.known &= !mask;
+    }
+
+    /// What a cell holds.
+    pub(super) fn value(&self, cell: Cell) -> Option<Value> {
+        if self.known & cell.mask() != cell.mask() {
+            return None;
+        }
+        let mut bits = [0; 8];
+        let (from, size) = (usize::from(cell.offset), usize::from(cell.size));
+        bits[..size].copy_from_slice(&self.bytes[from..from + size]);
+        let bits = u64::from_le_bytes(bits);
+        match self.kinds[from] {
+            Some(kind) => kind.value(bits),
+            None => Some(Value::from_u64(bits)),
+        }
+    }
+}
+
+/// All memory that has been touched.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    granules: HashMap<u64, Granule>,
+}
+
+impl Memory {
+    /// The eight bytes at an address that is a multiple of eight.
+    pub(super) fn granule(
+        &mut self,
+        address: u64,
+        boundaries: &Boundaries,
+        scalar: impl FnMut(u64) -> Option<(u64, Scalar)>,
+    ) -> &mut Granule {
+        self.granules.entry(address).or_insert_with(|| Granule::new(address, boundaries, scalar))
+    }
+
+    /// Begins a new life of a stretch of memory.
+    pub(super) fn renew(&mut self, address: u64, size: u64) {
+        let end = address.saturating_add(size);
+        if (size / 8) as usize > self.granules.len() {
+            self.granules.retain(|&at, _| at + 8 <= address || at >= end);
+        } else {
+            for at in (address & !7..end).step_by(8) {
+                self.granules.remove(&at);
+            }
+        }
+    }
+}

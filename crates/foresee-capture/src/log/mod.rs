@@ -1,0 +1,363 @@
+//! The raw log that the runtime leaves behind, and the way from there to a trace.
+//!
+//! [`find`] lists the logs in a directory, one for each program image that was recorded; [`Log::open`] goes through one for
+//! what must be known before its first event; [`Log::source`] turns it into a stream of events. The format is described in
+//! `docs/capture-log.md`.
+
+mod memory;
+mod names;
+mod records;
+mod source;
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION};
+
+use memory::Boundaries;
+pub use names::{Block, Names, Pc, Plain};
+pub use records::{Record, Records, What};
+pub use source::{LogSource, Stats};
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;
+
+/// Why a log could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The operating system could not read it.
+    #[error("cannot read {0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
+    /// It is something else.
+    #[error("{0} is not a log of foresee's runtime")]
+    NotALog(PathBuf),
+    /// It was written by another version of the runtime.
+    #[error(
+        "{0} has version {1} of the log, this foresee reads version {VERSION}; build the program again with this `foresee cc`"
+    )]
+    Version(PathBuf, u32),
+    /// The program found no room for it.
+    #[error("{0} is empty: there was no room for it on the disk when the program started")]
+    Empty(PathBuf),
+    /// It makes no sense.
+    #[error("{0} is damaged at byte {1}: {2}")]
+    Corrupt(PathBuf, u64, String),
+}
+
+/// How a program's recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It did not: the program runs, or it was killed.
+    Running,
+    /// With the program.
+    Ended,
+    /// The log could not be written; the error number says why.
+    Failed(u32),
+    /// The log reached the limit that was set for it.
+    Limit,
+    /// The program handed over to another.
+    Replaced,
+}
+
+/// What a log says of itself.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The process.
+    pub pid: u32,
+    /// The recorded process that forked it.
+    pub forked_from: Option<u32>,
+    /// Whether threads ran freely, so that the order is that of the notes.
+    pub free_running: bool,
+    /// Whether accesses that add no order were left out.
+    pub filtered: bool,
+    /// How it ended.
+    pub end: End,
+    /// Hooks answered.
+    pub hooks: u64,
+    /// How often the token was taken from a thread that slept.
+    pub takes: u32,
+    /// Nanoseconds since 1970.
+    pub started: u64,
+    /// Bytes of log.
+    pub size: u64,
+}
+
+/// A file of code or data that was in the program's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The file; empty for what the kernel adds.
+    pub path: PathBuf,
+    /// What is to be added to the file's addresses.
+    pub base: u64,
+    /// Its first byte in memory.
+    pub low: u64,
+    /// The byte behind its last.
+    pub end: u64,
+    /// The linker's fingerprint of the file.
+    pub build_id: Vec<u8>,
+    /// Whether it has hooks.
+    pub instrumented: bool,
+}
+
+/// A log, as far as it has to be known before its first event.
+#[derive(Debug)]
+pub struct Log {
+    /// What it says of itself.
+    pub header: Header,
+    /// The files in the program's memory.
+    pub modules: Vec<Module>,
+    /// How many threads it has records of.
+    pub threads: usize,
+    /// How many records it has.
+    pub records: u64,
+    tail: PathBuf,
+    /// Accesses that were held back, by thread and place.
+    delayed: Vec<Held>,
+    boundaries: Boundaries,
+    /// Locks that somebody failed to take.
+    tried: HashSet<u64>,
+    /// Waits in which signal handlers ran: thread and place.
+    interrupted: HashSet<(u32, u32)>,
+    called: HashMap<u32, String>,
+    /// The store that was under way when the program died.
+    pending: Option<(u32, u64, u64, u64)>,
+}
+
+/// An access that was held back.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    address: u64,
+    /// The low half of its return address.
+    pc: u32,
+    delayed: Delayed,
+}
+
+impl Held {
+    /// Whose it is, and where among that thread's records.
+    fn place(&self) -> (u32, u32) {
+        (self.delayed.thread, self.delayed.place)
+    }
+}
+
+/// The logs in a directory, the oldest first.
+pub fn find(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "tail") {
+            let started = read_head(&path).map_or(0, |h| h.header.started);
+            found.push((started, path));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|f| f.1).collect())
+}
+
+struct Head {
+    header: Header,
+    base: u64,
+    end: u64,
+    capacity: u64,
+    pending: [u64; 4],
+    bytes: Vec<u8>,
+}
+
+fn read_head(path: &Path) -> Result<Head, LogError> {
+    let failed = |e| LogError::Io(path.to_owned(), e);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // A tail is half a megabyte; what is much longer is something else.
+    file.take(64 << 20).read_to_end(&mut bytes).map_err(failed)?;
+    let not = || LogError::NotALog(path.to_owned());
+    if bytes.is_empty() {
+        return Err(LogError::Empty(path.to_owned()));
+    }
+    if bytes.len() < BUFFER_AT {
+        return Err(not());
+    }
+    let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or([0; 8]));
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or([0; 4]));
+    if long(0) != MAGIC {
+        return Err(not());
+    }
+    if word(8) != VERSION {
+        return Err(LogError::Version(path.to_owned(), word(8)));
+    }
+    let end = match word(28) {
+        0 => End::Running,
+        1 => End::Ended,
+        2 => End::Failed(word(32)),
+        3 => End::Limit,
+        4 => End::Replaced,
+        n => {
+            return Err(LogError::Corrupt(
+                path.to_owned(),
+                28,
+                format!("no state has the number {n}"),
+            ));
+        }
+    };
+    let header = Header {
+        pid: word(20),
+        forked_from: Some(word(24)).filter(|&p| p != 0),
+        free_running: word(12) != 0,
+        filtered: word(16) != 0,
+        end,
+        takes: word(36),
+        hooks: long(64),
+        started: long(104),
+        size: long(48),
+    };
+    let pending = [long(72), long(80), long(88), long(96)];
+    let (base, end, capacity) = (long(40), long(48), long(56));
+    Ok(Head { header, base, end, capacity, pending, bytes })
+}
+
+impl Log {
+    /// Goes through the log that belongs to a tail.
+    pub fn open(tail: &Path) -> Result<Log, LogError> {
+        let (head, mut records) = Log::records(tail)?;
+        let mut log = Log {
+            header: head.header,
+            modules: Vec::new(),
+            threads: 0,
+            records: 0,
+            tail: tail.to_owned(),
+            delayed: Vec::new(),
+            boundaries: Boundaries::default(),
+            tried: HashSet::default(),
+            interrupted: HashSet::default(),
+            called: HashMap::default(),
+            pending: None,
+        };
+        let [address, pc, size, thread] = head.pending;
+        if size != 0 && size <= 1 << 32 && !matches!(log.header.end, End::Ended | End::Replaced) {
+            log.pending = Some((thread as u32, address, pc, size));
+            log.boundaries.add(address, size);
+        }
+        // For each thread, how many counted records it has, and where the wait began that it is in.
+        let mut threads: HashMap<u32, (u32, Option<u32>)> = HashMap::default();
+        let mut instrumented = Vec::new();
+        while let Some(record) = records.next_record()? {
+            log.records += 1;
+            let thread = threads.entry(record.thread).or_default();
+            match record.what {
+                What::Access(_, size) => log.boundaries.add(record.address, size as u64),
+                What::Sync(Tag::Module) => log.modules.extend(module(&record)),
+                What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
+                What::Sync(Tag::TryFailed) => {
+                    log.tried.insert(record.address);
+                }
+                What::Sync(Tag::ThreadName) => {
+                    let name = String::from_utf8_lossy(record.bytes).into_owned();
+                    log.called.insert(record.address as u32, name);
+                }
+                What::Sync(Tag::Delayed) => {
+                    let Some(delayed) = Delayed::from_bytes(record.bytes) else {
+                        let what = "a delayed access makes no sense".to_owned();
+                        return Err(LogError::Corrupt(tail.to_owned(), record.at, what));
+                    };
+                    log.boundaries.add_mask(record.address, delayed.mask);
+                    log.delayed.push(Held {
+                        address: record.address,
+                        pc: record.pc as u32,
+                        delayed,
+                    });
+                }
+                _ => {}
+            }
+            let counted = match record.what {
+                What::Access(..) => true,
+                What::Sync(tag) => tag.is_counted(),
+            };
+            if counted {
+                match record.what {
+                    What::Sync(Tag::WaitBegin) => thread.1 = Some(thread.0),
+                    What::Sync(Tag::WaitEnd) => thread.1 = None,
+                    _ => {
+                        if let Some(place) = thread.1 {
+                            log.interrupted.insert((record.thread, place));
+                        }
+                    }
+                }
+                thread.0 += 1;
+            }
+        }
+        log.threads = threads.len();
+        // In the order of the log among themselves: a write stands before the reads of what it wrote.
+        log.delayed.sort_by_key(Held::place);
+        for pc in instrumented {
+            if let Some(m) = log.modules.iter_mut().find(|m| (m.low..m.end).contains(&pc)) {
+                m.instrumented = true;
+            }
+        }
+        Ok(log)
+    }
+
+    /// The records of the log that belongs to a tail, as they stand there.
+    fn records(tail: &Path) -> Result<(Head, Records), LogError> {
+        let mut head = read_head(tail)?;
+        let path = tail.with_extension("log");
+        let left = head.end.saturating_sub(head.base);
+        let room = (head.bytes.len() - BUFFER_AT) as u64;
+        if left > head.capacity || head.capacity > room {
+            let what = "the buffer is said to hold more than it can".to_owned();
+            return Err(LogError::Corrupt(tail.to_owned(), 48, what));
+        }
+        let buffer = head.bytes[BUFFER_AT..BUFFER_AT + left as usize].to_vec();
+        head.bytes = Vec::new();
+        let records = Records::new(path, head.base, buffer, head.capacity)?;
+        Ok((head, records))
+    }
+
+    /// The log as a stream of events, named by `names`.
+    pub fn source<N: Names>(&self, names: N) -> Result<LogSource<'_, N>, LogError> {
+        let (_, records) = Log::records(&self.tail)?;
+        Ok(LogSource::new(self, records, names))
+    }
+
+    /// The records as they are.
+    pub fn raw(&self) -> Result<Records, LogError> {
+        Ok(Log::records(&self.tail)?.1)
+    }
+
+    /// The place in the program that a return address stands for.
+    pub fn place(&self, address: u64) -> Pc {
+        Pc { module: self.modules.iter().position(|m| (m.low..m.end).contains(&address)), address }
+    }
+
+    /// The same for the low half of one: nothing is known of it if it fits two modules.
+    fn place_of_half(&self, half: u32) -> Pc {
+        let fits = |m: &Module| {
+            let address = (m.low & !0xffff_ffff) | u64::from(half);
+            [address, address.wrapping_add(1 << 32)]
+                .into_iter()
+                .find(|a| (m.low..m.end).contains(a))
+        };
+        let mut found = self.modules.iter().enumerate().filter_map(|(i, m)| Some((i, fits(m)?)));
+        match (found.next(), found.next()) {
+            (Some((i, address)), None) => Pc { module: Some(i), address },
+            _ => Pc { module: None, address: 0 },
+        }
+    }
+
+    /// The accesses held back from the one at `from` on that belong to this place.
+    fn delayed_from(&self, from: usize, thread: u32, place: u32) -> &[Held] {
+        let rest = self.delayed.get(from..).unwrap_or(&[]);
+        &rest[..rest.iter().take_while(|d| d.place() == (thread, place)).count()]
+    }
+
+    /// Where those of a place begin.
+    fn delayed_at(&self, thread: u32, place: u32) -> usize {
+        self.delayed.partition_point(|d| d.place() < (thread, place))
+    }
+}
+
+fn module(record: &Record<'_>) -> Option<Module> {
+    use std::os::unix::ffi::OsStrExt;
+    let long = |at: usize| Some(u64::from_le_bytes(record.bytes.get(at..at + 8)?.try_into().ok()?));
+    let (base, end, id) = (long(0)?, long(8)?, usize::from(*record.bytes.get(16)?));
+    let build_id = record.bytes.get(17..17 + id)?.to_vec();
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(record.bytes.get(17 + id..)?));
+    Some(Module { path, base, low: record.address, end, build_id, instrumented: false })
+}

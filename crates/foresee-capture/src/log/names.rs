@@ -1,0 +1,108 @@
+//! Where names come from.
+
+use std::fmt::Write as _;
+
+use super::Module;
+use crate::symbols::Scalar;
+
+/// A place in the program's code: a return address, so look up the byte before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pc {
+    /// Which of the log's modules it lies in.
+    pub module: Option<usize>,
+    /// Where it was in memory.
+    pub address: u64,
+}
+
+/// A live block of allocated memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its address.
+    pub start: u64,
+    /// How many bytes it has.
+    pub size: u64,
+    /// Who asked for it.
+    pub site: Pc,
+    /// How many blocks were allocated at that place before.
+    pub number: u64,
+}
+
+/// Names what was captured. Addresses are those of the run.
+pub trait Names {
+    /// The variable, field or element that holds the byte at `address`, and where it begins, if its type is known:
+    /// accesses of parts of it are then accesses of it.
+    fn scalar(&mut self, address: u64) -> Option<(u64, Scalar)>;
+
+    /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
+    fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
+
+    /// Adds the name of a lock, condition variable, semaphore, barrier or the like.
+    fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {
+        self.variable(address, 0, block, out);
+    }
+
+    /// Adds file and line; nothing if they are not known.
+    fn location(&mut self, pc: Pc, out: &mut String);
+
+    /// Adds the name of a function.
+    fn function(&mut self, pc: Pc, out: &mut String);
+
+    /// Adds the name of a thread: its number, the first being 0, or what the program called it.
+    fn thread(&mut self, number: u32, called: Option<&str>, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = match (called, number) {
+            (Some(name), _) => write!(out, "{name}"),
+            (None, 0) => write!(out, "main"),
+            (None, n) => write!(out, "T{n}"),
+        };
+    }
+}
+
+/// Names without symbols: module and offset.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    modules: Vec<Module>,
+}
+
+impl Plain {
+    /// Names for a log with these modules.
+    pub fn new(modules: &[Module]) -> Plain {
+        Plain { modules: modules.to_vec() }
+    }
+
+    fn place(&self, address: u64, out: &mut String) {
+        let module = self.modules.iter().find(|m| (m.base..m.end).contains(&address));
+        let _ = match module {
+            Some(m) => {
+                let name = m.path.file_name().map_or("?".into(), |n| n.to_string_lossy());
+                write!(out, "{name}+{:#x}", address - m.base)
+            }
+            None => write!(out, "{address:#x}"),
+        };
+    }
+}
+
+impl Names for Plain {
+    fn scalar(&mut self, _address: u64) -> Option<(u64, Scalar)> {
+        None
+    }
+
+    fn variable(&mut self, start: u64, _size: u8, block: Option<&Block>, out: &mut String) {
+        match block {
+            Some(block) => {
+                let _ = write!(out, "heap(");
+                self.place(block.site.address, out);
+                let _ = write!(out, "#{})+{}", block.number, start - block.start);
+            }
+            None => self.place(start, out),
+        }
+    }
+
+    fn location(&mut self, pc: Pc, out: &mut String) {
+        self.place(pc.address, out);
+    }
+
+    fn function(&mut self, pc: Pc, out: &mut String) {
+        self.place(pc.address, out);
+    }
+}

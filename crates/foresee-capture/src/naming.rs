@@ -1,0 +1,117 @@
+//! Names for a log's addresses, from the symbols of the process.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::log::{Block, Log, Names, Pc};
+use crate::symbols::{Module, Scalar, Symbols, Variable};
+
+/// The symbols of the process that left a log.
+pub fn symbols_of(log: &Log) -> Symbols {
+    let mut symbols = Symbols::default();
+    for module in log.modules.iter().filter(|m| !m.path.as_os_str().is_empty()) {
+        let range = module.low..module.end;
+        symbols.add(Module { path: module.path.clone(), bias: module.base, range });
+    }
+    symbols
+}
+
+/// Names what was captured by its symbols, and what a specification speaks of as it does.
+pub struct Naming<'s> {
+    symbols: &'s Symbols,
+    /// By address: how it is spelt, and how it is read.
+    spelt: BTreeMap<u64, (String, Scalar)>,
+}
+
+impl<'s> Naming<'s> {
+    /// Names from symbols; `spelt` are the variables of a specification with its own names for
+    /// them, of which the first counts.
+    pub fn new(symbols: &'s Symbols, spelt: &[(String, Variable)]) -> Naming<'s> {
+        let mut names = BTreeMap::new();
+        for (name, variable) in spelt {
+            let entry = (name.clone(), variable.scalar);
+            names.entry(variable.address).or_insert(entry);
+        }
+        Naming { symbols, spelt: names }
+    }
+
+    fn block(&self, block: &Block, out: &mut String) {
+        // Writing to a string cannot fail.
+        let place = self.symbols.place(block.site.address.wrapping_sub(1));
+        let _ = match place.0.is_empty() {
+            true => write!(out, "heap({:#x})", block.site.address),
+            false => write!(out, "heap({place})"),
+        };
+        let _ = write!(out, "#{}", block.number + 1);
+    }
+
+    fn unknown(&self, address: u64, out: &mut String) {
+        let module = self.symbols.modules().find(|m| m.range.contains(&address));
+        let _ = match module {
+            Some(module) => {
+                let name = module.path.file_name().unwrap_or_default().to_string_lossy();
+                write!(out, "{name}+{:#x}", address.wrapping_sub(module.bias))
+            }
+            None => write!(out, "memory({address:#x})"),
+        };
+    }
+}
+
+impl Names for Naming<'_> {
+    fn scalar(&mut self, address: u64) -> Option<(u64, Scalar)> {
+        let spelt = self.spelt.range(..=address).next_back();
+        if let Some((start, (_, scalar))) = spelt
+            && address - start < scalar.size
+        {
+            return Some((*start, *scalar));
+        }
+        let leaf = self.symbols.leaf(address)?;
+        Some((leaf.start, leaf.scalar))
+    }
+
+    fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String) {
+        let size = u64::from(size);
+        if let Some((name, scalar)) = self.spelt.get(&start)
+            && scalar.size == size
+        {
+            out.push_str(name);
+        } else if let Some(part) = self.symbols.object(start, size) {
+            out.push_str(&part.name);
+        } else if let Some(block) = block {
+            self.block(block, out);
+            let _ = write!(out, "+{}", start.wrapping_sub(block.start));
+        } else {
+            self.unknown(start, out);
+        }
+    }
+
+    fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {
+        if let Some(part) = self.symbols.object(address, 4) {
+            out.push_str(without_innards(&part.name));
+        } else if let Some(block) = block {
+            self.block(block, out);
+            let _ = write!(out, "+{}", address.wrapping_sub(block.start));
+        } else {
+            self.unknown(address, out);
+        }
+    }
+
+    fn location(&mut self, pc: Pc, out: &mut String) {
+        let _ = write!(out, "{}", self.symbols.place(pc.address.wrapping_sub(1)));
+    }
+
+    fn function(&mut self, pc: Pc, out: &mut String) {
+        let place = self.symbols.place(pc.address.wrapping_sub(1));
+        // What was inlined has no entry of its own.
+        match place.0.last().and_then(|frame| frame.function.as_ref()) {
+            Some(name) => out.push_str(name),
+            None => self.unknown(pc.address, out),
+        }
+    }
+}
+
+/// `alice.lock.__data.__lock` is the lock `alice.lock` to everyone but the C library.
+fn without_innards(name: &str) -> &str {
+    let end = name.find("._").or_else(|| name.find('+')).unwrap_or(name.len());
+    &name[..end]
+}

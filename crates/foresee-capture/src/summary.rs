@@ -1,0 +1,119 @@
+//! What was captured and what was not, in words.
+
+use std::path::Path;
+
+use crate::log::{Log, Stats};
+use crate::symbols::{Coverage, Symbols};
+
+/// Libraries that stand between a program and the system. What they do to synchronise threads is
+/// recorded at their door, and they keep their hands off a program's variables otherwise.
+const SYSTEM: [&str; 15] = [
+    "linux-vdso",
+    "ld-linux",
+    "libc.so",
+    "libc-",
+    "libm.so",
+    "libpthread",
+    "libdl.so",
+    "librt.so",
+    "libgcc_s",
+    "libstdc++",
+    "libc++",
+    "libunwind",
+    "libatomic",
+    "libforesee_rt",
+    "libresolv",
+];
+
+/// What was captured of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Modules with hooks.
+    pub captured: usize,
+    /// Modules in all, without those of the system.
+    pub modules: usize,
+    /// Functions with hooks and functions in all, in modules with hooks that have debugging
+    /// information.
+    pub functions: Coverage,
+    /// Names of what was not built for capture.
+    pub missing: Vec<String>,
+    /// Modules with hooks that have no debugging information.
+    pub nameless: Vec<String>,
+}
+
+impl Summary {
+    /// What was captured of the process of a log. Libraries in `trusted`, by the beginning of their
+    /// file names, do not count as missing.
+    pub fn new(log: &Log, symbols: &Symbols, trusted: &[String]) -> Summary {
+        let mut summary = Summary::default();
+        for module in &log.modules {
+            let name = file_name(&module.path);
+            let is_trusted = trusted.iter().any(|t| name.starts_with(t.as_str()));
+            if name.is_empty() || SYSTEM.iter().any(|s| name.starts_with(s)) {
+                continue;
+            }
+            summary.modules += 1;
+            let known = symbols.modules().find(|m| m.path == module.path);
+            let coverage = known.and_then(|m| symbols.coverage(m));
+            if !module.instrumented && coverage.is_none_or(|c| c.captured_units == 0) {
+                if !is_trusted {
+                    summary.missing.push(name);
+                }
+                continue;
+            }
+            summary.captured += 1;
+            let Some(coverage) = coverage else {
+                summary.nameless.push(name);
+                continue;
+            };
+            let all = &mut summary.functions;
+            all.units += coverage.units;
+            all.captured_units += coverage.captured_units;
+            all.functions += coverage.functions;
+            all.captured_functions += coverage.captured_functions;
+            let left = coverage.units - coverage.captured_units;
+            if left > 0 && !is_trusted {
+                let (s, were) = if left == 1 { ("", "was") } else { ("s", "were") };
+                summary.missing.push(format!(
+                    "{left} source file{s} of {name}, which {were} compiled without it"
+                ));
+            }
+        }
+        summary
+    }
+
+    /// One line: what was captured, and how exactly.
+    pub fn line(&self, log: &Log, stats: &Stats) -> String {
+        let modules = if self.modules == 1 { "module" } else { "modules" };
+        let mut line = format!("captured {} of {} {modules}", self.captured, self.modules);
+        if self.functions.functions > 0 {
+            let (some, all) = (self.functions.captured_functions, self.functions.functions);
+            line += &format!(", {some} of {all} functions");
+        }
+        let exact = stats.events.saturating_sub(stats.inexact + stats.external_writes);
+        line += &match stats.events {
+            0 => ", no events".to_owned(),
+            n if exact == n => ", all events exact".to_owned(),
+            // Rounded down: a hundred per cent is said only when it is true.
+            n => {
+                format!(", {:.2} % of events exact", (exact as f64 / n as f64 * 1e4).floor() / 1e2)
+            }
+        };
+        if log.header.filtered {
+            line += "; what only one thread touched is left out";
+        }
+        line
+    }
+
+    /// Why the trace does not hold everything, if it does not.
+    pub fn partial(&self) -> Option<String> {
+        let names = self.missing.join(", ");
+        (!self.missing.is_empty()).then(|| {
+            format!("not built for capture: {names}; build it with `foresee cc`, or say that it touches nothing shared with --trust")
+        })
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,195 @@
+//! What a file defines: its variables of static lifetime, and how much of it was built for capture.
+
+use std::collections::{HashMap, HashSet};
+
+use super::demangle::demangle;
+use super::dwarf::{Die, Dwarf, Entry};
+use super::types::{TypeId, Types};
+
+/// A variable of static lifetime, at its address in the file.
+#[derive(Clone, Debug)]
+pub(super) struct Global {
+    /// Its name with namespaces, or with the function it is local to: `bank::total`, `next::last`.
+    pub(super) name: String,
+    /// The source file as the compiler was given it; empty if only the linker knows the variable.
+    pub(super) file: String,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) ty: Option<TypeId>,
+    /// Whether other files mean the same variable by the same name.
+    pub(super) is_external: bool,
+}
+
+/// How much of a file was built for capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Source files compiled into it, as far as debugging information tells.
+    pub units: u64,
+    /// Those among them that were compiled for capture.
+    pub captured_units: u64,
+    /// Functions in all of them.
+    pub functions: u64,
+    /// Functions in those compiled for capture.
+    pub captured_functions: u64,
+}
+
+/// Everything that debugging information says of variables, and the coverage.
+pub(super) fn collect(dwarf: &Dwarf, types: &mut Types) -> (Vec<Global>, Coverage) {
+    let (globals, coverage, declared) = Default::default();
+    let mut walk = Walk { dwarf, types, globals, coverage, declared };
+    for unit in 0..dwarf.units.len() {
+        walk.unit(unit);
+    }
+    // What an inline function or a header defines is described by each unit that uses it.
+    let mut seen = HashSet::new();
+    walk.globals.retain(|g| seen.insert(g.address));
+    (walk.globals, walk.coverage)
+}
+
+struct Walk<'a> {
+    dwarf: &'a Dwarf,
+    types: &'a mut Types,
+    globals: Vec<Global>,
+    coverage: Coverage,
+    /// Full names of variables that were declared in a namespace, to be defined outside.
+    declared: HashMap<Die, String>,
+}
+
+impl Walk<'_> {
+    fn unit(&mut self, unit: usize) {
+        let mut cursor = self.dwarf.units[unit].entries();
+        // What the current entry is inside of: depth and name.
+        let mut scopes: Vec<(isize, String)> = Vec::new();
+        let mut skip: Option<isize> = None;
+        let mut captured = false;
+        let mut file = String::new();
+        while let Ok(Some(entry)) = cursor.next_dfs() {
+            let depth = entry.depth();
+            if skip.is_some_and(|top| depth > top) {
+                continue;
+            }
+            skip = None;
+            while scopes.last().is_some_and(|(at, _)| *at >= depth) {
+                scopes.pop();
+            }
+            match entry.tag() {
+                gimli::DW_TAG_compile_unit => {
+                    file = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
+                    // The runtime brings a little of Rust's library along.
+                    if file.starts_with("/rustc/") {
+                        return;
+                    }
+                    let producer = self.text(unit, entry, gimli::DW_AT_producer);
+                    captured = producer.is_some_and(|p| is_captured(&p));
+                    self.coverage.units += 1;
+                    self.coverage.captured_units += u64::from(captured);
+                }
+                gimli::DW_TAG_namespace => {
+                    let name = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
+                    scopes.push((depth, name));
+                }
+                gimli::DW_TAG_subprogram => {
+                    if entry.has_attr(gimli::DW_AT_low_pc) || entry.has_attr(gimli::DW_AT_ranges) {
+                        self.coverage.functions += 1;
+                        self.coverage.captured_functions += u64::from(captured);
+                    }
+                    let name = self.function_name(unit, entry, &scopes);
+                    // The name is whole already: what it is inside of does not count again.
+                    scopes.push((depth, format!("\0{name}")));
+                }
+                // Nothing below these has an address of its own.
+                gimli::DW_TAG_structure_type
+                | gimli::DW_TAG_class_type
+                | gimli::DW_TAG_union_type
+                | gimli::DW_TAG_enumeration_type
+                | gimli::DW_TAG_subroutine_type => skip = Some(depth),
+                gimli::DW_TAG_variable => self.variable(unit, entry, &scopes, &file),
+                _ => {}
+            }
+        }
+    }
+
+    fn variable(&mut self, unit: usize, entry: &Entry, scopes: &[(isize, String)], file: &str) {
+        let plain = self.text(unit, entry, gimli::DW_AT_name);
+        let Some(address) = self.dwarf.fixed_address(unit, entry) else {
+            if let Some(plain) = plain.filter(|_| !scopes.is_empty()) {
+                let die = Die { unit, offset: entry.offset() };
+                self.declared.insert(die, qualified(scopes, &plain));
+            }
+            return;
+        };
+        let declared = self.declaration(unit, entry);
+        let (home, declaration) = match &declared {
+            Some((die, declaration)) => (die.unit, declaration),
+            None => (unit, entry),
+        };
+        let ty = self.types.of(self.dwarf, unit, entry);
+        let ty = ty.or_else(|| self.types.of(self.dwarf, home, declaration));
+        let linked = self.text(unit, entry, gimli::DW_AT_linkage_name);
+        let linked = linked.or_else(|| self.text(home, declaration, gimli::DW_AT_linkage_name));
+        let plain = plain.or_else(|| self.text(home, declaration, gimli::DW_AT_name));
+        let known = declared.as_ref().and_then(|(die, _)| self.declared.get(die));
+        let name = match (&declared, linked, plain) {
+            _ if known.is_some() => known.cloned().unwrap_or_default(),
+            // A static member: only the linker's name says of which class.
+            (Some(_), Some(linked), _) => demangle(&linked),
+            (_, _, Some(plain)) => qualified(scopes, &plain),
+            (_, Some(linked), None) => demangle(&linked),
+            (_, None, None) => return,
+        };
+        let size = ty.map_or(0, |ty| self.types.get(ty).size);
+        let is_external = self.dwarf.flag(entry, gimli::DW_AT_external)
+            || self.dwarf.flag(declaration, gimli::DW_AT_external);
+        let file = file.to_owned();
+        self.globals.push(Global { name, file, address, size, ty, is_external });
+    }
+
+    /// The entry that declared what this one defines.
+    fn declaration(&self, unit: usize, entry: &Entry) -> Option<(Die, Entry)> {
+        let link = entry
+            .attr_value(gimli::DW_AT_specification)
+            .or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin))?;
+        let die = self.dwarf.follow(unit, &link)?;
+        Some((die, self.dwarf.entry(die)?))
+    }
+
+    fn function_name(&self, unit: usize, entry: &Entry, scopes: &[(isize, String)]) -> String {
+        let mut at = (unit, entry.clone());
+        // An inlined function names its origin, which names its declaration.
+        for _ in 0..4 {
+            if let Some(linked) = self.text(at.0, &at.1, gimli::DW_AT_linkage_name) {
+                return demangle(&linked);
+            }
+            match self.declaration(at.0, &at.1) {
+                Some((die, declaration)) => at = (die.unit, declaration),
+                None => break,
+            }
+        }
+        let name = self.text(at.0, &at.1, gimli::DW_AT_name).unwrap_or_default();
+        qualified(scopes, &name)
+    }
+
+    fn text(&self, unit: usize, entry: &Entry, at: gimli::DwAt) -> Option<String> {
+        self.dwarf.text(unit, entry, at)
+    }
+}
+
+fn qualified(scopes: &[(isize, String)], name: &str) -> String {
+    let function = scopes.iter().rposition(|(_, scope)| scope.starts_with('\0'));
+    let mut whole = String::new();
+    for (_, scope) in &scopes[function.unwrap_or(0)..] {
+        let scope = scope.trim_start_matches('\0');
+        if !scope.is_empty() {
+            whole.push_str(scope);
+            whole.push_str("::");
+        }
+    }
+    whole + name
+}
+
+/// Whether a compiler was told to place the hooks. gcc notes its options by itself; `foresee cc`
+/// asks clang to.
+fn is_captured(producer: &str) -> bool {
+    let sanitize = producer.split_whitespace().filter_map(|w| w.strip_prefix("-fsanitize="));
+    sanitize.flat_map(|list| list.split(',')).any(|name| name == "thread")
+}

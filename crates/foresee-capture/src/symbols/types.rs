@@ -1,0 +1,260 @@
+//! The layout of types: which bytes of a variable are which field or element.
+
+use std::collections::HashMap;
+
+use gimli::{AttributeValue, DwAte};
+
+use super::dwarf::{Die, Dwarf, Entry};
+use super::scalar::{Kind, Scalar};
+
+/// A type, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TypeId(u32);
+
+/// How a type lays out its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Type {
+    pub(super) size: u64,
+    pub(super) shape: Shape,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Scalar(Scalar),
+    Pointer,
+    /// A struct, union or class.
+    Record {
+        fields: Vec<Field>,
+        is_union: bool,
+    },
+    Array {
+        element: TypeId,
+        count: u64,
+    },
+    /// Known by size alone.
+    Opaque,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    /// Empty for a base class and for an unnamed struct or union: its members count as the
+    /// record's own.
+    pub(super) name: String,
+    pub(super) offset: u64,
+    pub(super) ty: TypeId,
+}
+
+/// Types within types at most: what goes deeper comes from a broken file.
+const DEEPEST: usize = 64;
+
+/// All types of a file that were asked for so far.
+#[derive(Default)]
+pub(super) struct Types {
+    types: Vec<Type>,
+    known: HashMap<Die, TypeId>,
+}
+
+impl Types {
+    pub(super) fn get(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+
+    /// The type that an entry's `DW_AT_type` refers to.
+    pub(super) fn of(&mut self, dwarf: &Dwarf, unit: usize, entry: &Entry) -> Option<TypeId> {
+        let die = dwarf.follow(unit, &entry.attr_value(gimli::DW_AT_type)?)?;
+        Some(self.load(dwarf, die, 0))
+    }
+
+    pub(super) fn load(&mut self, dwarf: &Dwarf, die: Die, depth: usize) -> TypeId {
+        if let Some(known) = self.known.get(&die) {
+            return *known;
+        }
+        // Stands for itself while it is being read, in case it contains itself.
+        let id = self.add(Type { size: 0, shape: Shape::Opaque });
+        self.known.insert(die, id);
+        if depth < DEEPEST
+            && let Some(ty) = self.parse(dwarf, die, depth)
+        {
+            self.types[id.0 as usize] = ty;
+        }
+        id
+    }
+
+    fn add(&mut self, ty: Type) -> TypeId {
+        self.types.push(ty);
+        TypeId((self.types.len() - 1) as u32)
+    }
+
+    fn parse(&mut self, dwarf: &Dwarf, die: Die, depth: usize) -> Option<Type> {
+        let entry = dwarf.entry(die)?;
+        let target = entry.attr_value(gimli::DW_AT_type);
+        let target = target.and_then(|value| dwarf.follow(die.unit, &value));
+        let size = dwarf.number(&entry, gimli::DW_AT_byte_size);
+        Some(match entry.tag() {
+            gimli::DW_TAG_base_type => {
+                let size = size?;
+                let kind = match entry.attr_value(gimli::DW_AT_encoding)? {
+                    AttributeValue::Encoding(encoding) => kind(encoding),
+                    _ => return None,
+                };
+                Type { size, shape: Shape::Scalar(Scalar::new(kind, size)) }
+            }
+            gimli::DW_TAG_enumeration_type => {
+                let base = target.map(|die| self.load(dwarf, die, depth + 1));
+                let kind = match base.map(|id| &self.get(id).shape) {
+                    Some(Shape::Scalar(scalar)) => scalar.kind,
+                    // C's plain enumerations are signed only if they have to be.
+                    _ => Kind::Signed,
+                };
+                let size = size.or(base.map(|id| self.get(id).size))?;
+                Type { size, shape: Shape::Scalar(Scalar::new(kind, size)) }
+            }
+            gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type
+            | gimli::DW_TAG_unspecified_type => {
+                let width = u64::from(dwarf.units[die.unit].encoding().address_size);
+                Type { size: size.unwrap_or(width), shape: Shape::Pointer }
+            }
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+                let fields = self.fields(dwarf, die, depth);
+                let is_union = entry.tag() == gimli::DW_TAG_union_type;
+                Type { size: size?, shape: Shape::Record { fields, is_union } }
+            }
+            gimli::DW_TAG_array_type => self.array(dwarf, die, target?, depth)?,
+            gimli::DW_TAG_typedef
+            | gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type
+            | gimli::DW_TAG_atomic_type
+            | gimli::DW_TAG_immutable_type => {
+                let target = self.load(dwarf, target?, depth + 1);
+                self.get(target).clone()
+            }
+            _ => Type { size: size?, shape: Shape::Opaque },
+        })
+    }
+
+    fn fields(&mut self, dwarf: &Dwarf, die: Die, depth: usize) -> Vec<Field> {
+        let mut fields: Vec<Field> = Vec::new();
+        // Bit fields that share bytes are one variable: no program writes them apart.
+        let mut bits: Option<(Field, u64)> = None;
+        for child in children(dwarf, die) {
+            let base = child.tag() == gimli::DW_TAG_inheritance;
+            if child.tag() != gimli::DW_TAG_member && !base {
+                continue;
+            }
+            let Some(ty) = self.of_deeper(dwarf, die.unit, &child, depth) else { continue };
+            let name = match base {
+                true => String::new(),
+                false => dwarf.text(die.unit, &child, gimli::DW_AT_name).unwrap_or_default(),
+            };
+            let offset = match child.attr_value(gimli::DW_AT_data_member_location) {
+                None => 0,
+                // The place of a virtual base is known only to the running program.
+                Some(value) => match value.udata_value() {
+                    Some(offset) => offset,
+                    None => continue,
+                },
+            };
+            // A static member of DWARF 4 is listed among the others.
+            if dwarf.flag(&child, gimli::DW_AT_external) {
+                continue;
+            }
+            let Some(width) = dwarf.number(&child, gimli::DW_AT_bit_size) else {
+                flush(self, &mut bits, &mut fields);
+                fields.push(Field { name, offset, ty });
+                continue;
+            };
+            let size = self.get(ty).size.max(1);
+            let start = match dwarf.number(&child, gimli::DW_AT_data_bit_offset) {
+                Some(bit) => bit,
+                None => {
+                    let from_top = dwarf.number(&child, gimli::DW_AT_bit_offset).unwrap_or(0);
+                    (offset * 8 + size * 8).saturating_sub(from_top.saturating_add(width))
+                }
+            };
+            let (first, last) = (start / 8, start.saturating_add(width.max(1) - 1) / 8);
+            match &mut bits {
+                Some((field, end)) if first < *end => {
+                    field.name = format!("{}|{name}", field.name);
+                    *end = (*end).max(last + 1);
+                }
+                _ => {
+                    flush(self, &mut bits, &mut fields);
+                    bits = Some((Field { name, offset: first, ty }, last + 1));
+                }
+            }
+        }
+        flush(self, &mut bits, &mut fields);
+        fields
+    }
+
+    fn of_deeper(&mut self, d: &Dwarf, unit: usize, entry: &Entry, depth: usize) -> Option<TypeId> {
+        let die = d.follow(unit, &entry.attr_value(gimli::DW_AT_type)?)?;
+        Some(self.load(d, die, depth + 1))
+    }
+
+    fn array(&mut self, dwarf: &Dwarf, die: Die, element: Die, depth: usize) -> Option<Type> {
+        let mut element = self.load(dwarf, element, depth + 1);
+        let mut counts = Vec::new();
+        for child in children(dwarf, die) {
+            if child.tag() != gimli::DW_TAG_subrange_type {
+                continue;
+            }
+            let last = dwarf.number(&child, gimli::DW_AT_upper_bound);
+            let count = dwarf.number(&child, gimli::DW_AT_count);
+            counts.push(count.or(last.map(|n| n.wrapping_add(1))).unwrap_or(0));
+        }
+        // `a[2][3]` is two arrays of three.
+        let mut whole = None;
+        for count in counts.into_iter().rev() {
+            let size = self.get(element).size.checked_mul(count)?;
+            let ty = Type { size, shape: Shape::Array { element, count } };
+            whole = Some(ty.clone());
+            element = self.add(ty);
+        }
+        whole
+    }
+}
+
+/// Ends a stretch of bit fields: one unsigned number of the bytes they share.
+fn flush(types: &mut Types, bits: &mut Option<(Field, u64)>, fields: &mut Vec<Field>) {
+    if let Some((mut field, end)) = bits.take() {
+        let size = end - field.offset;
+        let kind = if size <= 8 { Kind::Unsigned } else { Kind::Bytes };
+        field.ty = types.add(Type { size, shape: Shape::Scalar(Scalar::new(kind, size)) });
+        fields.push(field);
+    }
+}
+
+/// The entries right below another.
+fn children(dwarf: &Dwarf, die: Die) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let Ok(mut cursor) = dwarf.units[die.unit].entries_at_offset(die.offset) else { return found };
+    if !matches!(cursor.next_dfs(), Ok(Some(entry)) if entry.has_children()) {
+        return found;
+    }
+    while let Ok(Some(entry)) = cursor.next_dfs() {
+        match entry.depth() {
+            1 => found.push(entry.clone()),
+            depth if depth < 1 => break,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn kind(encoding: DwAte) -> Kind {
+    match encoding {
+        gimli::DW_ATE_boolean => Kind::Bool,
+        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => Kind::Signed,
+        gimli::DW_ATE_unsigned
+        | gimli::DW_ATE_unsigned_char
+        | gimli::DW_ATE_UTF
+        | gimli::DW_ATE_ASCII => Kind::Unsigned,
+        gimli::DW_ATE_float => Kind::Float,
+        gimli::DW_ATE_address => Kind::Pointer,
+        _ => Kind::Bytes,
+    }
+}

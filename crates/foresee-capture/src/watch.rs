@@ -1,0 +1,53 @@
+//! What a specification is about, found in a program before it runs, so that the runtime records
+//! it whatever else it leaves out.
+
+use std::fmt::Write as _;
+
+use crate::program::Program;
+use crate::symbols::{Unmatched, Variable};
+
+/// What is recorded in any case.
+#[derive(Default)]
+pub struct Watch {
+    text: String,
+    /// Names that were found, as the specification spells them.
+    pub variables: Vec<(String, Variable)>,
+    /// Names that were not found, and why.
+    pub missing: Vec<Unmatched>,
+}
+
+impl Watch {
+    /// Adds a variable by the name that a specification gives it.
+    pub fn variable(&mut self, program: &Program, name: &str) {
+        let found = program.symbols.find(name);
+        match found {
+            Err(unmatched) => self.missing.push(unmatched),
+            Ok(variable) => {
+                let size = variable.scalar.size;
+                self.line(program, "data", variable.address, size);
+                self.variables.push((name.to_owned(), variable));
+            }
+        }
+    }
+
+    /// Adds the functions of a name; false if there are none.
+    pub fn function(&mut self, program: &Program, name: &str) -> bool {
+        let found = program.symbols.functions(name);
+        for (address, size) in &found {
+            self.line(program, "call", *address, *size);
+        }
+        !found.is_empty()
+    }
+
+    fn line(&mut self, program: &Program, word: &str, address: u64, size: u64) {
+        let Some((path, address)) = program.place(address) else { return };
+        let path = path.map_or("*".into(), |p| p.to_string_lossy());
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "{word} {path} {address:x} {size}");
+    }
+
+    /// The list as the runtime reads it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}

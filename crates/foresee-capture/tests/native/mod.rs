@@ -1,0 +1,179 @@
+//! Builds small programs for capture, runs them and reads their logs.
+#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+
+use foresee_capture::log::{self, Block, Log, Names, Pc, Stats};
+use foresee_capture::runtime;
+use foresee_capture::symbols::Scalar;
+use foresee_trace::{Mode, Trace, Validated};
+use object::{Object, ObjectSymbol};
+
+/// The compilers that programs are built with; clang is installed where that can be done.
+pub(crate) fn compilers() -> Vec<[&'static str; 2]> {
+    let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
+    assert!(
+        has("gcc") && has("g++"),
+        "gcc and g++ are missing: install them (Debian: apt-get install g++)"
+    );
+    if !has("clang-19") {
+        let _ = Command::new("apt-get").args(["update", "-qq"]).status();
+        let _ = Command::new("apt-get").args(["install", "-qqy", "clang-19"]).status();
+    }
+    assert!(has("clang-19"), "clang-19 is missing: install it (Debian: apt-get install clang-19)");
+    vec![["gcc", "g++"], ["clang-19", "clang++-19"]]
+}
+
+/// A directory with the runtime and the header.
+pub(crate) struct Workshop {
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Workshop {
+    pub(crate) fn new() -> Workshop {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("foresee_rt.o"), runtime::OBJECT).unwrap();
+        std::fs::write(dir.path().join("libforesee_rt.so"), runtime::LIBRARY).unwrap();
+        std::fs::write(dir.path().join("foresee.h"), runtime::HEADER).unwrap();
+        Workshop { dir }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Compiles and links a program, in two steps, as `foresee cc` does.
+    pub(crate) fn build(&self, compiler: [&str; 2], source: &Path, flags: &[&str]) -> PathBuf {
+        let cpp = source.extension().is_some_and(|e| e == "cpp");
+        let compiler = compiler[usize::from(cpp)];
+        let name = source.file_stem().unwrap().to_string_lossy();
+        let (object, program) =
+            (self.path(&format!("{name}.{compiler}.o")), self.path(&format!("{name}.{compiler}")));
+        let mut compile = Command::new(compiler);
+        compile.args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(self.dir.path());
+        if compiler.starts_with("clang") {
+            compile.args(["-mllvm", "-tsan-instrument-read-before-write=1"]);
+        }
+        run(compile.args(flags).arg("-c").arg(source).arg("-o").arg(&object));
+        run(Command::new(compiler)
+            .arg(&object)
+            .arg(self.path("foresee_rt.o"))
+            .arg("-pthread")
+            .arg("-o")
+            .arg(&program));
+        program
+    }
+
+    /// Runs a program under capture; the directory of its logs is made for it.
+    pub(crate) fn capture(&self, program: &Path, settings: &[(&str, &str)]) -> (Output, PathBuf) {
+        let logs = tempfile::tempdir_in(self.dir.path()).unwrap().keep();
+        // No test waits for ever.
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "60"]).arg(program).env("FORESEE_CAPTURE", &logs);
+        command.envs(settings.iter().copied());
+        (command.output().unwrap(), logs)
+    }
+}
+
+fn run(command: &mut Command) {
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Names from the table of symbols, which is enough for programs that use global variables.
+pub(crate) struct Globals {
+    symbols: BTreeMap<u64, (u64, String)>,
+}
+
+impl Globals {
+    pub(crate) fn new(log: &Log, program: &Path) -> Globals {
+        let data = std::fs::read(program).unwrap();
+        let file = object::File::parse(&*data).unwrap();
+        let base =
+            log.modules.iter().find(|m| m.path == program.canonicalize().unwrap()).unwrap().base;
+        let mut symbols = BTreeMap::new();
+        for symbol in file.symbols().filter(|s| s.is_global() && s.size() > 0) {
+            let name = symbol.name().unwrap();
+            let name = match cpp_demangle::Symbol::new(name).ok().filter(|_| name.starts_with("_Z"))
+            {
+                Some(symbol) => symbol.demangle().unwrap_or_else(|_| name.to_owned()),
+                None => name.to_owned(),
+            };
+            symbols.insert(base + symbol.address(), (symbol.size(), name));
+        }
+        Globals { symbols }
+    }
+}
+
+impl Names for Globals {
+    fn scalar(&mut self, _address: u64) -> Option<(u64, Scalar)> {
+        None
+    }
+
+    fn variable(&mut self, start: u64, _size: u8, _block: Option<&Block>, out: &mut String) {
+        let symbol = self.symbols.range(..=start).next_back().filter(|(at, s)| start < *at + s.0);
+        match symbol {
+            Some((at, (_, name))) if *at == start => out.push_str(name),
+            Some((at, (_, name))) => out.push_str(&format!("{name}+{}", start - at)),
+            None => out.push_str(&format!("?{start:x}")),
+        }
+    }
+
+    fn location(&mut self, _pc: Pc, _out: &mut String) {}
+
+    fn function(&mut self, pc: Pc, out: &mut String) {
+        self.variable(pc.address, 0, None, out);
+    }
+}
+
+/// The trace in one log, checked.
+pub(crate) fn trace(tail: &Path, program: &Path) -> (Log, Trace, Stats) {
+    let log = Log::open(tail).unwrap();
+    let names = Globals::new(&log, program);
+    let mut source = Validated::new(log.source(names).unwrap(), Mode::Reject);
+    let trace = Trace::load(&mut source).unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+    let stats = source.inner().stats();
+    (log, trace, stats)
+}
+
+/// The only trace of a run that ended well.
+pub(crate) fn only_trace(out: &Output, logs: &Path, program: &Path) -> (Log, Trace, Stats) {
+    assert!(
+        out.status.success(),
+        "{}: {:?} {}",
+        program.display(),
+        out.status,
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let tails = log::find(logs).unwrap();
+    assert_eq!(tails.len(), 1, "{tails:?}");
+    trace(&tails[0], program)
+}
+
+/// What each thread did to things that have names, thread by thread.
+pub(crate) fn by_thread(trace: &Trace) -> BTreeMap<String, Vec<String>> {
+    let mut threads = BTreeMap::<String, Vec<String>>::new();
+    for event in &trace.events {
+        let text = event.describe(&trace.names, &trace.pool).to_string();
+        if !text.contains('?') {
+            threads
+                .entry(trace.names.threads.get(event.thread()).to_owned())
+                .or_default()
+                .push(text);
+        }
+    }
+    threads
+}
+
+/// Whether a program was killed by a signal.
+pub(crate) fn killed(status: ExitStatus) -> bool {
+    // `timeout` reports the signal of its child as 128 and the signal.
+    status.code().is_none_or(|c| c > 128)
+}
+
+/// The folder of the programs.
+pub(crate) fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents/conformance/c")
+}

@@ -1,0 +1,43 @@
+//! `foresee cc` and `foresee c++`: the compiler, with what capture needs.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+use foresee_capture::compiler::{CompilerError, Kit, Language, command};
+
+/// The compiler's language and arguments if this process was called as a compiler: by
+/// `foresee cc …`, or through a link named `foresee-cc`. Its arguments are not for our own parser.
+pub(crate) fn invocation() -> Option<(Language, Vec<OsString>)> {
+    let mut words = std::env::args_os();
+    let own = words.next()?;
+    let named = |name: &str| match name {
+        "foresee-cc" => Some(Language::C),
+        "foresee-c++" => Some(Language::Cpp),
+        _ => None,
+    };
+    if let Some(language) = Path::new(&own).file_name().and_then(|n| named(n.to_str()?)) {
+        return Some((language, words.collect()));
+    }
+    let language = match words.next()?.to_str()? {
+        "cc" => Language::C,
+        "c++" => Language::Cpp,
+        _ => return None,
+    };
+    let rest: Vec<OsString> = words.collect();
+    // Alone it asks for help, which our own parser gives.
+    (!rest.is_empty()).then_some((language, rest))
+}
+
+/// Becomes the compiler; returns only if that fails.
+pub(crate) fn run(language: Language, arguments: &[OsString]) -> anyhow::Result<u8> {
+    let variable = match language {
+        Language::C => "FORESEE_CC",
+        Language::Cpp => "FORESEE_CXX",
+    };
+    let environment = std::env::var_os(variable);
+    let mut command = command(language, arguments, environment.as_deref(), Kit::install)?;
+    let source = command.exec();
+    let name = command.get_program().to_string_lossy().into_owned();
+    Err(CompilerError::Missing { name, source }.into())
+}

@@ -1,0 +1,387 @@
+//! The raw log, as the runtime writes it and the host reads it; `docs/capture-log.md` tells the same in words.
+//!
+//! A process image has two files. The *tail* is mapped by the program: a page of [`Head`] and a buffer that is used again
+//! and again. When the buffer is full it is appended to the *log* as one chunk. Whatever ends the program, the kernel
+//! keeps what was written to the tail.
+
+/// First bytes of a tail.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
+/// Version of everything described here.
+pub const VERSION: u32 = 1;
+/// Where the buffer begins in a tail.
+pub const BUFFER_AT: usize = 4096;
+/// First bytes of a chunk.
+pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"frch");
+/// Size of a chunk's header: magic and payload length (four bytes each), checksum of the payload, zero (eight each).
+pub const CHUNK_HEAD: usize = 24;
+/// No record is longer than this, strings and runs of bytes included; longer ones are split or cut.
+pub const RECORD_MAX: usize = 4096 + 128;
+
+/// The beginning of a tail; everything is little-endian.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// [`MAGIC`], written last.
+    pub magic: u64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// 0: serialised; 1: free-running.
+    pub mode: u32,
+    /// 0: nothing was left out; 1: accesses that add no order were.
+    pub filter: u32,
+    /// The process.
+    pub pid: u32,
+    /// The process that forked it, if it began by a fork of a recorded process; else 0.
+    pub forked_from: u32,
+    /// 0: running (or killed); 1: ended by itself; 2: the log could not be written; 3: the log reached its
+    /// limit; 4: another program took its place.
+    pub state: u32,
+    /// The error number behind state 2.
+    pub error: u32,
+    /// How often the token was taken from a thread that slept.
+    pub takes: u32,
+    /// The length of the log that is valid: where the buffer will be appended.
+    pub base: u64,
+    /// `base` plus what is valid of the buffer, which begins with room for a chunk's header.
+    pub end: u64,
+    /// How many bytes the buffer holds.
+    pub capacity: u64,
+    /// Hooks answered, as of the last change of threads.
+    pub hooks: u64,
+    /// A plain store that has been announced and whose value is not yet known: address, return address, size, thread.
+    pub pending: [u64; 4],
+    /// When recording began, in nanoseconds of the real-time clock.
+    pub started: u64,
+}
+
+/// How an access touches memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Access {
+    /// A plain read.
+    Read = 0,
+    /// A plain write.
+    Write = 1,
+    /// An atomic load, or a compare-and-swap that failed.
+    AtomicRead = 2,
+    /// An atomic store.
+    AtomicWrite = 3,
+    /// An atomic read and write in one.
+    Rmw = 4,
+}
+
+impl Access {
+    /// The access with this number.
+    pub const fn from_code(code: u8) -> Option<Access> {
+        Some(match code {
+            0 => Access::Read,
+            1 => Access::Write,
+            2 => Access::AtomicRead,
+            3 => Access::AtomicWrite,
+            4 => Access::Rmw,
+            _ => return None,
+        })
+    }
+
+    /// Whether memory is written.
+    pub const fn writes(self) -> bool {
+        matches!(self, Access::Write | Access::AtomicWrite | Access::Rmw)
+    }
+}
+
+/// Tags below this are accesses: the kind in bits 3 to 5, the size in bits 0 to 2 (0 to 3: one, two, four, eight bytes;
+/// 4: a run of bytes, which follow; 5: eight bytes again, see [`POINTER`]).
+pub const ACCESSES: u8 = 0x40;
+/// The size of an access that is a run of bytes.
+pub const RUN: u8 = 4;
+/// The size of an access of eight bytes whose value is told as its difference to the address: pointers often point nearby.
+pub const POINTER: u8 = 5;
+/// Set in the tag of a record that may stand in the wrong place or have the wrong value.
+pub const INEXACT: u8 = 0x40;
+
+macro_rules! tags {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        /// What a record that is no access says. The comments name what stands in its address and its value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Tag { $($(#[$doc])* $name = $code,)* }
+
+        impl Tag {
+            /// The tag with this number.
+            pub const fn from_code(code: u8) -> Option<Tag> {
+                match code { $($code => Some(Tag::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+tags! {
+    /// The records that follow are of another thread (value: its number).
+    Switch = 0x80;
+    /// A thread begins (address: its stack, value: the stack's size).
+    ThreadBegin = 0x81;
+    /// A thread ends.
+    ThreadEnd = 0x82;
+    /// A thread is started (value: its number).
+    Fork = 0x83;
+    /// A thread was waited for (value: its number).
+    Join = 0x84;
+    /// A thread is named (bytes: the name).
+    ThreadName = 0x86;
+    /// A lock is taken (address: the lock; value 1 if its owner died).
+    Acquire = 0x88;
+    /// A lock is taken together with other readers (address).
+    AcquireShared = 0x89;
+    /// A lock is given back (address).
+    Release = 0x8a;
+    /// An attempt to take a lock failed because somebody has it (address).
+    TryFailed = 0x8b;
+    /// A lock is made anew (address).
+    LockInit = 0x8c;
+    /// A wait for a condition begins (address: the condition, value: the lock).
+    WaitBegin = 0x90;
+    /// A wait for a condition is over (address, value).
+    WaitEnd = 0x91;
+    /// One waiting thread is woken (address).
+    Notify = 0x92;
+    /// All waiting threads are woken (address).
+    NotifyAll = 0x93;
+    /// A condition variable is made anew (address).
+    CondInit = 0x94;
+    /// A semaphore is made (address, value: its count).
+    SemInit = 0x98;
+    /// A semaphore is raised (address).
+    SemPost = 0x99;
+    /// A semaphore is lowered (address).
+    SemWait = 0x9a;
+    /// An attempt to lower a semaphore failed (address).
+    SemFailed = 0x9b;
+    /// A barrier is made (address, value: how many threads it holds back).
+    BarrierInit = 0x9c;
+    /// A thread arrives at a barrier (address).
+    BarrierArrive = 0x9d;
+    /// A thread is let through a barrier (address).
+    BarrierLeave = 0x9e;
+    /// An initialisation that happens once is done (address: its control word).
+    OnceDone = 0xa0;
+    /// It was found to be done (address).
+    OnceSeen = 0xa1;
+    /// Memory is allocated (address, value: size).
+    Alloc = 0xa8;
+    /// Memory is given back (address).
+    Free = 0xa9;
+    /// A function is entered; the return address lies in it.
+    Enter = 0xb0;
+    /// A function is left.
+    Exit = 0xb1;
+    /// The program says something (bytes: number of arguments, each argument in eight bytes, the name).
+    Event = 0xb2;
+    /// An atomic region begins (bytes: its name).
+    RegionBegin = 0xb3;
+    /// An atomic region ends (bytes: its name).
+    RegionEnd = 0xb4;
+    /// A file of code or data is in memory (bytes: load base and end in eight bytes each, length of the build id, build
+    /// id, path).
+    Module = 0xc0;
+    /// An access that happened earlier and was held back (address; see [`Delayed`]).
+    Delayed = 0xc1;
+    /// The file that the return address lies in has hooks.
+    Instrumented = 0xc3;
+    /// The token was taken from a thread that slept (value: its number).
+    Took = 0xc2;
+}
+
+impl Tag {
+    /// Whether bytes follow, whose number is the record's value.
+    pub const fn has_bytes(self) -> bool {
+        matches!(
+            self,
+            Tag::ThreadName
+                | Tag::Event
+                | Tag::RegionBegin
+                | Tag::RegionEnd
+                | Tag::Module
+                | Tag::Delayed
+        )
+    }
+
+    /// Whether the record is counted among its thread's, for the places of [`Delayed`] accesses.
+    pub const fn is_counted(self) -> bool {
+        !matches!(self, Tag::Switch | Tag::Module | Tag::Delayed | Tag::Took | Tag::Instrumented)
+    }
+}
+
+/// At most so many bytes follow the record of a [`Delayed`] access.
+pub const DELAYED_MAX: usize = 24;
+
+/// An access that was left out when it happened and turned out to matter: one of the last of its thread to eight aligned
+/// bytes before another thread came. Address and return address (of the latter the low half) are those of the record; the
+/// rest are the bytes behind it: access, mask, thread and place in groups of seven bits, and the bytes of the mask, without zeros at
+/// the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delayed {
+    /// Whose access it was.
+    pub thread: u32,
+    /// How many counted records of the thread come before it.
+    pub place: u32,
+    /// How memory was touched; never [`Access::Rmw`].
+    pub access: Access,
+    /// Which of the eight bytes.
+    pub mask: u8,
+    /// All eight; zero where the mask is.
+    pub bytes: [u8; 8],
+}
+
+impl Delayed {
+    /// As it stands behind a record, and its length.
+    pub fn to_bytes(self) -> ([u8; DELAYED_MAX], usize) {
+        let mut out = [0; DELAYED_MAX];
+        out[0] = self.access as u8;
+        out[1] = self.mask;
+        let mut at = 2;
+        for mut n in [self.thread, self.place] {
+            while n > 0x7f {
+                out[at] = n as u8 | 0x80;
+                n >>= 7;
+                at += 1;
+            }
+            out[at] = n as u8;
+            at += 1;
+        }
+        let fixed = at;
+        for (i, &byte) in self.bytes.iter().enumerate() {
+            if self.mask >> i & 1 != 0 {
+                out[at] = byte;
+                at += 1;
+            }
+        }
+        // Zeros at the end go without saying: most numbers are small.
+        while at > fixed && out[at - 1] == 0 {
+            at -= 1;
+        }
+        (out, at)
+    }
+
+    /// From the bytes behind a record; `None` if that is no access.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Delayed> {
+        let mut rest = bytes.iter().copied();
+        let access = Access::from_code(rest.next()?).filter(|&a| a != Access::Rmw)?;
+        let mask = rest.next()?;
+        let mut number = || {
+            let mut n = 0u32;
+            for shift in [0, 7, 14, 21, 28] {
+                let byte = rest.next()?;
+                n |= u32::from(byte & 0x7f) << shift;
+                if byte < 0x80 {
+                    return Some(n);
+                }
+            }
+            None
+        };
+        let (thread, place) = (number()?, number()?);
+        let mut data = [0; 8];
+        for (i, byte) in data.iter_mut().enumerate() {
+            if mask >> i & 1 != 0 {
+                *byte = rest.next().unwrap_or(0);
+            }
+        }
+        Some(Delayed { thread, place, access, mask, bytes: data })
+    }
+}
+
+/// Which of two addresses before a record its own is told relative to: objects of synchronisation lie elsewhere than data.
+#[inline]
+pub const fn neighbourhood(tag: u8) -> usize {
+    (tag >= 0x80 && tag != Tag::Delayed as u8) as usize
+}
+
+/// How many bytes the parts of a record take, by their code.
+pub const PC_SIZES: [usize; 4] = [1, 2, 4, 8];
+/// The same for addresses and values.
+pub const SIZES: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 8];
+
+/// The code of the shortest size that holds `n`.
+#[inline]
+pub const fn size_code(n: u64) -> usize {
+    const CODES: [u8; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 7];
+    CODES[(71 - n.leading_zeros() as usize) / 8] as usize
+}
+
+/// The code of the shortest size of a return address that holds `n`.
+#[inline]
+pub const fn pc_code(n: u64) -> usize {
+    const CODES: [u8; 9] = [0, 0, 1, 2, 2, 3, 3, 3, 3];
+    CODES[(71 - n.leading_zeros() as usize) / 8] as usize
+}
+
+/// A difference of either sign as a number that is small when the difference is.
+#[inline]
+pub const fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ ((difference as i64 >> 63) as u64)
+}
+
+/// The way back.
+#[inline]
+pub const fn unzigzag(n: u64) -> u64 {
+    (n >> 1) ^ (n & 1).wrapping_neg()
+}
+
+/// A checksum of a chunk's payload: quick, and different for any damage that is not made on purpose.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut sum = bytes.len() as u64 ^ PRIME;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        sum = (sum.rotate_left(29) ^ u64::from_le_bytes(*word)).wrapping_mul(PRIME);
+    }
+    for &byte in rest {
+        sum = (sum.rotate_left(29) ^ u64::from(byte)).wrapping_mul(PRIME);
+    }
+    sum ^ (sum >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_hold_their_numbers() {
+        for shift in 0..64 {
+            for n in [1u64 << shift, (1u64 << shift) - 1, u64::MAX >> shift] {
+                assert!(SIZES[size_code(n)] == 8 || n >> (8 * SIZES[size_code(n)]) == 0);
+                assert!(PC_SIZES[pc_code(n)] == 8 || n >> (8 * PC_SIZES[pc_code(n)]) == 0);
+                assert_eq!(unzigzag(zigzag(n)), n);
+                assert_eq!(unzigzag(zigzag(n.wrapping_neg())), n.wrapping_neg());
+            }
+        }
+        assert_eq!(SIZES[size_code(0)], 0);
+        assert!(zigzag(3u64.wrapping_neg()) < 8);
+    }
+
+    #[test]
+    fn damage_changes_the_checksum() {
+        let good = [7u8; 100];
+        for i in 0..good.len() {
+            let mut bad = good;
+            bad[i] ^= 1;
+            assert_ne!(checksum(&good), checksum(&bad));
+        }
+        assert_ne!(checksum(&good[..99]), checksum(&good));
+    }
+
+    #[test]
+    fn delayed_accesses_come_back() {
+        for (thread, place) in [(3, 9), (1 << 18, u32::MAX), (127, 128)] {
+            let bytes = [1, 0, 0, 4, 0, 6, 7, 8];
+            let delayed =
+                Delayed { thread, place, access: Access::Write, mask: 0b1110_1001, bytes };
+            let (out, len) = delayed.to_bytes();
+            assert_eq!(Delayed::from_bytes(&out[..len]), Some(delayed));
+            assert_eq!(Delayed::from_bytes(&out[..3]), None);
+            let short = Delayed { bytes: [5, 0, 0, 0, 0, 0, 0, 0], ..delayed };
+            let (out, len) = short.to_bytes();
+            assert_eq!(Delayed::from_bytes(&out[..len]), Some(short));
+            assert!(len < 14);
+        }
+    }
+}

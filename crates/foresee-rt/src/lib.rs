@@ -1,0 +1,67 @@
+//! The runtime of foresee that lives in other people's programs.
+//!
+//! `foresee cc` lets the compiler place the hooks of its thread sanitizer and links this runtime in the place of the
+//! sanitizer's own. The hooks, and the functions of libc that threads synchronise with, are answered here: what they do
+//! is written to a log that outlives the program (`docs/capture-log.md`), and the program goes on as if nothing were.
+//!
+//! The crate is compiled twice. As a member of the workspace it is the description of the log ([`mod@format`]) and code to be
+//! linted and tested; nothing is exported under the names that programs call. With `--cfg foresee_object`, by the
+//! build script of `foresee-capture`, it becomes the object. That is why it has no dependency, not even `libc`'s crate:
+//! its sources ([`SOURCES`]) are all there is to compile.
+
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(foresee_object), allow(dead_code))]
+// Programs and compilers chose these names.
+#![allow(non_snake_case)]
+
+pub mod format;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+mod runtime;
+
+macro_rules! sources {
+    ($($path:literal)*) => {
+        /// The text of every source file, by its path under `src`.
+        #[cfg(not(foresee_object))]
+        pub const SOURCES: &[(&str, &str)] = &[$(($path, include_str!($path))),*];
+    };
+}
+
+sources! {
+    "lib.rs"
+    "format.rs"
+    "runtime/mod.rs"
+    "runtime/access.rs"
+    "runtime/alloc.rs"
+    "runtime/atomics.rs"
+    "runtime/blocking.rs"
+    "runtime/c11.rs"
+    "runtime/conds.rs"
+    "runtime/config.rs"
+    "runtime/cxx.rs"
+    "runtime/events.rs"
+    "runtime/locks.rs"
+    "runtime/log.rs"
+    "runtime/memory.rs"
+    "runtime/modules.rs"
+    "runtime/next.rs"
+    "runtime/others.rs"
+    "runtime/process.rs"
+    "runtime/shadow.rs"
+    "runtime/signals.rs"
+    "runtime/sys.rs"
+    "runtime/tenancy.rs"
+    "runtime/thread.rs"
+    "runtime/threads.rs"
+    "runtime/token.rs"
+    "runtime/tsan.rs"
+}
+
+/// `foresee.h`, for programs that want to name events.
+#[cfg(not(foresee_object))]
+pub const HEADER: &str = include_str!("../include/foresee.h");
+
+#[cfg(foresee_object)]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    runtime::sys::abort()
+}

@@ -1,0 +1,297 @@
+//! Reads and writes of memory.
+
+use super::thread::{Pending, Thread};
+use super::{config, log, shadow};
+use crate::format::{Access, INEXACT, RUN, SIZES, size_code};
+
+/// As many bytes as one record of a run holds.
+const RUN_MAX: usize = 4096;
+
+/// The bytes of memory at an address, at most eight, as a number.
+///
+/// # Safety
+/// The memory can be read.
+#[inline(always)]
+pub(super) unsafe fn load(address: usize, size: usize) -> u64 {
+    // SAFETY: by the caller's promise; programs race for memory, so this is volatile.
+    unsafe {
+        match size {
+            1 => u64::from((address as *const u8).read_volatile()),
+            2 => u64::from((address as *const u16).read_unaligned()),
+            4 => u64::from((address as *const u32).read_unaligned()),
+            8 => (address as *const u64).read_unaligned(),
+            _ => {
+                let mut n = 0;
+                for i in (0..size.min(8)).rev() {
+                    n = n << 8 | u64::from((address as *const u8).add(i).read_volatile());
+                }
+                n
+            }
+        }
+    }
+}
+
+/// The part of a record's tag that tells kind and size.
+#[inline(always)]
+pub(super) fn tag(access: Access, size: usize) -> u8 {
+    (access as u8) << 3 | size.trailing_zeros() as u8
+}
+
+/// Which bytes of an aligned eight an access touches that does not go beyond them.
+#[inline(always)]
+fn mask(address: usize, size: usize) -> u8 {
+    (((1u32 << size) - 1) << (address & 7)) as u8
+}
+
+/// The hook of a plain access of one, two, four or eight bytes.
+#[inline(always)]
+pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
+    // SAFETY: hooks are called with the address of the access that follows.
+    unsafe {
+        let t = super::enter();
+        if t.is_null() {
+            return;
+        }
+        if (address & 7) + SIZE > 8 {
+            range(t, address, SIZE, pc, WRITE);
+        } else {
+            if (*t).pending.size != 0 && (WRITE || !is_copy(t, SIZE, pc)) {
+                finish(t, false);
+            }
+            if !config::filter()
+                || shadow::must_record(t, address, mask(address, SIZE), pc, WRITE, false)
+            {
+                record(t, address, SIZE, pc, WRITE);
+            }
+        }
+        super::leave(t);
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: bool) {
+    // SAFETY: in a hook of `t` for this access.
+    unsafe {
+        if write {
+            // A copy held open by `is_copy` is over when the next store is announced.
+            if (*t).pending.size != 0 {
+                finish(t, false);
+            }
+            announce(t, address, size, pc);
+        } else {
+            log::put(t, tag(Access::Read, size), pc, address, load(address, size));
+        }
+    }
+}
+
+/// Remembers a store that is about to happen.
+unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: the memory is about to be written.
+    unsafe {
+        (*t).pending = Pending { address, size, pc, before: load(address, size.min(8)) };
+        if !config::free_running() {
+            log::note_pending(t);
+        }
+    }
+}
+
+/// Whether the read that is announced now is the source of the copy whose target was announced before: gcc calls the hook
+/// of an assignment's left side first, so the store that is pending has not happened yet.
+///
+/// It looks like that if both are of one size, stand together, and the target is unchanged. Should the store have
+/// happened after all (of the value that was there), then the thread's read and write change places, which nobody else
+/// can tell: the token is ours all the time.
+unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
+    // SAFETY: the thread is the caller's; the memory was announced.
+    unsafe {
+        let pending = &(*t).pending;
+        pending.size == size
+            && pc.wrapping_sub(pending.pc) <= 40
+            && load(pending.address, size.min(8)) == pending.before
+    }
+}
+
+/// A plain access of any size.
+///
+/// # Safety
+/// In a hook of `t` for this access.
+pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usize, write: bool) {
+    // SAFETY: as for the caller.
+    unsafe {
+        if (*t).pending.size != 0 && (write || !is_copy(t, size, pc)) {
+            finish(t, false);
+        }
+        let Some((from, to)) = to_record(t, address, size, pc, write) else { return };
+        if write {
+            if (*t).pending.size != 0 {
+                finish(t, false);
+            }
+            announce(t, from, to - from, pc);
+        } else {
+            run(t, tag(Access::Read, 1), from, to - from, pc);
+        }
+    }
+}
+
+/// A write of any size that has happened since [`before_write`].
+///
+/// # Safety
+/// As [`range`].
+pub(super) unsafe fn written(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: as for the caller.
+    unsafe {
+        if (*t).pending.size != 0 {
+            finish(t, false);
+        }
+        if let Some((from, to)) = to_record(t, address, size, pc, true) {
+            run(t, tag(Access::Write, 1), from, to - from, pc);
+        }
+    }
+}
+
+/// The part of a range that must be recorded.
+unsafe fn to_record(
+    t: *mut Thread,
+    address: usize,
+    size: usize,
+    pc: usize,
+    write: bool,
+) -> Option<(usize, usize)> {
+    let end = address.saturating_add(size);
+    if size == 0 || end > 1 << 47 {
+        return None;
+    }
+    if !config::filter() {
+        return Some((address, end));
+    }
+    let (mut from, mut to, mut at) = (usize::MAX, 0, address);
+    while at < end {
+        let next = ((at & !7) + 8).min(end);
+        // SAFETY: as for the caller.
+        if unsafe { shadow::must_record(t, at, mask(at, next - at), pc, write, false) } {
+            from = from.min(at);
+            to = next;
+        }
+        at = next;
+    }
+    (from < to).then_some((from, to))
+}
+
+/// Records a run of bytes as they are now.
+unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) {
+    let mut at = address;
+    while at < address + size {
+        let n = (address + size - at).min(RUN_MAX);
+        // SAFETY: the program is about to access these bytes, or just has.
+        unsafe {
+            if n.is_power_of_two() && n <= 8 {
+                log::put(t, kind | n.trailing_zeros() as u8, pc, at, load(at, n));
+            } else {
+                let bytes = core::slice::from_raw_parts(at as *const u8, n);
+                log::put_with(t, kind | RUN, pc, at, n as u64, bytes);
+            }
+        }
+        at += n;
+    }
+}
+
+/// Records the store that was pending, with the value that memory has now.
+///
+/// # Safety
+/// A store of `t` is pending, and the caller holds the token.
+#[cold]
+pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
+    // SAFETY: the memory was announced as the target of a store.
+    unsafe {
+        let Pending { address, size, pc, .. } = (*t).pending;
+        (*t).pending.size = 0;
+        let inexact = core::mem::take(&mut (*t).inexact) || inexact;
+        run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
+        if !config::free_running() {
+            log::no_pending();
+        }
+    }
+}
+
+/// Gets ready for a write that the runtime carries out itself: what is held back of the memory is told with the values
+/// that memory has before.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn before_write(t: *mut Thread, address: usize, size: usize) {
+    // SAFETY: as for the caller.
+    unsafe {
+        settle(t);
+        let end = address.saturating_add(size);
+        if !config::filter() || end > 1 << 47 {
+            return;
+        }
+        let mut at = address;
+        while at < end {
+            let next = ((at & !7) + 8).min(end);
+            shadow::before_write(t, at, mask(at, next - at));
+            at = next;
+        }
+    }
+}
+
+/// Records an atomic access that the runtime has just carried out, after [`before_write`].
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn atomic(
+    t: *mut Thread,
+    access: Access,
+    address: usize,
+    size: usize,
+    pc: usize,
+    value: u64,
+    old: u64,
+) {
+    // SAFETY: as for the caller.
+    unsafe {
+        if config::filter()
+            && !shadow::must_record(t, address, mask(address, size), pc, access.writes(), true)
+        {
+            return;
+        }
+        if access == Access::Rmw {
+            let len = SIZES[size_code(old)];
+            let mut bytes = [0; 9];
+            bytes[0] = len as u8;
+            bytes[1..].copy_from_slice(&old.to_le_bytes());
+            log::put_with(t, tag(access, size), pc, address, value, &bytes[..1 + len]);
+        } else {
+            log::put(t, tag(access, size), pc, address, value);
+        }
+    }
+}
+
+/// Finishes what is pending, before the token may go to somebody else or something else is recorded.
+///
+/// # Safety
+/// In a hook of `t`.
+#[inline(always)]
+pub(super) unsafe fn settle(t: *mut Thread) {
+    // SAFETY: as for the caller.
+    unsafe {
+        if (*t).pending.size != 0 {
+            finish(t, false);
+        }
+    }
+}
+
+/// Finishes what is pending if the token is there; else it is told, as inexact, with the thread's next hook.
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn settle_quietly(t: *mut Thread) {
+    // SAFETY: a hook of its own.
+    unsafe {
+        if (*t).pending.size != 0 && !super::enter().is_null() {
+            settle(t);
+            super::leave(t);
+        }
+    }
+}

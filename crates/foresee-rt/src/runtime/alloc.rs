@@ -1,0 +1,161 @@
+//! Memory that is allocated and given back: a new life for its addresses.
+
+use super::next::real;
+use super::{Errno, access, enter, hook, leave, log, shadow, sync, thread};
+use crate::format::Tag;
+
+hook! {
+    malloc => malloc_hook, "rsi";
+    calloc => calloc_hook, "rdx";
+    realloc => realloc_hook, "rdx";
+    free => free_hook, "rsi";
+    memalign => memalign_hook, "rdx";
+    aligned_alloc => aligned_hook, "rdx";
+    posix_memalign => posix_hook, "rcx";
+}
+
+unsafe extern "C" {
+    fn __libc_malloc(size: usize) -> usize;
+    fn __libc_calloc(count: usize, size: usize) -> usize;
+    fn __libc_realloc(old: usize, size: usize) -> usize;
+    fn __libc_free(block: usize);
+    fn __libc_memalign(align: usize, size: usize) -> usize;
+}
+
+/// Has the memory that `allocate` asks for ascribed to the caller of `new`.
+pub(super) fn from_site(pc: usize, allocate: impl FnOnce() -> usize) -> usize {
+    let t = thread::current();
+    if t.is_null() {
+        return allocate();
+    }
+    // SAFETY: the thread's own state.
+    unsafe {
+        (*t).site = pc;
+        let block = allocate();
+        (*t).site = 0;
+        block
+    }
+}
+
+fn allocated(block: usize, size: usize, pc: usize) {
+    let t = enter();
+    if t.is_null() {
+        return;
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        if block != 0 {
+            let site = core::mem::take(&mut (*t).site);
+            sync(t, Tag::Alloc, if site != 0 { site } else { pc }, block, size as u64);
+        }
+        leave(t);
+    }
+}
+
+extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
+    // SAFETY: libc's own allocator.
+    let block = unsafe { __libc_malloc(size) };
+    allocated(block, size, pc);
+    block
+}
+
+extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
+    // SAFETY: libc's own allocator.
+    let block = unsafe { __libc_calloc(count, size) };
+    allocated(block, count.saturating_mul(size), pc);
+    block
+}
+
+extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
+    // SAFETY: libc's own allocator.
+    let block = unsafe { __libc_memalign(align, size) };
+    allocated(block, size, pc);
+    block
+}
+
+extern "C" fn aligned_hook(align: usize, size: usize, pc: usize) -> usize {
+    memalign_hook(align, size, pc)
+}
+
+extern "C" fn posix_hook(out: *mut usize, align: usize, size: usize, pc: usize) -> i32 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return 22;
+    }
+    let _errno = Errno::save();
+    let block = memalign_hook(align, size, pc);
+    if block == 0 {
+        return 12;
+    }
+    // SAFETY: the caller's word.
+    unsafe { *out = block };
+    0
+}
+
+/// Finds what `free` needs: not then, for looking a function up may call `free`.
+pub(super) fn prepare() {
+    usable(0);
+}
+
+/// How many bytes libc has set aside for a block.
+fn usable(block: usize) -> usize {
+    real!(malloc_usable_size(block => usize) -> usize)
+}
+
+/// Records that a block is given back, before it is.
+fn given_back(block: usize, pc: usize) {
+    let t = enter();
+    if t.is_null() {
+        return;
+    }
+    let size = usable(block);
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        shadow::forget(block, size);
+        log::put(t, Tag::Free as u8, pc, block, size as u64);
+        leave(t);
+    }
+}
+
+/// What a block holds moves with it: the caller reads the old one and writes the new.
+extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
+    let mut moved = 0;
+    if old != 0 {
+        let t = enter();
+        if !t.is_null() {
+            moved = usable(old).min(size);
+            // SAFETY: in a hook of `t`; the block is the caller's.
+            unsafe {
+                access::range(t, old, moved, pc, false);
+                leave(t);
+            }
+        }
+        given_back(old, pc);
+    }
+    // SAFETY: libc's own allocator.
+    let block = unsafe { __libc_realloc(old, size) };
+    if block == 0 && old != 0 && size != 0 {
+        allocated(old, usable(old), pc);
+        return 0;
+    }
+    allocated(block, size, pc);
+    if moved != 0 && block != 0 {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`; the block is fresh, so nothing is held back of it.
+            unsafe {
+                access::written(t, block, moved, pc);
+                leave(t);
+            }
+        }
+    }
+    block
+}
+
+extern "C" fn free_hook(block: usize, pc: usize) {
+    if block != 0 {
+        given_back(block, pc);
+    }
+    // SAFETY: libc's own allocator.
+    unsafe { __libc_free(block) }
+}

@@ -1,0 +1,267 @@
+//! Atomics: the compiler leaves them to the runtime, so their order and values are what was done here.
+//!
+//! All are carried out with sequential consistency, whatever order was asked for; a weaker order cannot be told from it
+//! by a program that is right with the weaker one.
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
+
+use super::thread::Thread;
+use super::{access, enter, hook, leave};
+use crate::format::Access;
+
+/// Carries out `act` on memory and records it: it answers with the kind of access it was, the old and the new value.
+#[inline(always)]
+fn carry_out(
+    address: usize,
+    size: usize,
+    pc: usize,
+    act: impl FnOnce() -> (Access, u64, u64),
+) -> u64 {
+    let t: *mut Thread = enter();
+    if t.is_null() {
+        return act().1;
+    }
+    // SAFETY: the hook of an access to this memory.
+    unsafe {
+        access::before_write(t, address, size);
+        let (kind, old, new) = act();
+        access::atomic(t, kind, address, size, pc, if kind.writes() { new } else { old }, old);
+        leave(t);
+        old
+    }
+}
+
+macro_rules! atomics {
+    ($($type:ty, $atomic:ty, $size:literal, $load:ident $inner_load:ident, $store:ident $inner_store:ident,
+        $cas:ident $cas_weak:ident $inner_cas:ident, $cas_val:ident $inner_cas_val:ident,
+        [$($rmw:ident $inner_rmw:ident $method:ident),*];)*) => { $(
+        hook! {
+            $load => $inner_load, "rdx";
+            $store => $inner_store, "rcx";
+            $cas => $inner_cas, "r9";
+            $cas_weak => $inner_cas, "r9";
+            $cas_val => $inner_cas_val, "r9";
+        }
+
+        extern "C" fn $inner_load(a: &$atomic, _order: u32, pc: usize) -> $type {
+            carry_out(a.as_ptr() as usize, $size, pc, || {
+                let v = u64::from(a.load(SeqCst));
+                (Access::AtomicRead, v, v)
+            }) as $type
+        }
+
+        extern "C" fn $inner_store(a: &$atomic, v: $type, _order: u32, pc: usize) {
+            carry_out(a.as_ptr() as usize, $size, pc, || {
+                a.store(v, SeqCst);
+                (Access::AtomicWrite, u64::from(v), u64::from(v))
+            });
+        }
+
+        extern "C" fn $inner_cas(a: &$atomic, expected: &mut $type, v: $type, _yes: u32, _no: u32, pc: usize) -> u32 {
+            let wanted = *expected;
+            let old = $inner_cas_val(a, wanted, v, 0, 0, pc);
+            *expected = old;
+            u32::from(old == wanted)
+        }
+
+        extern "C" fn $inner_cas_val(a: &$atomic, expected: $type, v: $type, _yes: u32, _no: u32, pc: usize) -> $type {
+            carry_out(a.as_ptr() as usize, $size, pc, || match a.compare_exchange(expected, v, SeqCst, SeqCst) {
+                Ok(old) => (Access::Rmw, u64::from(old), u64::from(v)),
+                Err(old) => (Access::AtomicRead, u64::from(old), u64::from(old)),
+            }) as $type
+        }
+
+        $(
+            hook! { $rmw => $inner_rmw, "rcx"; }
+
+            extern "C" fn $inner_rmw(a: &$atomic, v: $type, _order: u32, pc: usize) -> $type {
+                carry_out(a.as_ptr() as usize, $size, pc, || {
+                    let old = a.$method(v, SeqCst);
+                    (Access::Rmw, u64::from(old), u64::from(Op::$method(old, v)))
+                }) as $type
+            }
+        )*
+    )* };
+}
+
+/// What read-modify-writes make of the old value.
+struct Op;
+
+macro_rules! operations {
+    ($($name:ident |$old:ident, $v:ident| $new:expr;)*) => {
+        impl Op { $( #[inline(always)] fn $name<T: Word>($old: T, $v: T) -> T { $new } )* }
+    };
+}
+
+/// A word of memory.
+trait Word:
+    Copy
+    + core::ops::BitAnd<Output = Self>
+    + core::ops::BitOr<Output = Self>
+    + core::ops::BitXor<Output = Self>
+    + core::ops::Not<Output = Self>
+{
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
+
+macro_rules! words {
+    ($($type:ty)*) => { $( impl Word for $type {
+        fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+        fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+    } )* };
+}
+words! { u8 u16 u32 u64 u128 }
+
+operations! {
+    fetch_add |old, v| old.plus(v);
+    fetch_sub |old, v| old.minus(v);
+    fetch_and |old, v| old & v;
+    fetch_or |old, v| old | v;
+    fetch_xor |old, v| old ^ v;
+    fetch_nand |old, v| !(old & v);
+    swap |_old, v| v;
+}
+
+atomics! {
+    u8, AtomicU8, 1, __tsan_atomic8_load load8, __tsan_atomic8_store store8,
+        __tsan_atomic8_compare_exchange_strong __tsan_atomic8_compare_exchange_weak cas8,
+        __tsan_atomic8_compare_exchange_val cas_val8,
+        [__tsan_atomic8_exchange exchange8 swap, __tsan_atomic8_fetch_add add8 fetch_add, __tsan_atomic8_fetch_sub sub8 fetch_sub,
+         __tsan_atomic8_fetch_and and8 fetch_and, __tsan_atomic8_fetch_or or8 fetch_or, __tsan_atomic8_fetch_xor xor8 fetch_xor,
+         __tsan_atomic8_fetch_nand nand8 fetch_nand];
+    u16, AtomicU16, 2, __tsan_atomic16_load load16, __tsan_atomic16_store store16,
+        __tsan_atomic16_compare_exchange_strong __tsan_atomic16_compare_exchange_weak cas16,
+        __tsan_atomic16_compare_exchange_val cas_val16,
+        [__tsan_atomic16_exchange exchange16 swap, __tsan_atomic16_fetch_add add16 fetch_add, __tsan_atomic16_fetch_sub sub16 fetch_sub,
+         __tsan_atomic16_fetch_and and16 fetch_and, __tsan_atomic16_fetch_or or16 fetch_or, __tsan_atomic16_fetch_xor xor16 fetch_xor,
+         __tsan_atomic16_fetch_nand nand16 fetch_nand];
+    u32, AtomicU32, 4, __tsan_atomic32_load load32, __tsan_atomic32_store store32,
+        __tsan_atomic32_compare_exchange_strong __tsan_atomic32_compare_exchange_weak cas32,
+        __tsan_atomic32_compare_exchange_val cas_val32,
+        [__tsan_atomic32_exchange exchange32 swap, __tsan_atomic32_fetch_add add32 fetch_add, __tsan_atomic32_fetch_sub sub32 fetch_sub,
+         __tsan_atomic32_fetch_and and32 fetch_and, __tsan_atomic32_fetch_or or32 fetch_or, __tsan_atomic32_fetch_xor xor32 fetch_xor,
+         __tsan_atomic32_fetch_nand nand32 fetch_nand];
+    u64, AtomicU64, 8, __tsan_atomic64_load load64, __tsan_atomic64_store store64,
+        __tsan_atomic64_compare_exchange_strong __tsan_atomic64_compare_exchange_weak cas64,
+        __tsan_atomic64_compare_exchange_val cas_val64,
+        [__tsan_atomic64_exchange exchange64 swap, __tsan_atomic64_fetch_add add64 fetch_add, __tsan_atomic64_fetch_sub sub64 fetch_sub,
+         __tsan_atomic64_fetch_and and64 fetch_and, __tsan_atomic64_fetch_or or64 fetch_or, __tsan_atomic64_fetch_xor xor64 fetch_xor,
+         __tsan_atomic64_fetch_nand nand64 fetch_nand];
+}
+
+/// Compares and swaps sixteen bytes; the answer is what was there.
+fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
+    let (low, high): (u64, u64);
+    // SAFETY: the program hands an aligned sixteen bytes; every processor that runs it has the instruction, or the
+    // program could not use these atomics. rbx is the compiler's, and is put back.
+    unsafe {
+        core::arch::asm!(
+            "xchg rbx, rsi", "lock cmpxchg16b xmmword ptr [rdi]", "mov rbx, rsi",
+            inout("rsi") v as u64 => _, in("rdi") a, in("rcx") (v >> 64) as u64,
+            inout("rax") expected as u64 => low, inout("rdx") (expected >> 64) as u64 => high,
+        );
+    }
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// Changes sixteen bytes in one step; the answer is what was there and what is there now.
+fn update_wide(a: *mut u128, new: impl Fn(u128) -> u128) -> (u128, u128) {
+    let mut old = cas_wide(a, 0, 0);
+    loop {
+        let v = new(old);
+        match cas_wide(a, old, v) {
+            seen if seen == old => return (old, v),
+            seen => old = seen,
+        }
+    }
+}
+
+/// Records an atomic access of sixteen bytes as two of eight.
+fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, u128)) -> u128 {
+    let t = enter();
+    if t.is_null() {
+        return act().1;
+    }
+    // SAFETY: the hook of an access to this memory.
+    unsafe {
+        access::before_write(t, a as usize, 16);
+        let (kind, old, new) = act();
+        let now = if kind.writes() { new } else { old };
+        access::atomic(t, kind, a as usize, 8, pc, now as u64, old as u64);
+        access::atomic(t, kind, a as usize + 8, 8, pc, (now >> 64) as u64, (old >> 64) as u64);
+        leave(t);
+        old
+    }
+}
+
+extern "C" fn load128(a: *mut u128, _order: u32, pc: usize) -> u128 {
+    carry_out_wide(a, pc, || {
+        let v = cas_wide(a, 0, 0);
+        (Access::AtomicRead, v, v)
+    })
+}
+
+extern "C" fn store128(a: *mut u128, v: u128, _order: u32, pc: usize) {
+    carry_out_wide(a, pc, || {
+        let (old, new) = update_wide(a, |_| v);
+        (Access::AtomicWrite, old, new)
+    });
+}
+
+extern "C" fn cas_val128(a: *mut u128, expected: u128, v: u128, pc: usize) -> u128 {
+    carry_out_wide(a, pc, || match cas_wide(a, expected, v) {
+        old if old == expected => (Access::Rmw, old, v),
+        old => (Access::AtomicRead, old, old),
+    })
+}
+
+extern "C" fn cas128(a: *mut u128, expected: &mut u128, v: u128, pc: usize) -> u32 {
+    let wanted = *expected;
+    *expected = cas_val128(a, wanted, v, pc);
+    u32::from(*expected == wanted)
+}
+
+hook! {
+    __tsan_atomic128_load => load128, "rdx";
+    __tsan_atomic128_store => store128, "r8";
+    // The orders take the registers that the return address is put into: they are not looked at.
+    __tsan_atomic128_compare_exchange_strong => cas128, "r8";
+    __tsan_atomic128_compare_exchange_weak => cas128, "r8";
+    __tsan_atomic128_compare_exchange_val => cas_val128, "r9";
+}
+
+macro_rules! wide {
+    ($($name:ident $inner:ident $method:ident;)*) => { $(
+        hook! { $name => $inner, "r8"; }
+
+        extern "C" fn $inner(a: *mut u128, v: u128, _order: u32, pc: usize) -> u128 {
+            carry_out_wide(a, pc, || {
+                let (old, new) = update_wide(a, |old| Op::$method(old, v));
+                (Access::Rmw, old, new)
+            })
+        }
+    )* };
+}
+
+wide! {
+    __tsan_atomic128_exchange exchange128 swap;
+    __tsan_atomic128_fetch_add add128 fetch_add;
+    __tsan_atomic128_fetch_sub sub128 fetch_sub;
+    __tsan_atomic128_fetch_and and128 fetch_and;
+    __tsan_atomic128_fetch_or or128 fetch_or;
+    __tsan_atomic128_fetch_xor xor128 fetch_xor;
+    __tsan_atomic128_fetch_nand nand128 fetch_nand;
+}
+
+/// A fence orders nothing that the log does not order already.
+#[cfg_attr(foresee_object, unsafe(no_mangle))]
+extern "C" fn __tsan_atomic_thread_fence(_order: u32) {
+    fence(SeqCst);
+}
+
+/// A fence against signal handlers of the same thread.
+#[cfg_attr(foresee_object, unsafe(no_mangle))]
+extern "C" fn __tsan_atomic_signal_fence(_order: u32) {
+    core::sync::atomic::compiler_fence(SeqCst);
+}

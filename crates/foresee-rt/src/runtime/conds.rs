@@ -1,0 +1,108 @@
+//! Condition variables.
+
+use core::ffi::{c_int, c_void};
+
+use super::locks::note;
+use super::next::real;
+use super::thread::Thread;
+use super::{enter, hook, leave, log, step_aside, sync};
+use crate::format::Tag;
+
+type Object = *mut c_void;
+
+/// Waits by `wait`, which gives up the lock and takes it again.
+pub(super) fn wait_on(
+    cond: Object,
+    lock: Object,
+    pc: usize,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return wait();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, Tag::WaitBegin, pc, cond as usize, lock as u64);
+        // A signal handler or the end of the thread may come before `wait` returns.
+        (*t).waiting = [cond as usize, lock as usize];
+        step_aside(t);
+        let out = wait();
+        let waiting = core::mem::take(&mut (*t).waiting);
+        if !enter().is_null() {
+            if waiting[0] != 0 {
+                sync(t, Tag::WaitEnd, pc, cond as usize, lock as u64);
+            }
+            leave(t);
+        }
+        out
+    }
+}
+
+/// A hook while the thread is in a wait: it was cancelled there and holds the lock again, or it runs a signal handler.
+///
+/// # Safety
+/// In a hook of `t`.
+#[cold]
+pub(super) unsafe fn cut_off(t: *mut Thread) {
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        let [cond, lock] = core::mem::take(&mut (*t).waiting);
+        log::put(t, Tag::WaitEnd as u8, 0, cond, lock as u64);
+    }
+}
+
+hook! {
+    pthread_cond_init => init, "rdx";
+    pthread_cond_wait => wait, "rdx";
+    pthread_cond_timedwait => timed_wait, "rcx";
+    pthread_cond_clockwait => clock_wait, "r8";
+    pthread_cond_signal => signal, "rsi";
+    pthread_cond_broadcast => broadcast, "rsi";
+}
+
+extern "C" fn init(cond: Object, attributes: usize, pc: usize) -> c_int {
+    note(
+        Tag::CondInit,
+        cond,
+        0,
+        pc,
+        || real!(pthread_cond_init(cond => Object, attributes => usize) -> c_int),
+    )
+}
+
+extern "C" fn wait(cond: Object, lock: Object, pc: usize) -> c_int {
+    wait_on(cond, lock, pc, || real!(pthread_cond_wait(cond => Object, lock => Object) -> c_int))
+}
+
+extern "C" fn timed_wait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {
+    wait_on(
+        cond,
+        lock,
+        pc,
+        || real!(pthread_cond_timedwait(cond => Object, lock => Object, until => usize) -> c_int),
+    )
+}
+
+extern "C" fn clock_wait(
+    cond: Object,
+    lock: Object,
+    clock: c_int,
+    until: usize,
+    pc: usize,
+) -> c_int {
+    wait_on(
+        cond,
+        lock,
+        pc,
+        || real!(pthread_cond_clockwait(cond => Object, lock => Object, clock => c_int, until => usize) -> c_int),
+    )
+}
+
+extern "C" fn signal(cond: Object, pc: usize) -> c_int {
+    note(Tag::Notify, cond, 0, pc, || real!(pthread_cond_signal(cond => Object) -> c_int))
+}
+
+extern "C" fn broadcast(cond: Object, pc: usize) -> c_int {
+    note(Tag::NotifyAll, cond, 0, pc, || real!(pthread_cond_broadcast(cond => Object) -> c_int))
+}

@@ -1,0 +1,123 @@
+//! What the launcher asked for, and whether we are recording at all.
+
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+use super::sys;
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static FREE_RUNNING: AtomicBool = AtomicBool::new(false);
+static FILTER: AtomicBool = AtomicBool::new(true);
+static CALLS: AtomicBool = AtomicBool::new(false);
+static QUANTUM: AtomicI32 = AtomicI32::new(20_000);
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The directory of the logs, copied: programs change their environment.
+static DIRECTORY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// Reads the environment; `false` if this is not to be recorded.
+pub(super) fn read() -> bool {
+    let Some(directory) = variable(c"FORESEE_CAPTURE").filter(|d| d.first() == Some(&b'/')) else {
+        return false;
+    };
+    let copy = sys::reserve(directory.len().next_multiple_of(4096).max(4096));
+    if copy.is_null() {
+        return false;
+    }
+    // SAFETY: the copy has room for all of it and is never freed.
+    unsafe { core::ptr::copy_nonoverlapping(directory.as_ptr(), copy, directory.len()) };
+    DIRECTORY[0].store(copy as usize, Ordering::Relaxed);
+    DIRECTORY[1].store(directory.len(), Ordering::Relaxed);
+    FREE_RUNNING.store(variable(c"FORESEE_MODE") == Some(b"async"), Ordering::Relaxed);
+    FILTER.store(variable(c"FORESEE_FILTER") != Some(b"none"), Ordering::Relaxed);
+    if let Some(n) = variable(c"FORESEE_QUANTUM").and_then(number) {
+        QUANTUM.store(n.clamp(1, 1 << 30) as i32, Ordering::Relaxed);
+    }
+    if let Some(n) = variable(c"FORESEE_LIMIT").and_then(number) {
+        LIMIT.store(n, Ordering::Relaxed);
+    }
+    true
+}
+
+/// A variable of the environment.
+pub(super) fn variable(name: &'static core::ffi::CStr) -> Option<&'static [u8]> {
+    // SAFETY: a C string; the environment outlives the use made of it here, at the program's start.
+    unsafe {
+        let value: *const c_char = sys::getenv(name.as_ptr());
+        if value.is_null() { None } else { Some(sys::bytes(value)) }
+    }
+}
+
+/// A number in decimal digits.
+pub(super) fn number(text: &[u8]) -> Option<u64> {
+    digits(text, 10)
+}
+
+/// A number in digits of some base.
+pub(super) fn digits(text: &[u8], base: u32) -> Option<u64> {
+    let mut n = 0u64;
+    for &byte in text {
+        let digit = char::from(byte).to_digit(base)?;
+        n = n.checked_mul(u64::from(base))?.checked_add(u64::from(digit))?;
+    }
+    if text.is_empty() { None } else { Some(n) }
+}
+
+/// Where logs go.
+pub(super) fn directory() -> &'static [u8] {
+    // SAFETY: set once by `read`, and never freed.
+    unsafe {
+        let (at, len) =
+            (DIRECTORY[0].load(Ordering::Relaxed), DIRECTORY[1].load(Ordering::Relaxed));
+        if at == 0 { &[] } else { core::slice::from_raw_parts(at as *const u8, len) }
+    }
+}
+
+/// Whether anything is recorded.
+#[inline(always)]
+pub(super) fn recording() -> bool {
+    RECORDING.load(Ordering::Relaxed)
+}
+
+/// Records from now on.
+pub(super) fn start() {
+    RECORDING.store(true, Ordering::Release);
+}
+
+/// Records nothing any more.
+pub(super) fn stop() {
+    RECORDING.store(false, Ordering::Release);
+}
+
+/// Whether threads run without the token.
+#[inline(always)]
+pub(super) fn free_running() -> bool {
+    FREE_RUNNING.load(Ordering::Relaxed)
+}
+
+/// Whether accesses that add no order are left out.
+#[inline(always)]
+pub(super) fn filter() -> bool {
+    FILTER.load(Ordering::Relaxed)
+}
+
+/// Whether calls of some functions are recorded.
+#[inline(always)]
+pub(super) fn calls() -> bool {
+    CALLS.load(Ordering::Relaxed)
+}
+
+/// Has calls recorded.
+pub(super) fn want_calls() {
+    CALLS.store(true, Ordering::Relaxed);
+}
+
+/// How many hooks a thread may run before others.
+#[inline(always)]
+pub(super) fn quantum() -> i32 {
+    QUANTUM.load(Ordering::Relaxed)
+}
+
+/// How long the log may become.
+pub(super) fn limit() -> u64 {
+    LIMIT.load(Ordering::Relaxed)
+}

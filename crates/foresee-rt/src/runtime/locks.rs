@@ -1,0 +1,272 @@
+//! Mutexes, read-write locks and spin locks.
+//!
+//! A lock is recorded as taken after it was, and as given back before it is, so that the log never shows two holders. To
+//! take one, a thread first tries with the token in its hand, which succeeds most often; otherwise it gives up the token
+//! and waits like any other.
+
+use core::ffi::{c_int, c_void};
+
+use super::next::real;
+use super::{access, enter, hook, leave, step_aside, sync};
+use crate::format::Tag;
+
+const EBUSY: c_int = 16;
+const ETIMEDOUT: c_int = 110;
+/// The lock was taken, and its last owner died with it.
+const EOWNERDEAD: c_int = 130;
+
+type Lock = *mut c_void;
+
+/// Whether a call of libc's took the lock. C11's `thrd_success` is zero as well.
+fn took(result: c_int) -> bool {
+    result == 0 || result == EOWNERDEAD
+}
+
+/// Takes a lock: `attempt` does not wait, `wait` does.
+pub(super) fn take(
+    lock: Lock,
+    tag: Tag,
+    pc: usize,
+    attempt: impl FnOnce() -> c_int,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return wait();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        let mut out = attempt();
+        if !took(out) {
+            step_aside(t);
+            out = wait();
+            if enter().is_null() {
+                return out;
+            }
+        }
+        if took(out) {
+            sync(t, tag, pc, lock as usize, u64::from(out == EOWNERDEAD));
+        } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
+            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+        }
+        leave(t);
+        out
+    }
+}
+
+/// Tries to take a lock.
+pub(super) fn try_take(lock: Lock, tag: Tag, pc: usize, attempt: impl FnOnce() -> c_int) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return attempt();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        let out = attempt();
+        if took(out) {
+            sync(t, tag, pc, lock as usize, u64::from(out == EOWNERDEAD));
+        } else if out == EBUSY || out == super::c11::BUSY {
+            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+        }
+        leave(t);
+        out
+    }
+}
+
+/// Gives a lock back. If that fails the record is wrong, and so is the program: it held no lock; the host leaves it out.
+pub(super) fn give(lock: Lock, pc: usize, unlock: impl FnOnce() -> c_int) -> c_int {
+    note(Tag::Release, lock, 0, pc, unlock)
+}
+
+/// Records a step and carries it out, with nobody in between.
+pub(super) fn note(
+    tag: Tag,
+    object: *mut c_void,
+    value: u64,
+    pc: usize,
+    act: impl FnOnce() -> c_int,
+) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return act();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, tag, pc, object as usize, value);
+        let out = act();
+        leave(t);
+        out
+    }
+}
+
+hook! {
+    pthread_mutex_init => mutex_init, "rdx";
+    pthread_mutex_lock => mutex_lock, "rsi";
+    pthread_mutex_trylock => mutex_trylock, "rsi";
+    pthread_mutex_timedlock => mutex_timedlock, "rdx";
+    pthread_mutex_clocklock => mutex_clocklock, "rcx";
+    pthread_mutex_unlock => mutex_unlock, "rsi";
+    pthread_rwlock_init => rwlock_init, "rdx";
+    pthread_rwlock_rdlock => rwlock_rdlock, "rsi";
+    pthread_rwlock_tryrdlock => rwlock_tryrdlock, "rsi";
+    pthread_rwlock_timedrdlock => rwlock_timedrdlock, "rdx";
+    pthread_rwlock_clockrdlock => rwlock_clockrdlock, "rcx";
+    pthread_rwlock_wrlock => rwlock_wrlock, "rsi";
+    pthread_rwlock_trywrlock => rwlock_trywrlock, "rsi";
+    pthread_rwlock_timedwrlock => rwlock_timedwrlock, "rdx";
+    pthread_rwlock_clockwrlock => rwlock_clockwrlock, "rcx";
+    pthread_rwlock_unlock => rwlock_unlock, "rsi";
+    pthread_spin_init => spin_init, "rdx";
+    pthread_spin_lock => spin_lock, "rsi";
+    pthread_spin_trylock => spin_trylock, "rsi";
+    pthread_spin_unlock => spin_unlock, "rsi";
+}
+
+extern "C" fn mutex_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
+    note(
+        Tag::LockInit,
+        lock,
+        0,
+        pc,
+        || real!(pthread_mutex_init(lock => Lock, attributes => usize) -> c_int),
+    )
+}
+
+fn mutex_attempt(lock: Lock) -> c_int {
+    real!(pthread_mutex_trylock(lock => Lock) -> c_int)
+}
+
+extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
+    take(
+        lock,
+        Tag::Acquire,
+        pc,
+        || mutex_attempt(lock),
+        || real!(pthread_mutex_lock(lock => Lock) -> c_int),
+    )
+}
+
+extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
+    try_take(lock, Tag::Acquire, pc, || mutex_attempt(lock))
+}
+
+extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
+    let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
+    take(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+}
+
+extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
+    let wait =
+        || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
+    take(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+}
+
+extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
+    give(lock, pc, || real!(pthread_mutex_unlock(lock => Lock) -> c_int))
+}
+
+extern "C" fn rwlock_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
+    note(
+        Tag::LockInit,
+        lock,
+        0,
+        pc,
+        || real!(pthread_rwlock_init(lock => Lock, attributes => usize) -> c_int),
+    )
+}
+
+fn read_attempt(lock: Lock) -> c_int {
+    real!(pthread_rwlock_tryrdlock(lock => Lock) -> c_int)
+}
+
+fn write_attempt(lock: Lock) -> c_int {
+    real!(pthread_rwlock_trywrlock(lock => Lock) -> c_int)
+}
+
+extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
+    take(
+        lock,
+        Tag::AcquireShared,
+        pc,
+        || read_attempt(lock),
+        || real!(pthread_rwlock_rdlock(lock => Lock) -> c_int),
+    )
+}
+
+extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
+    try_take(lock, Tag::AcquireShared, pc, || read_attempt(lock))
+}
+
+extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
+    let wait = || real!(pthread_rwlock_timedrdlock(lock => Lock, until => usize) -> c_int);
+    take(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+}
+
+extern "C" fn rwlock_clockrdlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
+    let wait =
+        || real!(pthread_rwlock_clockrdlock(lock => Lock, clock => c_int, until => usize) -> c_int);
+    take(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+}
+
+extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
+    take(
+        lock,
+        Tag::Acquire,
+        pc,
+        || write_attempt(lock),
+        || real!(pthread_rwlock_wrlock(lock => Lock) -> c_int),
+    )
+}
+
+extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
+    try_take(lock, Tag::Acquire, pc, || write_attempt(lock))
+}
+
+extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
+    let wait = || real!(pthread_rwlock_timedwrlock(lock => Lock, until => usize) -> c_int);
+    take(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+}
+
+extern "C" fn rwlock_clockwrlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
+    let wait =
+        || real!(pthread_rwlock_clockwrlock(lock => Lock, clock => c_int, until => usize) -> c_int);
+    take(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+}
+
+extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
+    give(lock, pc, || real!(pthread_rwlock_unlock(lock => Lock) -> c_int))
+}
+
+extern "C" fn spin_init(lock: Lock, shared: c_int, pc: usize) -> c_int {
+    note(
+        Tag::LockInit,
+        lock,
+        0,
+        pc,
+        || real!(pthread_spin_init(lock => Lock, shared => c_int) -> c_int),
+    )
+}
+
+fn spin_attempt(lock: Lock) -> c_int {
+    real!(pthread_spin_trylock(lock => Lock) -> c_int)
+}
+
+extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
+    take(
+        lock,
+        Tag::Acquire,
+        pc,
+        || spin_attempt(lock),
+        || real!(pthread_spin_lock(lock => Lock) -> c_int),
+    )
+}
+
+extern "C" fn spin_trylock(lock: Lock, pc: usize) -> c_int {
+    try_take(lock, Tag::Acquire, pc, || spin_attempt(lock))
+}
+
+extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
+    give(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
+}

@@ -1,0 +1,410 @@
+//! The log: records into a mapped buffer, and the buffer into a file.
+//!
+//! Only the holder of the token writes, or in the free-running mode the holder of [`LOCK`].
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+
+use super::sys::{self, Text};
+use super::thread::Thread;
+use super::{config, token};
+use crate::format::{
+    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, MAGIC, PC_SIZES, POINTER, RECORD_MAX,
+    SIZES, Tag, VERSION, checksum, neighbourhood, pc_code, size_code, zigzag,
+};
+
+/// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
+const CAPACITY: usize = 512 * 1024;
+
+struct Log {
+    head: *mut Head,
+    buffer: *mut u8,
+    /// Where the next record goes.
+    at: usize,
+    file: isize,
+    /// What the next record is told relative to.
+    pc: u64,
+    addresses: [u64; 2],
+    thread: u32,
+}
+
+struct Shared(UnsafeCell<Log>);
+// SAFETY: used by the holder of the token or of LOCK alone.
+unsafe impl Sync for Shared {}
+
+static LOG: Shared = Shared(UnsafeCell::new(Log {
+    head: core::ptr::null_mut(),
+    buffer: core::ptr::null_mut(),
+    at: 0,
+    file: -1,
+    pc: 0,
+    addresses: [0; 2],
+    thread: 0,
+}));
+
+/// Who may write in the free-running mode.
+static LOCK: AtomicBool = AtomicBool::new(false);
+
+fn lock() {
+    if config::free_running() {
+        while LOCK.swap(true, Ordering::Acquire) {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+fn unlock() {
+    if config::free_running() {
+        LOCK.store(false, Ordering::Release);
+    }
+}
+
+/// Keeps the log still while the process forks.
+pub(super) fn freeze() {
+    lock();
+}
+
+/// The other side of [`freeze`].
+pub(super) fn thaw() {
+    unlock();
+}
+
+/// Opens a new log in the directory of the environment.
+pub(super) fn open(forked_from: u32) -> bool {
+    let pid = sys::process_id();
+    for image in 0..10_000u64 {
+        let mut path = Text::<4096>::new();
+        path.push(config::directory()).push(b"/").number(u64::from(pid)).push(b".").number(image);
+        let mut log_path = Text::<4096>::new();
+        log_path
+            .push(config::directory())
+            .push(b"/")
+            .number(u64::from(pid))
+            .push(b".")
+            .number(image)
+            .push(b".log");
+        path.push(b".tail");
+        let flags = sys::O_RDWR | sys::O_CREAT | sys::O_EXCL | sys::O_CLOEXEC;
+        // SAFETY: the paths are C strings; the descriptors and the mapping are ours.
+        unsafe {
+            let tail = sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags, 0o600);
+            if tail == sys::EEXIST {
+                continue;
+            }
+            if tail < 0 {
+                return false;
+            }
+            let size = BUFFER_AT + CAPACITY;
+            // Blocks that are not there would show as SIGBUS, in the program, at some store.
+            let ready = sys::syscall!(sys::FALLOCATE, tail, 0, 0, size) == 0;
+            if !ready {
+                sys::syscall!(sys::CLOSE, tail);
+                return false;
+            }
+            let log = &mut *LOG.0.get();
+            let (at, flags) = match log.head.is_null() {
+                true => (core::ptr::null_mut(), sys::MAP_SHARED),
+                false => (log.head.cast(), sys::MAP_SHARED | sys::MAP_FIXED),
+            };
+            let map = sys::map(at, size, flags, tail);
+            sys::syscall!(sys::CLOSE, tail);
+            let flags = sys::O_RDWR | sys::O_CREAT | sys::O_CLOEXEC;
+            let file = sys::syscall!(sys::OPENAT, -100isize, log_path.as_ptr(), flags, 0o600);
+            if map.is_null() || file < 0 {
+                return false;
+            }
+            // Out of the way of programs that expect the lowest descriptors.
+            let moved = sys::syscall!(72, file, 1030, 500);
+            let file = if moved >= 0 {
+                sys::syscall!(sys::CLOSE, file);
+                moved
+            } else {
+                file
+            };
+            *log = Log {
+                head: map.cast(),
+                buffer: map.add(BUFFER_AT),
+                at: CHUNK_HEAD,
+                file,
+                pc: 0,
+                addresses: [0; 2],
+                thread: 0,
+            };
+            log.head.write(Head {
+                magic: 0,
+                version: VERSION,
+                mode: u32::from(config::free_running()),
+                filter: u32::from(config::filter()),
+                pid,
+                forked_from,
+                state: 0,
+                error: 0,
+                takes: 0,
+                base: 0,
+                end: CHUNK_HEAD as u64,
+                capacity: CAPACITY as u64,
+                hooks: 0,
+                pending: [0; 4],
+                started: sys::now(),
+            });
+            compiler_fence(Ordering::Release);
+            (*log.head).magic = MAGIC;
+        }
+        return true;
+    }
+    false
+}
+
+impl Log {
+    unsafe fn number(&mut self, n: u64, size: usize) {
+        // SAFETY: there is always room for RECORD_MAX bytes behind `at`.
+        unsafe { self.buffer.add(self.at).cast::<u64>().write_unaligned(n.to_le()) };
+        self.at += size;
+    }
+
+    unsafe fn record(&mut self, mut tag: u8, pc: u64, address: u64, mut value: u64) {
+        if tag & 0x87 == 3 && value >> 40 != 0 {
+            let near = zigzag(value.wrapping_sub(address));
+            if near < value {
+                (tag, value) = (tag & !7 | POINTER, near);
+            }
+        }
+        let pc_step = zigzag(pc.wrapping_sub(self.pc));
+        let near = &mut self.addresses[neighbourhood(tag)];
+        let address_step = zigzag(address.wrapping_sub(*near));
+        *near = address;
+        self.pc = pc;
+        let (p, a, v) = (pc_code(pc_step), size_code(address_step), size_code(value));
+        let lengths = (p | a << 2 | v << 5) as u64;
+        // SAFETY: as in `number`.
+        unsafe {
+            self.number(u64::from(tag) | lengths << 8, 2);
+            self.number(pc_step, PC_SIZES[p]);
+            self.number(address_step, SIZES[a]);
+            self.number(value, SIZES[v]);
+        }
+    }
+
+    unsafe fn begin(&mut self, thread: u32) {
+        // SAFETY: the buffer has CAPACITY bytes.
+        unsafe {
+            if self.at + 2 * RECORD_MAX > CAPACITY {
+                self.flush();
+            }
+            if self.thread != thread {
+                let (pc, address) = (self.pc, self.addresses[1]);
+                self.record(Tag::Switch as u8, pc, address, u64::from(thread));
+                self.thread = thread;
+            }
+        }
+    }
+
+    unsafe fn commit(&mut self) {
+        // SAFETY: the head is mapped as long as the process lives. What was written before is in memory before the new
+        // end is, and what is in memory outlives the process.
+        unsafe {
+            let end = (*self.head).base + self.at as u64;
+            AtomicU64::from_ptr(&raw mut (*self.head).end).store(end, Ordering::Release);
+        }
+    }
+
+    /// Appends the buffer to the file and begins a new one.
+    unsafe fn flush(&mut self) {
+        if self.at == CHUNK_HEAD {
+            return;
+        }
+        // SAFETY: the buffer holds `at` bytes, of which the first are the chunk's header.
+        unsafe {
+            let payload =
+                core::slice::from_raw_parts(self.buffer.add(CHUNK_HEAD), self.at - CHUNK_HEAD);
+            let head = self.buffer.cast::<u64>();
+            head.write(u64::from(CHUNK_MAGIC) | (payload.len() as u64) << 32);
+            head.add(1).write(checksum(payload));
+            head.add(2).write(0);
+            let (mut done, base) = (0, (*self.head).base);
+            if base + self.at as u64 > config::limit() {
+                return self.stop(3, 0);
+            }
+            while done < self.at {
+                let at = base + done as u64;
+                let n = sys::syscall!(
+                    sys::PWRITE,
+                    self.file,
+                    self.buffer.add(done),
+                    self.at - done,
+                    at
+                );
+                match n {
+                    sys::EINTR => {}
+                    n if n <= 0 => return self.stop(2, -n as u32),
+                    n => done += n as usize,
+                }
+            }
+            // In this order: a kill in between leaves an empty buffer, not one that is read twice.
+            let (base_word, end_word) = (&raw mut (*self.head).base, &raw mut (*self.head).end);
+            AtomicU64::from_ptr(base_word).store(base + self.at as u64, Ordering::Release);
+            AtomicU64::from_ptr(end_word)
+                .store(base + (self.at + CHUNK_HEAD) as u64, Ordering::Release);
+        }
+        (self.at, self.pc, self.addresses, self.thread) = (CHUNK_HEAD, 0, [0; 2], 0);
+    }
+
+    /// Records nothing from now on. What the buffer holds is whole and remains readable.
+    unsafe fn stop(&mut self, state: u32, error: u32) {
+        // SAFETY: the head is mapped.
+        unsafe {
+            (*self.head).error = error;
+            (*self.head).state = state;
+        }
+        config::stop();
+        token::open_for_all();
+    }
+}
+
+/// Writes a record of `t`.
+///
+/// # Safety
+/// The caller holds the token, or the mode is free-running.
+pub(super) unsafe fn put(t: *mut Thread, tag: u8, pc: usize, address: usize, value: u64) {
+    // SAFETY: by the caller's promise, and under the lock if need be.
+    unsafe { put_with(t, tag, pc, address, value, &[]) }
+}
+
+/// Writes a record of `t` that bytes follow.
+///
+/// # Safety
+/// As [`put`]; at most 4096 bytes.
+pub(super) unsafe fn put_with(
+    t: *mut Thread,
+    tag: u8,
+    pc: usize,
+    address: usize,
+    value: u64,
+    bytes: &[u8],
+) {
+    lock();
+    // SAFETY: the log is ours while the lock or the token is.
+    unsafe {
+        let log = &mut *LOG.0.get();
+        if config::recording() {
+            log.begin((*t).id);
+        }
+        // Making room may have ended the recording.
+        if config::recording() {
+            log.record(tag, pc as u64, address as u64, value);
+            if !bytes.is_empty() {
+                core::ptr::copy_nonoverlapping(bytes.as_ptr(), log.buffer.add(log.at), bytes.len());
+                log.at += bytes.len();
+            }
+            log.commit();
+            (*t).place += 1;
+        }
+    }
+    unlock();
+}
+
+/// Writes a record that is not counted as one of `t`'s.
+///
+/// # Safety
+/// As [`put_with`].
+pub(super) unsafe fn put_uncounted(
+    t: *mut Thread,
+    tag: Tag,
+    address: usize,
+    value: u64,
+    bytes: &[u8],
+) {
+    // SAFETY: as above.
+    unsafe {
+        let place = (*t).place;
+        put_with(t, tag as u8, 0, address, value, bytes);
+        (*t).place = place;
+    }
+}
+
+/// Writes the record of an access that was held back, by whoever found that it matters. Of its return address only the
+/// low half is known; the other is taken from the record before, which keeps the difference short.
+///
+/// # Safety
+/// As [`put_with`].
+pub(super) unsafe fn put_delayed(
+    t: *mut Thread,
+    address: usize,
+    pc: u32,
+    bytes: &[u8; DELAYED_MAX],
+    len: usize,
+) {
+    lock();
+    // SAFETY: the log is ours while the lock or the token is; behind what is valid of the buffer there is always room.
+    unsafe {
+        let log = &mut *LOG.0.get();
+        if config::recording() {
+            log.begin((*t).id);
+        }
+        if config::recording() {
+            let pc = log.pc & !0xffff_ffff | u64::from(pc);
+            log.record(Tag::Delayed as u8, pc, address as u64, len as u64);
+            // All of it, in words: a call of `memcpy` would cost more, and be one of ours.
+            let (from, to) = (bytes.as_ptr().cast::<u64>(), log.buffer.add(log.at).cast::<u64>());
+            for i in 0..DELAYED_MAX / 8 {
+                to.add(i).write_unaligned(from.add(i).read_unaligned());
+            }
+            log.at += len;
+            log.commit();
+        }
+    }
+    unlock();
+}
+
+/// Notes in the head which store is under way, so that it is known if the program dies of it.
+pub(super) unsafe fn note_pending(t: *mut Thread) {
+    // SAFETY: the head is mapped; the caller holds the token.
+    unsafe {
+        let pending = (*t).pending;
+        let head = (*LOG.0.get()).head;
+        (*head).pending =
+            [pending.address as u64, pending.pc as u64, pending.size as u64, u64::from((*t).id)];
+    }
+}
+
+/// Notes that no store is under way.
+pub(super) unsafe fn no_pending() {
+    // SAFETY: as above.
+    unsafe { (*(*LOG.0.get()).head).pending[2] = 0 };
+}
+
+/// Counts hooks, and takings of the token.
+pub(super) unsafe fn count(hooks: u64, takes: u32) {
+    // SAFETY: the head is mapped; the caller holds the token.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        (*head).hooks += hooks;
+        (*head).takes += takes;
+    }
+}
+
+/// Records nothing from now on, because there is more than can be recorded.
+///
+/// # Safety
+/// As [`put`].
+pub(super) unsafe fn give_up() {
+    lock();
+    // SAFETY: the log is ours while the lock or the token is.
+    unsafe {
+        if config::recording() {
+            (*LOG.0.get()).stop(3, 0);
+        }
+    }
+    unlock();
+}
+
+/// Notes how the program ends (1), or that another takes its place (4); 0 if it goes on after all. Records may follow.
+pub(super) fn set_state(state: u32) {
+    // SAFETY: the head is mapped once recording.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() && matches!((*head).state, 0 | 1 | 4) && config::recording() {
+            (*head).state = state;
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The files that make up the program, and what is wanted of them.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::sys::{self, PhdrInfo};
+use super::thread::Thread;
+use super::{config, log, shadow};
+use crate::format::Tag;
+
+/// Where each known module begins.
+static KNOWN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
+/// Functions whose calls are wanted: first and last byte.
+static WANTED: [[AtomicUsize; 2]; 1024] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 1024];
+/// The text that says what is wanted.
+static WISHES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+
+/// Reads what the launcher wants to know.
+pub(super) fn read_wishes() {
+    let Some(path) = config::variable(c"FORESEE_WATCH") else { return };
+    let mut name = sys::Text::<4096>::new();
+    name.push(path);
+    // SAFETY: reads a file into memory of our own.
+    unsafe {
+        let file =
+            sys::syscall!(sys::OPENAT, -100isize, name.as_ptr(), sys::O_RDONLY | sys::O_CLOEXEC, 0);
+        if file < 0 {
+            return;
+        }
+        const ROOM: usize = 16 << 20;
+        let room = sys::reserve(ROOM);
+        let mut len = 0;
+        while !room.is_null() && len < ROOM {
+            let n = sys::syscall!(sys::READ, file, room.add(len), ROOM - len);
+            if n <= 0 {
+                break;
+            }
+            len += n as usize;
+        }
+        sys::syscall!(sys::CLOSE, file);
+        WISHES[0].store(room as usize, Relaxed);
+        WISHES[1].store(len, Relaxed);
+    }
+}
+
+/// Tells of modules that are new.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn announce(t: *mut Thread) {
+    // SAFETY: `each` is called before this returns.
+    unsafe { sys::dl_iterate_phdr(each, t.cast()) };
+}
+
+/// Tells of all modules again, in the log of a forked child.
+pub(super) fn start_over() {
+    for known in &KNOWN {
+        known.store(0, Relaxed);
+    }
+}
+
+unsafe extern "C" fn each(info: *mut PhdrInfo, _size: usize, data: *mut c_void) -> c_int {
+    let t: *mut Thread = data.cast();
+    // SAFETY: the dynamic linker hands over what it describes, for the time of this call.
+    unsafe {
+        let headers = core::slice::from_raw_parts((*info).headers, usize::from((*info).count));
+        let base = (*info).base;
+        let loads = headers.iter().filter(|h| h.kind == PT_LOAD);
+        let low = loads.clone().map(|h| base + h.address).min().unwrap_or(0);
+        let end = loads.map(|h| base + h.address + h.in_memory).max().unwrap_or(0);
+        if low == 0 {
+            return 0;
+        }
+        let mut is_first = false;
+        for (i, known) in KNOWN.iter().enumerate() {
+            match known.load(Relaxed) {
+                at if at == low => return 0,
+                0 => {
+                    known.store(low, Relaxed);
+                    is_first = i == 0;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let mut text = [0u8; 4096];
+        let mut len = 0;
+        let mut push = |bytes: &[u8]| {
+            let n = bytes.len().min(text.len() - len);
+            text[len..len + n].copy_from_slice(&bytes[..n]);
+            len += n;
+        };
+        push(&(base as u64).to_le_bytes());
+        push(&(end as u64).to_le_bytes());
+        let id = headers.iter().filter(|h| h.kind == PT_NOTE).find_map(|h| {
+            build_id(core::slice::from_raw_parts((base + h.address) as *const u8, h.in_memory))
+        });
+        let id = id.filter(|id| id.len() < 256).unwrap_or(&[]);
+        push(&[id.len() as u8]);
+        push(id);
+        let mut own = [0u8; 2048];
+        let path = match sys::bytes((*info).name) {
+            [] if is_first => {
+                let n = sys::syscall!(
+                    267,
+                    -100isize,
+                    c"/proc/self/exe".as_ptr(),
+                    own.as_mut_ptr(),
+                    own.len()
+                );
+                &own[..usize::try_from(n).unwrap_or(0)]
+            }
+            path => path,
+        };
+        push(path);
+        log::put_uncounted(t, Tag::Module, low, len as u64, &text[..len]);
+        grant_wishes(base, path, is_first);
+    }
+    0
+}
+
+/// The build id in a segment of notes.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    while let Some((head, rest)) = notes.split_at_checked(12) {
+        let word = |at: usize| {
+            u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize
+        };
+        let (name, data, kind) = (word(0).next_multiple_of(4), word(4), word(8));
+        let body = rest.get(name..)?;
+        if kind == 3 && rest.starts_with(b"GNU\0") {
+            return body.get(..data);
+        }
+        notes = body.get(data.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+/// Finds what is wanted of a module.
+fn grant_wishes(base: usize, path: &[u8], is_main: bool) {
+    // SAFETY: written once by `read_wishes`.
+    let wishes = unsafe {
+        let (at, len) = (WISHES[0].load(Relaxed), WISHES[1].load(Relaxed));
+        if at == 0 { &[][..] } else { core::slice::from_raw_parts(at as *const u8, len) }
+    };
+    for line in wishes.split(|&b| b == b'\n') {
+        // The path may contain spaces: the other three words do not.
+        let mut words = line.splitn(2, |&b| b == b' ');
+        let (Some(kind), Some(rest)) = (words.next(), words.next()) else { continue };
+        let mut words = rest.rsplitn(3, |&b| b == b' ');
+        let (Some(size), Some(at), Some(module)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        if module != path && !(is_main && module == b"*") {
+            continue;
+        }
+        let (Some(size), Some(at)) = (config::number(size), config::digits(at, 16)) else {
+            continue;
+        };
+        let (at, size) = (base.wrapping_add(at as usize), size as usize);
+        match kind {
+            b"data" if config::filter() => shadow::watch(at, size),
+            b"call" => want(at, size),
+            _ => {}
+        }
+    }
+}
+
+fn want(at: usize, size: usize) {
+    for wanted in &WANTED {
+        if wanted[0].load(Relaxed) == at {
+            return;
+        }
+        if wanted[0].load(Relaxed) == 0 {
+            wanted[1].store(at + size, Relaxed);
+            wanted[0].store(at, Relaxed);
+            config::want_calls();
+            return;
+        }
+    }
+}
+
+/// Whether calls of the function that `pc` lies in are wanted.
+pub(super) fn is_wanted(pc: usize) -> bool {
+    WANTED
+        .iter()
+        .map(|w| (w[0].load(Relaxed), w[1].load(Relaxed)))
+        .take_while(|w| w.0 != 0)
+        .any(|w| w.0 < pc && pc <= w.1)
+}

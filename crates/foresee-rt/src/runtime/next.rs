@@ -1,0 +1,65 @@
+//! The functions that ours stand in front of.
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::sys;
+
+/// A function of the same name further down the line.
+pub(super) struct Next {
+    name: &'static CStr,
+    at: AtomicUsize,
+}
+
+impl Next {
+    pub(super) const fn new(name: &'static CStr) -> Next {
+        Next { name, at: AtomicUsize::new(0) }
+    }
+
+    /// Its address; zero if nobody has it.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        match self.at.load(Ordering::Relaxed) {
+            0 => self.find(),
+            at => at,
+        }
+    }
+
+    #[cold]
+    fn find(&self) -> usize {
+        // SAFETY: names are C strings.
+        let at = unsafe {
+            let mut at: *mut c_void = core::ptr::null_mut();
+            if self.name.to_bytes().starts_with(b"pthread_cond_")
+                && self.name != c"pthread_cond_clockwait"
+            {
+                // There is an older kind of condition variables whose functions have the same names.
+                at = sys::dlvsym(sys::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.3.2".as_ptr());
+            } else if self.name == c"malloc_usable_size" {
+                // That of libc, whose allocator is the one used, whatever other allocator is there.
+                at = sys::dlvsym(sys::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.2.5".as_ptr());
+            }
+            if at.is_null() {
+                at = sys::dlsym(sys::RTLD_NEXT, self.name.as_ptr());
+            }
+            at as usize
+        };
+        self.at.store(at, Ordering::Relaxed);
+        at
+    }
+}
+
+/// `real!(name(argument: type, …) -> type)`: calls the function behind ours.
+macro_rules! real {
+    ($name:ident($($arg:expr => $kind:ty),*) $(-> $out:ty)?) => {{
+        static NEXT: $crate::runtime::next::Next = $crate::runtime::next::Next::new(
+            // SAFETY: ends with its only zero byte.
+            unsafe { core::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) });
+        // SAFETY: the function has the type that its manual page says; a null one crashes as a missing one would.
+        unsafe {
+            let f: unsafe extern "C" fn($($kind),*) $(-> $out)? = core::mem::transmute(NEXT.address());
+            f($($arg),*)
+        }
+    }};
+}
+pub(super) use real;

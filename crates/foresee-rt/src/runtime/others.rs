@@ -1,0 +1,175 @@
+//! Barriers, semaphores, and what happens only once.
+
+use core::ffi::{c_int, c_void};
+
+use super::locks::note;
+use super::next::real;
+use super::{access, enter, hook, leave, step_aside, sync, thread};
+use crate::format::Tag;
+
+type Object = *mut c_void;
+
+hook! {
+    pthread_barrier_init => barrier_init, "rcx";
+    pthread_barrier_wait => barrier_wait, "rsi";
+    sem_init => semaphore_init, "rcx";
+    sem_post => semaphore_post, "rsi";
+    sem_wait => semaphore_wait, "rsi";
+    sem_trywait => semaphore_trywait, "rsi";
+    sem_timedwait => semaphore_timedwait, "rdx";
+    sem_clockwait => semaphore_clockwait, "rcx";
+    pthread_once => once, "rdx";
+}
+
+extern "C" fn barrier_init(barrier: Object, attributes: usize, count: u32, pc: usize) -> c_int {
+    note(
+        Tag::BarrierInit,
+        barrier,
+        u64::from(count),
+        pc,
+        || real!(pthread_barrier_init(barrier => Object, attributes => usize, count => u32) -> c_int),
+    )
+}
+
+extern "C" fn barrier_wait(barrier: Object, pc: usize) -> c_int {
+    let wait = || real!(pthread_barrier_wait(barrier => Object) -> c_int);
+    let t = enter();
+    if t.is_null() {
+        return wait();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, Tag::BarrierArrive, pc, barrier as usize, 0);
+        step_aside(t);
+        let out = wait();
+        if !enter().is_null() {
+            sync(t, Tag::BarrierLeave, pc, barrier as usize, 0);
+            leave(t);
+        }
+        out
+    }
+}
+
+extern "C" fn semaphore_init(semaphore: Object, shared: c_int, count: u32, pc: usize) -> c_int {
+    note(
+        Tag::SemInit,
+        semaphore,
+        u64::from(count),
+        pc,
+        || real!(sem_init(semaphore => Object, shared => c_int, count => u32) -> c_int),
+    )
+}
+
+extern "C" fn semaphore_post(semaphore: Object, pc: usize) -> c_int {
+    note(Tag::SemPost, semaphore, 0, pc, || real!(sem_post(semaphore => Object) -> c_int))
+}
+
+/// Lowers a semaphore; where it cannot at once, by `wait`, if that is wanted.
+fn lower(semaphore: Object, pc: usize, wait: Option<&dyn Fn() -> c_int>) -> c_int {
+    let attempt = || real!(sem_trywait(semaphore => Object) -> c_int);
+    let t = enter();
+    if t.is_null() {
+        return wait.map_or_else(attempt, |wait| wait());
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        // The attempt sets errno when it fails; what the program sees is that of its own call.
+        let errno = super::Errno::save();
+        let mut out = attempt();
+        match wait {
+            Some(wait) if out != 0 => {
+                drop(errno);
+                step_aside(t);
+                out = wait();
+                if enter().is_null() {
+                    return out;
+                }
+            }
+            _ => core::mem::forget(errno),
+        }
+        sync(t, if out == 0 { Tag::SemWait } else { Tag::SemFailed }, pc, semaphore as usize, 0);
+        leave(t);
+        out
+    }
+}
+
+extern "C" fn semaphore_wait(semaphore: Object, pc: usize) -> c_int {
+    lower(semaphore, pc, Some(&|| real!(sem_wait(semaphore => Object) -> c_int)))
+}
+
+extern "C" fn semaphore_trywait(semaphore: Object, pc: usize) -> c_int {
+    lower(semaphore, pc, None)
+}
+
+extern "C" fn semaphore_timedwait(semaphore: Object, until: usize, pc: usize) -> c_int {
+    lower(
+        semaphore,
+        pc,
+        Some(&|| real!(sem_timedwait(semaphore => Object, until => usize) -> c_int)),
+    )
+}
+
+extern "C" fn semaphore_clockwait(
+    semaphore: Object,
+    clock: c_int,
+    until: usize,
+    pc: usize,
+) -> c_int {
+    lower(
+        semaphore,
+        pc,
+        Some(
+            &|| real!(sem_clockwait(semaphore => Object, clock => c_int, until => usize) -> c_int),
+        ),
+    )
+}
+
+extern "C" fn once(control: Object, routine: usize, pc: usize) -> c_int {
+    run_once(
+        control,
+        routine,
+        pc,
+        &|run| real!(pthread_once(control => Object, run => usize) -> c_int),
+    )
+}
+
+/// Has `routine` run by libc if it has not been yet. Whoever runs it records that it is done before libc lets others go.
+pub(super) fn run_once(
+    control: Object,
+    routine: usize,
+    pc: usize,
+    act: &dyn Fn(usize) -> c_int,
+) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return act(routine);
+    }
+    // SAFETY: in a hook of `t`; `once` is put back, for initialisations within initialisations.
+    unsafe {
+        let outer = core::mem::replace(&mut (*t).once, [routine, control as usize, pc]);
+        step_aside(t);
+        let run: extern "C" fn() = run_routine;
+        let out = act(run as usize);
+        let ran = core::mem::replace(&mut (*t).once, outer)[0] == 0;
+        if !ran && !enter().is_null() {
+            sync(t, Tag::OnceSeen, pc, control as usize, 0);
+            leave(t);
+        }
+        out
+    }
+}
+
+extern "C" fn run_routine() {
+    let t = thread::current();
+    // SAFETY: called by libc in the thread that is in `run_once`.
+    unsafe {
+        let [routine, control, pc] = core::mem::take(&mut (*t).once);
+        let routine: extern "C" fn() = core::mem::transmute(routine);
+        routine();
+        if !enter().is_null() {
+            sync(t, Tag::OnceDone, pc, control, 0);
+            leave(t);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The program as a whole: its beginning, its children, its end.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::next::real;
+use super::{
+    access, alloc, config, enter, leave, log, modules, shadow, sys, thread, threads, token,
+};
+
+const UNKNOWN: u32 = 0;
+const STARTING: u32 = 1;
+const RECORDED: u32 = 2;
+const NOT_RECORDED: u32 = 3;
+
+static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
+/// Whether the fork that is under way is that of a recorded process.
+static FORKING: AtomicBool = AtomicBool::new(false);
+
+/// Whether this program is recorded; the first to ask begins the recording.
+#[inline]
+pub(super) fn is_recorded() -> bool {
+    match STATE.load(Ordering::Acquire) {
+        RECORDED => true,
+        UNKNOWN => begin(),
+        _ => false,
+    }
+}
+
+/// A copy of the runtime that another one has taken the place of answers differently here.
+#[cfg_attr(foresee_object, unsafe(no_mangle))]
+extern "C" fn foresee_runtime() -> usize {
+    (&raw const STATE) as usize
+}
+
+#[cold]
+fn begin() -> bool {
+    // Whoever comes while this goes on is libc, called from here, or a second thread of a program that starts threads
+    // before it is linked; neither is recorded.
+    if STATE.compare_exchange(UNKNOWN, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return STATE.load(Ordering::Acquire) == RECORDED;
+    }
+    let _errno = super::Errno::save();
+    let is_ours = || {
+        // SAFETY: looks a name up, and calls our own function, of this copy or the other.
+        unsafe {
+            let found = sys::dlsym(sys::RTLD_DEFAULT, c"foresee_runtime".as_ptr() as *const c_char);
+            if found.is_null() {
+                return true;
+            }
+            let other: extern "C" fn() -> usize = core::mem::transmute(found);
+            other() == (&raw const STATE) as usize
+        }
+    };
+    let ready = config::read()
+        && is_ours()
+        && thread::prepare(threads::farewell)
+        && threads::prepare()
+        && shadow::prepare()
+        && log::open(0);
+    if ready {
+        alloc::prepare();
+        modules::read_wishes();
+        // SAFETY: registers; plain functions.
+        unsafe {
+            sys::syscall!(sys::MEMBARRIER, 16, 0, 0);
+            sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        }
+        config::start();
+    }
+    STATE.store(if ready { RECORDED } else { NOT_RECORDED }, Ordering::Release);
+    if ready {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`.
+            unsafe {
+                modules::announce(t);
+                leave(t);
+            }
+        }
+    }
+    ready
+}
+
+unsafe extern "C" fn before_fork() {
+    let t = enter();
+    FORKING.store(!t.is_null(), Ordering::Relaxed);
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`, which goes on until `after_fork`.
+        unsafe { access::settle(t) };
+        log::freeze();
+    }
+}
+
+unsafe extern "C" fn after_fork() {
+    if FORKING.load(Ordering::Relaxed) {
+        log::thaw();
+        // SAFETY: ends the hook begun by `before_fork`.
+        unsafe { leave(thread::current()) };
+    }
+}
+
+unsafe extern "C" fn in_child() {
+    if !FORKING.load(Ordering::Relaxed) {
+        return;
+    }
+    // The log of the parent is not to be written to, whatever fails below.
+    config::stop();
+    log::thaw();
+    token::start_over();
+    thread::start_over();
+    let t = thread::allocate();
+    // SAFETY: the child's only thread; while it is busy, what is called here is not recorded.
+    let parent = unsafe {
+        (*t).busy.store(1, Ordering::Relaxed);
+        thread::set_current(t);
+        sys::syscall!(110) as u32
+    };
+    threads::start_over();
+    shadow::start_over();
+    modules::start_over();
+    if !log::open(parent) {
+        return;
+    }
+    config::start();
+    if !threads::begin(t).is_null() {
+        // SAFETY: in a hook of `t`.
+        unsafe {
+            modules::announce(t);
+            leave(t);
+        }
+    }
+}
+
+/// Runs when the program is loaded, before or after its other constructors.
+extern "C" fn start() {
+    is_recorded();
+}
+
+/// Runs when the program ends by itself.
+extern "C" fn end() {
+    settle();
+    log::set_state(1);
+}
+
+fn settle() {
+    if STATE.load(Ordering::Acquire) == RECORDED {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`.
+            unsafe {
+                access::settle(t);
+                token::tally(t);
+                leave(t);
+            }
+        }
+    }
+}
+
+#[cfg(foresee_object)]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+#[cfg(foresee_object)]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+macro_rules! exits {
+    ($($name:ident)*) => { $(
+        #[cfg_attr(foresee_object, unsafe(no_mangle))]
+        extern "C" fn $name(status: c_int) -> ! {
+            end();
+            real!($name(status => c_int));
+            sys::abort()
+        }
+    )* };
+}
+
+exits! { _exit _Exit quick_exit }
+
+macro_rules! execs {
+    ($($name:ident($($arg:ident),*);)*) => { $(
+        #[cfg_attr(foresee_object, unsafe(no_mangle))]
+        extern "C" fn $name($($arg: *const c_void),*) -> c_int {
+            settle();
+            log::set_state(4);
+            let out = real!($name($($arg => *const c_void),*) -> c_int);
+            log::set_state(0);
+            out
+        }
+    )* };
+}
+
+execs! {
+    execve(path, arguments, environment);
+    execv(path, arguments);
+    execvp(path, arguments);
+    execvpe(path, arguments, environment);
+    fexecve(file, arguments, environment);
+}

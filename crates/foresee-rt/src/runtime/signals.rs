@@ -1,0 +1,158 @@
+//! Signal handlers.
+//!
+//! A signal that arrives while its thread is in a hook waits until the hook is over, unless it comes from the access
+//! itself (SIGSEGV and the like). Handlers are the thread's own code, and are recorded as such.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::next::real;
+use super::thread::{self, Thread};
+use super::{config, hook, process, token};
+
+/// `struct sigaction` of libc on this machine.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Action {
+    handler: usize,
+    mask: [u64; 16],
+    flags: c_int,
+    restorer: usize,
+}
+
+const SIGNALS: usize = 65;
+const SA_SIGINFO: c_int = 4;
+const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
+const SA_RESTART: c_int = 0x1000_0000;
+const SIG_ERR: usize = usize::MAX;
+
+/// The program's handlers, and the flags they were set with.
+static HANDLERS: [[AtomicUsize; 2]; SIGNALS] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SIGNALS];
+
+/// What came with the latest signal of each kind that had to wait.
+struct Information(UnsafeCell<[[u64; 16]; SIGNALS]>);
+// SAFETY: a later signal of the same kind may take the place of an earlier one, as the kernel does it too.
+unsafe impl Sync for Information {}
+static INFORMATION: Information = Information(UnsafeCell::new([[0; 16]; SIGNALS]));
+
+hook! {
+    sigaction => set_action, "rcx";
+    signal => set_handler, "rdx";
+}
+
+extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _pc: usize) -> c_int {
+    let set = |new: *const Action, old: *mut Action| real!(sigaction(signal => c_int, new => *const Action, old => *mut Action) -> c_int);
+    let Some(mine) = usize::try_from(signal).ok().and_then(|s| HANDLERS.get(s)) else {
+        return set(new, old);
+    };
+    if !process::is_recorded() {
+        return set(new, old);
+    }
+    // SAFETY: the program's own structures, as long as the call lasts.
+    unsafe {
+        let before = [mine[0].load(Ordering::Relaxed), mine[1].load(Ordering::Relaxed)];
+        let mut ours = core::ptr::null();
+        let mut copy;
+        if !new.is_null() {
+            copy = *new;
+            // 0 and 1 stand for the default and for nothing.
+            if copy.handler > 1 {
+                mine[1].store(copy.flags as usize, Ordering::Relaxed);
+                mine[0].store(copy.handler, Ordering::Relaxed);
+                let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) = arrive;
+                copy.handler = handler as usize;
+                copy.flags |= SA_SIGINFO;
+            }
+            ours = &raw const copy;
+        }
+        let out = set(ours, old);
+        let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) = arrive;
+        if out == 0 && !old.is_null() && (*old).handler == handler as usize {
+            (*old).handler = before[0];
+            (*old).flags = before[1] as c_int;
+        }
+        out
+    }
+}
+
+extern "C" fn set_handler(signal: c_int, handler: usize, pc: usize) -> usize {
+    if !process::is_recorded() {
+        return real!(signal(signal => c_int, handler => usize) -> usize);
+    }
+    let new = Action { handler, mask: [0; 16], flags: SA_RESTART, restorer: 0 };
+    let mut old = Action { handler: 0, ..new };
+    if set_action(signal, &new, &mut old, pc) == 0 { old.handler } else { SIG_ERR }
+}
+
+/// Called by the kernel in the place of every handler.
+unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *mut c_void) {
+    let t = thread::current();
+    // SAFETY: the kernel's arguments; the thread's own state.
+    unsafe {
+        if t.is_null() {
+            return call(signal, information, context);
+        }
+        let busy = (*t).busy.load(Ordering::Relaxed);
+        let by_itself = matches!(signal, 4 | 5 | 7 | 8 | 11 | 31);
+        if busy == 1 && !by_itself {
+            (*INFORMATION.0.get())[signal as usize] = information.cast::<[u64; 16]>().read();
+            (*t).signals |= 1 << (signal - 1);
+            return;
+        }
+        // The handler's hooks are not to take the announced store, or the wait, of what it interrupts for over.
+        let pending = core::mem::replace(&mut (*t).pending.size, 0);
+        let (address, pc, before) = ((*t).pending.address, (*t).pending.pc, (*t).pending.before);
+        let waiting = core::mem::take(&mut (*t).waiting);
+        if busy == 1 {
+            (*t).busy.store(0, Ordering::Relaxed);
+        }
+        call(signal, information, context);
+        if busy == 1 {
+            (*t).busy.store(1, Ordering::Relaxed);
+        }
+        super::access::settle_quietly(t);
+        (*t).waiting = waiting;
+        if pending != 0 {
+            (*t).pending = thread::Pending { address, size: pending, pc, before };
+            (*t).inexact = !config::free_running() && !token::is_held_by(t);
+        }
+    }
+}
+
+unsafe fn call(signal: c_int, information: *mut c_void, context: *mut c_void) {
+    let mine = &HANDLERS[signal as usize];
+    let flags = mine[1].load(Ordering::Relaxed) as c_int;
+    let handler = match flags & SA_RESETHAND {
+        0 => mine[0].load(Ordering::Relaxed),
+        _ => mine[0].swap(0, Ordering::Relaxed),
+    };
+    if handler > 1 {
+        // SAFETY: the program set this handler; one without SA_SIGINFO looks at its first argument alone.
+        unsafe {
+            let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
+                core::mem::transmute(handler);
+            handler(signal, information, context);
+        }
+    }
+}
+
+/// Runs the handlers of signals that had to wait.
+///
+/// # Safety
+/// The caller is `t`, at the end of a hook.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn deliver(t: *mut Thread) {
+    // SAFETY: the thread's own state.
+    unsafe {
+        while (*t).signals != 0 {
+            let signal = (*t).signals.trailing_zeros() + 1;
+            (*t).signals &= (*t).signals - 1;
+            let mut information = (*INFORMATION.0.get())[signal as usize];
+            let mut context = [0u64; 128];
+            arrive(signal as c_int, information.as_mut_ptr().cast(), context.as_mut_ptr().cast());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What the runtime knows of each thread.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::sys;
+
+/// A plain store that was announced and is carried out after its hook; its value is known at the thread's next hook.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Pending {
+    pub(super) address: usize,
+    /// Zero when nothing is pending.
+    pub(super) size: usize,
+    pub(super) pc: usize,
+    /// The first bytes of the memory before the store.
+    pub(super) before: u64,
+}
+
+/// One thread. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
+/// token in its place.
+#[repr(C, align(256))]
+pub(super) struct Thread {
+    /// From one; zero in the child of a fork until it has a log of its own. The first three fields are what every hook looks at.
+    pub(super) id: u32,
+    /// Set while the thread is in a hook: what the runtime itself calls is not recorded, and signals wait.
+    pub(super) busy: AtomicU32,
+    /// How many more hooks before the token is handed on.
+    pub(super) fuel: i32,
+    /// How many records the thread has that are counted.
+    pub(super) place: u32,
+    pub(super) pending: Pending,
+    /// Where the memory allocated next is asked for, if that is not the caller of `malloc`.
+    pub(super) site: usize,
+    /// The condition and the lock of a wait that has not returned.
+    pub(super) waiting: [usize; 2],
+    /// The thread, as the kernel knows it.
+    pub(super) tid: u32,
+    /// Set by the creator once the start of the thread is recorded.
+    pub(super) go: AtomicU32,
+    pub(super) start: usize,
+    pub(super) argument: usize,
+    /// What `pthread_once` is to call, its control word, and who asked; zero once it was called.
+    pub(super) once: [usize; 3],
+    /// Signals that arrived while the thread was in a hook.
+    pub(super) signals: u64,
+    /// Whether the pending store may have happened without the token.
+    pub(super) inexact: bool,
+    /// How often the destructor of the thread's key has run.
+    pub(super) farewells: u32,
+    /// Whether the thread has been told of in the log.
+    pub(super) begun: bool,
+}
+
+/// Room for so many threads in one run; later ones are not recorded, and the log says so.
+pub(super) const MAX: u32 = 1 << 18;
+
+static THREADS: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+static LATEST: AtomicU32 = AtomicU32::new(0);
+/// The key whose destructor tells that a thread ends.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Makes room. The kernel empties it in the child of a fork, so that a child without a log of its own records nothing.
+pub(super) fn prepare(farewell: unsafe extern "C" fn(*mut c_void)) -> bool {
+    let size = MAX as usize * size_of::<Thread>();
+    let room = sys::reserve(size);
+    if room.is_null() {
+        return false;
+    }
+    // SAFETY: the room is ours; the key is made once.
+    unsafe {
+        sys::syscall!(sys::MADVISE, room, size, sys::MADV_WIPEONFORK);
+        let mut key = 0;
+        if sys::pthread_key_create(&mut key, Some(farewell)) == 0 {
+            KEY.store(key, Ordering::Relaxed);
+        }
+    }
+    THREADS.store(room.cast(), Ordering::Release);
+    true
+}
+
+/// The thread with this number.
+pub(super) fn get(id: u32) -> *mut Thread {
+    // SAFETY: numbers are below MAX, for which there is room.
+    unsafe { THREADS.load(Ordering::Acquire).add(id as usize) }
+}
+
+/// A new thread; null if there were too many.
+pub(super) fn allocate() -> *mut Thread {
+    let id = LATEST.fetch_add(1, Ordering::Relaxed) + 1;
+    if id >= MAX {
+        LATEST.store(MAX, Ordering::Relaxed);
+        return core::ptr::null_mut();
+    }
+    let t = get(id);
+    // SAFETY: nobody else knows the thread yet.
+    unsafe { (*t).id = id };
+    t
+}
+
+/// Forgets all threads, in the child of a fork.
+pub(super) fn start_over() {
+    LATEST.store(0, Ordering::Relaxed);
+}
+
+/// Has the end of the calling thread told (again).
+pub(super) fn ask_for_farewell(t: *mut Thread) {
+    let key = KEY.load(Ordering::Relaxed);
+    if key != u32::MAX {
+        // SAFETY: the key exists.
+        unsafe { sys::pthread_setspecific(key, t.cast()) };
+    }
+}
+
+#[cfg(foresee_object)]
+core::arch::global_asm!(
+    ".pushsection .tbss.foresee,\"awT\",@nobits",
+    ".balign 8",
+    ".local foresee_current",
+    ".type foresee_current,@object",
+    ".size foresee_current,8",
+    "foresee_current:",
+    ".zero 8",
+    ".popsection"
+);
+
+/// The calling thread; null if it has not been seen yet.
+#[inline(always)]
+pub(super) fn current() -> *mut Thread {
+    let t;
+    // SAFETY: reads the thread's own word.
+    unsafe {
+        core::arch::asm!("mov {0}, qword ptr [rip + foresee_current@GOTTPOFF]", "mov {0}, qword ptr fs:[{0}]", out(reg) t,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    t
+}
+
+/// Says who the calling thread is.
+pub(super) fn set_current(t: *mut Thread) {
+    // SAFETY: writes the thread's own word.
+    unsafe {
+        core::arch::asm!("mov {1}, qword ptr [rip + foresee_current@GOTTPOFF]", "mov qword ptr fs:[{1}], {0}", in(reg) t,
+            out(reg) _, options(nostack, preserves_flags));
+    }
+}

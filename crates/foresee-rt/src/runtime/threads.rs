@@ -1,0 +1,254 @@
+//! Threads: their beginning, their end, and those who wait for it.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::next::real;
+use super::thread::{self, Thread};
+use super::{
+    Errno, access, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys, token,
+};
+use crate::format::Tag;
+
+hook! {
+    pthread_create => create, "r8";
+    pthread_join => join, "rdx";
+    pthread_tryjoin_np => try_join, "rdx";
+    pthread_timedjoin_np => timed_join, "rcx";
+    pthread_clockjoin_np => clock_join, "r8";
+    pthread_setname_np => set_name, "rdx";
+}
+
+/// Which thread has which handle of libc's. Handles are used again; the latest wins.
+static HANDLES: AtomicPtr<[AtomicUsize; 2]> = AtomicPtr::new(core::ptr::null_mut());
+const SLOTS: usize = 1 << 19;
+
+/// Makes room for the handles.
+pub(super) fn prepare() -> bool {
+    let room = sys::reserve(SLOTS * size_of::<[AtomicUsize; 2]>());
+    HANDLES.store(room.cast(), Ordering::Relaxed);
+    !room.is_null()
+}
+
+/// Forgets all handles, in the child of a fork.
+pub(super) fn start_over() {
+    let room = HANDLES.load(Ordering::Relaxed);
+    // SAFETY: the room is ours.
+    unsafe {
+        sys::syscall!(sys::MADVISE, room, SLOTS * size_of::<[AtomicUsize; 2]>(), sys::MADV_DONTNEED)
+    };
+}
+
+fn slot(handle: usize) -> Option<&'static [AtomicUsize; 2]> {
+    let table = HANDLES.load(Ordering::Relaxed);
+    let mut at = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 45;
+    for _ in 0..SLOTS {
+        // SAFETY: the table has SLOTS entries.
+        let slot = unsafe { &*table.add(at & (SLOTS - 1)) };
+        match slot[0].compare_exchange(0, handle, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Some(slot),
+            Err(there) if there == handle => return Some(slot),
+            Err(_) => at += 1,
+        }
+    }
+    None
+}
+
+fn remember(handle: usize, id: u32) {
+    if let Some(slot) = slot(handle) {
+        slot[1].store(id as usize, Ordering::Relaxed);
+    }
+}
+
+fn by_handle(handle: usize) -> Option<u64> {
+    slot(handle).map(|slot| slot[1].load(Ordering::Relaxed) as u64).filter(|&id| id != 0)
+}
+
+/// The first hook of a thread: makes it known and waits for its turn.
+pub(super) fn begin(t: *mut Thread) -> *mut Thread {
+    let _errno = Errno::save();
+    thread::set_current(t);
+    // SAFETY: the thread's own state; pthread's functions are called while busy, so that they are not recorded.
+    unsafe {
+        (*t).busy.store(1, Ordering::Relaxed);
+        (*t).tid = sys::thread_id();
+        let handle = sys::pthread_self();
+        remember(handle, (*t).id);
+        thread::ask_for_farewell(t);
+        let is_main = (*t).tid == sys::process_id();
+        let (mut low, mut size) = (0, 0);
+        if !is_main {
+            let mut attributes = [0; 8];
+            if sys::pthread_getattr_np(handle, &mut attributes) == 0 {
+                sys::pthread_attr_getstack(&attributes, &mut low, &mut size);
+                sys::pthread_attr_destroy(&mut attributes);
+            }
+        }
+        if come_in(t).is_null() {
+            return core::ptr::null_mut();
+        }
+        // The stack may be one that another thread had.
+        shadow::forget(low, size);
+        log::put(t, Tag::ThreadBegin as u8, 0, low, size as u64);
+        (*t).begun = true;
+    }
+    t
+}
+
+/// The thread's last words, said by the destructor of a key: again and again, so that the destructors of other keys that
+/// use memory come before.
+pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
+    let t: *mut Thread = value.cast();
+    // SAFETY: the thread's own state.
+    unsafe {
+        (*t).farewells += 1;
+        // libc goes through the keys four times.
+        if (*t).farewells < 4 {
+            thread::ask_for_farewell(t);
+            return;
+        }
+        if !enter().is_null() {
+            sync(t, Tag::ThreadEnd, 0, 0, 0);
+            if !config::free_running() && token::is_held_by(t) {
+                token::release(t);
+            }
+        }
+        // For good: there is no way to tell of what comes now.
+        (*t).busy.store(2, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn trampoline(argument: *mut c_void) -> *mut c_void {
+    let t: *mut Thread = argument.cast();
+    // SAFETY: made by `create` for this thread.
+    unsafe {
+        while (*t).go.load(Ordering::Acquire) == 0 {
+            sys::futex_wait(&(*t).go, 0, 1_000_000_000);
+        }
+        let (start, argument) = ((*t).start, (*t).argument as *mut c_void);
+        if !begin(t).is_null() {
+            leave(t);
+        }
+        let start: extern "C" fn(*mut c_void) -> *mut c_void = core::mem::transmute(start);
+        start(argument)
+    }
+}
+
+extern "C" fn create(
+    handle: *mut usize,
+    attributes: *const c_void,
+    start: usize,
+    argument: usize,
+    pc: usize,
+) -> c_int {
+    start_thread(handle, attributes, start, argument, pc)
+}
+
+/// Starts a thread; the new one waits until its start is recorded.
+pub(super) fn start_thread(
+    handle: *mut usize,
+    attributes: *const c_void,
+    start: usize,
+    argument: usize,
+    pc: usize,
+) -> c_int {
+    let plain = |start: usize, argument: usize| real!(pthread_create(handle => *mut usize, attributes => *const c_void, start => usize, argument => usize) -> c_int);
+    let t = enter();
+    if t.is_null() {
+        return plain(start, argument);
+    }
+    // SAFETY: in a hook of `t`; the new thread is nobody else's.
+    unsafe {
+        access::settle(t);
+        let new = thread::allocate();
+        if new.is_null() {
+            log::give_up();
+            let out = plain(start, argument);
+            leave(t);
+            return out;
+        }
+        (*new).start = start;
+        (*new).argument = argument;
+        let entry: extern "C" fn(*mut c_void) -> *mut c_void = trampoline;
+        let out = plain(entry as usize, new as usize);
+        if out == 0 {
+            remember(*handle, (*new).id);
+            sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
+            (*new).go.store(1, Ordering::Release);
+            sys::futex_wake(&(*new).go, 1);
+        }
+        leave(t);
+        out
+    }
+}
+
+/// Waits for a thread by `wait` and records it if that worked.
+pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return wait();
+    }
+    let other = by_handle(handle);
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        step_aside(t);
+        let out = wait();
+        if out == 0 && !enter().is_null() {
+            if let Some(other) = other {
+                sync(t, Tag::Join, pc, 0, other);
+            }
+            leave(t);
+        }
+        out
+    }
+}
+
+extern "C" fn join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
+    wait_for(handle, pc, || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int))
+}
+
+extern "C" fn try_join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
+    wait_for(handle, pc, || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int))
+}
+
+extern "C" fn timed_join(handle: usize, out: *mut c_void, until: usize, pc: usize) -> c_int {
+    wait_for(
+        handle,
+        pc,
+        || real!(pthread_timedjoin_np(handle => usize, out => *mut c_void, until => usize) -> c_int),
+    )
+}
+
+extern "C" fn clock_join(
+    handle: usize,
+    out: *mut c_void,
+    clock: c_int,
+    until: usize,
+    pc: usize,
+) -> c_int {
+    wait_for(
+        handle,
+        pc,
+        || real!(pthread_clockjoin_np(handle => usize, out => *mut c_void, clock => c_int, until => usize) -> c_int),
+    )
+}
+
+extern "C" fn set_name(handle: usize, name: *const c_char, pc: usize) -> c_int {
+    let out = real!(pthread_setname_np(handle => usize, name => *const c_char) -> c_int);
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`; the name is a C string.
+        unsafe {
+            if out == 0
+                && let Some(id) = by_handle(handle)
+            {
+                access::settle(t);
+                let name = sys::bytes(name);
+                let name = &name[..name.len().min(64)];
+                log::put_with(t, Tag::ThreadName as u8, pc, id as usize, name.len() as u64, name);
+            }
+            leave(t);
+        }
+    }
+    out
+}

@@ -1,0 +1,221 @@
+//! The token of the serialised mode.
+//!
+//! A thread holds it from one hook to the next, so that what a hook announces happens before anybody else's hook. It is
+//! given up around calls that block, and handed on after a number of hooks if somebody waits. From a holder that sleeps
+//! outside of hooks for two milliseconds (in a system call that is not interposed) a waiter takes it.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::sys::{self, Text};
+use super::thread::{self, Thread};
+use super::{access, config, log};
+use crate::format::Tag;
+
+/// Nobody holds the token.
+pub(super) const FREE: u32 = u32::MAX;
+
+/// Who holds the token.
+pub(super) static OWNER: AtomicU32 = AtomicU32::new(FREE);
+static WAITERS: AtomicU32 = AtomicU32::new(0);
+
+const PATIENCE: u64 = 2_000_000;
+
+/// Whether it is this thread's turn.
+#[inline(always)]
+pub(super) fn is_held_by(t: *mut Thread) -> bool {
+    // SAFETY: the thread is the caller's own.
+    OWNER.load(Ordering::Relaxed) == unsafe { (*t).id }
+}
+
+/// Waits for the token.
+///
+/// # Safety
+/// The caller is `t`, does not hold the token, and is busy.
+pub(super) unsafe fn acquire(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if OWNER.compare_exchange(FREE, (*t).id, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            wait(t, false);
+        }
+        (*t).fuel = config::quantum();
+    }
+}
+
+/// Counts a hook of the free-running mode, now and then for all since.
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn count_freely(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (*t).fuel -= 1;
+        if (*t).fuel < 0 {
+            log::freeze();
+            log::count(64, 0);
+            log::thaw();
+            (*t).fuel = 63;
+        }
+    }
+}
+
+/// Gives the token up.
+///
+/// # Safety
+/// The caller is `t` and holds the token.
+pub(super) unsafe fn release(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+        (*t).fuel = 0;
+    }
+    OWNER.swap(FREE, Ordering::SeqCst);
+    if WAITERS.load(Ordering::SeqCst) != 0 {
+        sys::futex_wake(&OWNER, 1);
+    }
+}
+
+/// Counts the hooks since the token came.
+///
+/// # Safety
+/// The caller is `t`, in a hook.
+pub(super) unsafe fn tally(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !config::free_running() {
+            log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+            (*t).fuel = config::quantum();
+        }
+    }
+}
+
+/// Hands the token on if somebody waits for it, and takes it again when it is our turn.
+///
+/// # Safety
+/// The caller is `t` and holds the token.
+#[cold]
+pub(super) unsafe fn hand_on(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+        if WAITERS.load(Ordering::Relaxed) != 0 {
+            OWNER.swap(FREE, Ordering::SeqCst);
+            sys::futex_wake(&OWNER, 1);
+            wait(t, true);
+        }
+        (*t).fuel = config::quantum();
+    }
+}
+
+unsafe fn wait(t: *mut Thread, after_you: bool) {
+    WAITERS.fetch_add(1, Ordering::SeqCst);
+    let mut polite = after_you;
+    while config::recording() {
+        let owner = OWNER.load(Ordering::Relaxed);
+        if owner == FREE {
+            if polite {
+                // Whoever was woken goes first, but is not waited for long.
+                polite = false;
+                sys::futex_wait(&OWNER, FREE, PATIENCE / 10);
+                continue;
+            }
+            // SAFETY: the thread is ours.
+            let id = unsafe { (*t).id };
+            if OWNER.compare_exchange(FREE, id, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                break;
+            }
+            continue;
+        }
+        polite = false;
+        let before = progress(owner);
+        let since = sys::now();
+        sys::futex_wait(&OWNER, owner, PATIENCE);
+        let stuck = OWNER.load(Ordering::Relaxed) == owner
+            && progress(owner) == before
+            && sys::now().wrapping_sub(since) >= PATIENCE;
+        // SAFETY: `t` is the caller's thread.
+        if stuck && unsafe { take(t, owner) } {
+            break;
+        }
+    }
+    WAITERS.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Something that changes with every hook of a thread.
+fn progress(owner: u32) -> (i32, u32, bool) {
+    let other = thread::get(owner);
+    // SAFETY: only read, and only compared; a torn or stale view costs another round.
+    unsafe {
+        (
+            (&raw const (*other).fuel).read_volatile(),
+            (&raw const (*other).place).read_volatile(),
+            (*other).busy.load(Ordering::Relaxed) != 0,
+        )
+    }
+}
+
+/// Takes the token from `owner` if it sleeps outside of the runtime.
+unsafe fn take(t: *mut Thread, owner: u32) -> bool {
+    let other = thread::get(owner);
+    // SAFETY: `other` lives as long as the process; its plain fields are looked at only once the token is ours.
+    unsafe {
+        if (*other).busy.load(Ordering::SeqCst) != 0
+            || is_runnable((&raw const (*other).tid).read_volatile())
+        {
+            return false;
+        }
+        if OWNER.compare_exchange(owner, (*t).id, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // The owner says that it is busy before it looks whether the token is its own, without a fence, which would cost
+        // each hook. The kernel puts one into it now: either it sees that the token is gone, or we see that it is busy.
+        sys::syscall!(sys::MEMBARRIER, 8, 0, 0);
+        if (*other).busy.load(Ordering::SeqCst) != 0 {
+            OWNER.store(owner, Ordering::SeqCst);
+            return false;
+        }
+        log::count((config::quantum() - (*other).fuel).max(0) as u64, 1);
+        (*other).fuel = 0;
+        log::put_uncounted(t, Tag::Took, 0, u64::from(owner), &[]);
+        if (*other).pending.size != 0 {
+            access::finish(other, true);
+        }
+        (*t).fuel = config::quantum();
+    }
+    true
+}
+
+/// Whether the kernel would run the thread now; a thread that is gone is not.
+fn is_runnable(tid: u32) -> bool {
+    let mut path = Text::<64>::new();
+    path.push(b"/proc/self/task/").number(u64::from(tid)).push(b"/stat");
+    let mut text = [0u8; 512];
+    // SAFETY: reads into `text`.
+    let n = unsafe {
+        let file =
+            sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), sys::O_RDONLY | sys::O_CLOEXEC, 0);
+        if file < 0 {
+            return false;
+        }
+        let n = sys::syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
+        sys::syscall!(sys::CLOSE, file);
+        n
+    };
+    let text = &text[..usize::try_from(n).unwrap_or(0)];
+    // The name before the state stands in parentheses and may contain any.
+    match text.iter().rposition(|&b| b == b')') {
+        Some(end) => text.get(end + 2) == Some(&b'R'),
+        None => false,
+    }
+}
+
+/// Lets everybody through, when recording is over.
+pub(super) fn open_for_all() {
+    OWNER.store(FREE, Ordering::SeqCst);
+    sys::futex_wake(&OWNER, i32::MAX as u32);
+}
+
+/// Forgets who held the token and who waited, in the child of a fork.
+pub(super) fn start_over() {
+    WAITERS.store(0, Ordering::SeqCst);
+    OWNER.store(FREE, Ordering::SeqCst);
+}
