@@ -126,7 +126,7 @@ pub(crate) fn look(
     });
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     if findings.iter().any(|finding| finding.witness.is_some()) {
-        // These have been confirmed by the analysis that made them.
+        // They have been confirmed by the analysis that made them.
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
         for (finding, witness) in findings.iter().zip(&mut witnesses).take(DRAWN_WITNESSES) {
             *witness = draw(finding, &whole);
