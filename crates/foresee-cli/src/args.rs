@@ -161,7 +161,7 @@ pub(crate) struct AnalysisArgs {
     /// Give up after so many cuts of a lattice.
     #[arg(long, value_name = "N")]
     pub(crate) max_states: Option<u64>,
-    /// Give up on a lattice when its levels need more memory than so many megabytes.
+    /// Give up on a search that needs more memory than so many megabytes.
     #[arg(long, value_name = "MB", default_value_t = 1024)]
     pub(crate) max_memory: usize,
     /// How many cores to use; 0 for all.

@@ -29,6 +29,9 @@ use crate::{bug, input, output, specs};
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
 
+/// What searches beyond the causality keep of each event of the trace.
+const BYTES_AN_EVENT: usize = 20;
+
 /// How many witnesses of one check are drawn at most; the others are in the JSON.
 const DRAWN_WITNESSES: usize = 100;
 
@@ -352,8 +355,9 @@ impl Part {
         }
         let reorder = Reorder::from(args.reorder);
         let (reads, time) = (args.reads.into(), args.time_limit.map(Duration::from_secs));
+        let trace = args.max_memory.saturating_mul(1 << 20) / BYTES_AN_EVENT;
         if reorder.is_sliced() {
-            let limits = SlicedLimits { reads, time, ..SlicedLimits::default() };
+            let limits = SlicedLimits { reads, time, trace, ..SlicedLimits::default() };
             let claims = claims.clone();
             let sliced = Sliced::new(spec, compile()?, resolved, names, limits, claims);
             if sliced.has_patterns() {
@@ -364,7 +368,7 @@ impl Part {
             let default = CorrectLimits::default();
             let width = args.window.map_or(default.width, |w| w as usize);
             let nodes = args.max_states.unwrap_or(default.nodes);
-            let limits = CorrectLimits { reads, time, width, nodes, ..default };
+            let limits = CorrectLimits { reads, time, trace, width, nodes, ..default };
             let claims = claims.clone();
             let correct = Correct::new(spec, compile()?, resolved, names, limits, claims);
             if correct.has_properties() {

@@ -40,6 +40,8 @@ pub struct CorrectLimits {
     pub width: usize,
     /// How many states of one property are followed in all.
     pub nodes: u64,
+    /// How many events the trace may have, all of which are kept, at some twenty bytes each.
+    pub trace: usize,
     /// How many relevant events are looked at; the first ones.
     pub events: usize,
     /// How long the search for one property may take.
@@ -55,6 +57,7 @@ impl Default for CorrectLimits {
             window: 400,
             width: 100,
             nodes: 2_000_000,
+            trace: 120_000_000,
             events: 4_000_000,
             time: None,
             reductions: Reductions::ALL,
@@ -157,8 +160,10 @@ impl Analysis for Correct {
     ) -> Result<Flow, AnalysisError> {
         let mut found = Vec::new();
         for (i, event) in batch.events.iter().enumerate() {
-            self.is_too_long |= self.requirements.push(event).is_err();
+            self.is_too_long |= self.requirements.len() >= self.limits.trace
+                || self.requirements.push(event).is_err();
             if self.is_too_long {
+                self.requirements = Requirements::default();
                 return Ok(Flow::Stop);
             }
             let index = first as u32 + i as u32;
@@ -204,7 +209,8 @@ impl Analysis for Correct {
         for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
             let mut tally = Tally::default();
             if self.is_too_long {
-                tally.trouble = Some("the trace is too long for it".to_owned());
+                let why = "the trace is too long for it: allow more with --max-memory";
+                tally.trouble = Some(why.to_owned());
             } else {
                 let mut hunt = Hunt {
                     requirements: &self.requirements,

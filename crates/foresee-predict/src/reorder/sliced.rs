@@ -44,6 +44,8 @@ const COMBINATIONS: usize = 20_000;
 pub struct SlicedLimits {
     /// What reads may see.
     pub reads: Reads,
+    /// How many events the trace may have, all of which are kept, at some twenty bytes each.
+    pub trace: usize,
     /// How many relevant events are looked at; the first ones.
     pub events: usize,
     /// How many steps the search for one property may take, for each event of the trace and at
@@ -61,6 +63,7 @@ impl Default for SlicedLimits {
     fn default() -> Self {
         SlicedLimits {
             reads: Reads::Terminal,
+            trace: 120_000_000,
             events: 4_000_000,
             work_per_event: 20,
             least_work: 300_000_000,
@@ -207,8 +210,10 @@ impl Analysis for Sliced {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            self.is_too_long |= self.requirements.push(event).is_err();
+            self.is_too_long |= self.requirements.len() >= self.limits.trace
+                || self.requirements.push(event).is_err();
             if self.is_too_long {
+                self.requirements = Requirements::default();
                 return Ok(Flow::Stop);
             }
             self.event(first as u32 + i as u32, event, &batch.pool)?;
@@ -227,7 +232,8 @@ impl Analysis for Sliced {
         for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
             let mut tally = Tally::default();
             if self.is_too_long {
-                tally.trouble = Some("the trace is too long for it".to_owned());
+                let why = "the trace is too long for it: allow more with --max-memory";
+                tally.trouble = Some(why.to_owned());
             } else {
                 let mut hunt = Hunt {
                     search: &mut search,
