@@ -23,7 +23,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a program that was built with `foresee cc` or `foresee c++`, and analyse what it did.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
     ///
     /// Takes the compiler's own arguments. The compiler is `cc`; `foresee cc -- clang-19 ARGS...`
