@@ -23,7 +23,7 @@ pub(super) struct Bad {
 }
 
 /// Levels with fewer cuts are built by one worker: starting others takes longer.
-const WORTH_SHARING: usize = 1 << 14;
+const WORTH_SHARING: usize = 1 << 12;
 
 /// Builds levels.
 #[derive(Debug)]
