@@ -440,9 +440,9 @@ impl Hunt<'_> {
             let end = at.saturating_add(size).min(length);
             let last = visible.partition_point(|v| v.event < end);
             let carry = at.saturating_add(half).min(length);
-            let threads = &steps[next..last];
-            if threads.windows(2).all(|two| two[0].0.thread == two[1].0.thread) {
-                // Steps of one thread have one order.
+            if is_of_one_thread(&steps[next..last]) {
+                // Steps of one thread have one order; with others, farther away, they may not.
+                self.tally.is_partial |= !is_of_one_thread(steps);
                 let inside = visible.partition_point(|v| v.event < carry);
                 let observed = observe(carried, at..carry, &visible[next..inside], configs)?;
                 if let Some((history, event)) = observed.violation {
@@ -455,6 +455,7 @@ impl Hunt<'_> {
             if self.is_over() {
                 break;
             }
+            self.tally.is_partial |= at > 0 || end < length;
             let found = self.search(at, end, carry, visible, &carried, configs)?;
             if let Some((config, violating)) = found.violation {
                 let history = carried.iter().find(|(c, _)| *c == config).map(|(_, h)| h);
@@ -507,6 +508,10 @@ impl Hunt<'_> {
         self.tally.is_cut |= found.is_cut;
         Ok(found)
     }
+}
+
+fn is_of_one_thread(steps: &[(Relevant, u64)]) -> bool {
+    steps.windows(2).all(|two| two[0].0.thread == two[1].0.thread)
 }
 
 /// What comes of configurations that go on as observed.
@@ -576,6 +581,8 @@ struct Tally {
     found: u64,
     skipped: bool,
     is_cut: bool,
+    /// Some window was not the whole trace.
+    is_partial: bool,
     is_out_of_time: bool,
     is_out_of_nodes: bool,
     trouble: Option<String>,
@@ -604,7 +611,7 @@ impl Tally {
 
     fn statement(&self, watch: &Watch) -> String {
         let stopped = self.is_out_of_time || self.is_out_of_nodes || self.skipped || watch.cut_off;
-        let is_all = !self.is_cut && self.windows <= 1 && !stopped && self.trouble.is_none();
+        let is_all = !self.is_cut && !self.is_partial && !stopped && self.trouble.is_none();
         let mut statement = match self.found {
             0 if !self.notes.is_empty() => {
                 "nothing is claimed of correct reorderings, since values are missing".to_owned()
@@ -618,7 +625,7 @@ impl Tally {
             (self.is_out_of_time, "there was no time left"),
             (self.is_out_of_nodes, "the search became too large"),
             (self.is_cut && !self.is_out_of_nodes, "of each level only the nearest states"),
-            (self.windows > 1, "window by window"),
+            (self.is_partial, "window by window"),
             (watch.cut_off, "only the first events were kept"),
         ];
         let reasons: Vec<&str> = reasons.iter().filter(|r| r.0).map(|r| r.1).collect();

@@ -75,7 +75,7 @@ pub(super) struct Searched {
     pub(super) cuts: u64,
     pub(super) levels: usize,
     pub(super) widest: usize,
-    /// How many bytes the widest level took, with the table that finds its cuts.
+    /// How many bytes the largest level took, with the table that finds its cuts.
     pub(super) widest_bytes: usize,
     /// How many runs were followed to their end, if they were counted.
     pub(super) runs: Option<Count>,
@@ -259,10 +259,9 @@ impl Explorer {
         }
         self.found.cuts += self.next.len() as u64;
         self.found.levels += 1;
-        if self.next.len() > self.found.widest {
-            self.found.widest = self.next.len();
-            self.found.widest_bytes = self.next.bytes() + self.expander.bytes();
-        }
+        self.found.widest = self.found.widest.max(self.next.len());
+        let bytes = self.next.bytes() + self.expander.bytes();
+        self.found.widest_bytes = self.found.widest_bytes.max(bytes);
         std::mem::swap(&mut self.level, &mut self.next);
         self.over = self.first_only && self.found.violation.is_some();
         if !self.events.is_complete() && self.events.bytes() > self.limits.kept_events {
