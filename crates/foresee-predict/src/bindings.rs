@@ -8,7 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use foresee_spec::monitor::TooManyStates;
+use foresee_spec::observe::Step;
 use foresee_spec::params::{Binding, ParamPlan};
+use foresee_trace::{Event, Pool};
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
@@ -25,6 +27,8 @@ pub(crate) struct BoundSteps<T> {
     domains: Vec<u8>,
     /// Events that concern every binding: they write a variable, or match an atom that binds none.
     common: Vec<(u32, u64)>,
+    /// What the latest step binds: memory that is used again and again.
+    parts: Vec<(Binding, u64)>,
 }
 
 impl<T> Default for BoundSteps<T> {
@@ -34,6 +38,7 @@ impl<T> Default for BoundSteps<T> {
             by_part: Map::default(),
             domains: Vec::new(),
             common: Vec::new(),
+            parts: Vec::new(),
         }
     }
 }
@@ -43,17 +48,25 @@ impl<T: Copy> BoundSteps<T> {
         self.items.len()
     }
 
-    /// Adds a step with what it binds, and with the atoms it matches that bind nothing. A step may
-    /// concern every binding even if there are none of these.
-    pub(crate) fn push(&mut self, item: T, found: &[(Binding, u64)], always: u64, common: bool) {
+    /// Adds a step that an event is.
+    pub(crate) fn push(
+        &mut self,
+        item: T,
+        step: Step,
+        event: &Event,
+        pool: &Pool,
+        params: &ParamPlan,
+    ) {
         let i = self.items.len() as u32;
-        for (part, bits) in found {
+        params.bindings(step.events, event, pool, &mut self.parts);
+        for (part, bits) in &self.parts {
             if !self.domains.contains(&part.domain()) {
                 self.domains.push(part.domain());
             }
             self.by_part.entry(*part).or_default().push((i, *bits));
         }
-        if common || always != 0 {
+        let always = step.events & !params.binding_bits();
+        if step.write.is_some() || always != 0 {
             self.common.push((i, always));
         }
         self.items.push(item);

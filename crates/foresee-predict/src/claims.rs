@@ -9,6 +9,10 @@ use crate::confirm::Reordered;
 use crate::lattice::Predictions;
 use crate::pattern::Matches;
 
+/// How many bindings of one property get a witness. Each witness is an order of the whole trace,
+/// written out and judged; after some of them, more are no help to anybody.
+pub(crate) const MAX_CLAIMS: usize = 20;
+
 /// Violations in correct reorderings.
 pub type Reorderings = Rc<std::cell::RefCell<Vec<Reordered>>>;
 

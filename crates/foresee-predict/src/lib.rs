@@ -5,6 +5,7 @@
 //! `foresee check --check NAME`.
 
 mod analysis;
+mod beyond;
 mod bindings;
 mod causality;
 mod claims;

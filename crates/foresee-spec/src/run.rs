@@ -248,14 +248,11 @@ impl Watch {
 
     #[cold]
     fn violation(&self, event: Option<u64>, binding: Option<&Binding>, trail: &Trail) -> Violation {
-        let names = self.property.params.names().iter().enumerate();
         let values = self.program.values().iter().zip(&self.changed);
         Violation {
             property: self.number,
             event,
-            binding: binding.map_or_else(Vec::new, |b| {
-                names.filter_map(|(i, name)| Some((name.clone(), b.get(i)?))).collect()
-            }),
+            binding: binding.map_or_else(Vec::new, |b| self.property.params.named(b)),
             state: self
                 .lens
                 .variables()

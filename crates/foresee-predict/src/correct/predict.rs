@@ -9,25 +9,21 @@ use foresee_causality::judge::Reads;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
 use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
-use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Batch, FindingSink, Flow, Names, Op, Outcome, Pool, Reordering, Value};
+use foresee_trace::{Batch, FindingSink, Flow, Names, Op, Outcome, Reordering, Value};
 
 use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
-use crate::bindings::BoundSteps;
-use crate::claims::Claims;
+use crate::beyond::{Steps, Watch, as_far_as};
+use crate::claims::{Claims, MAX_CLAIMS, binding_key};
 use crate::confirm::Reordered;
-use crate::reorder::{NONE, Requirements};
+use crate::reorder::{NONE, Requirements, TooManyEvents};
 
 /// The name of this analysis.
 pub const CORRECT: &str = "correct";
-
-/// How many bindings of one property get a witness.
-const MAX_FINDINGS: usize = 20;
 
 /// How far to search.
 #[derive(Clone, Copy, Debug)]
@@ -73,20 +69,12 @@ impl Default for CorrectLimits {
 /// twenty bytes an event.
 pub struct Correct {
     requirements: Requirements,
-    is_too_long: bool,
+    too_long: Option<TooManyEvents>,
     /// For each write the last read that saw it.
     last_readers: Vec<u32>,
-    watches: Vec<Watch>,
+    watches: Vec<Watch<Relevant>>,
     limits: CorrectLimits,
     claims: Claims,
-}
-
-struct Watch {
-    number: usize,
-    property: Compiled,
-    lens: Lens,
-    steps: Steps,
-    cut_off: bool,
 }
 
 /// A relevant event.
@@ -96,20 +84,6 @@ struct Relevant {
     thread: u32,
     write: Option<(u16, Option<Value>)>,
     is_blind: bool,
-}
-
-enum Steps {
-    All(Vec<(Relevant, u64)>),
-    ByBinding(BoundSteps<Relevant>),
-}
-
-impl Steps {
-    fn len(&self) -> usize {
-        match self {
-            Steps::All(all) => all.len(),
-            Steps::ByBinding(steps) => steps.len(),
-        }
-    }
 }
 
 impl Correct {
@@ -124,19 +98,10 @@ impl Correct {
         claims: Claims,
     ) -> Correct {
         let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
-        let watch = |(number, property): (usize, Compiled)| Watch {
-            number,
-            lens: Lens::new(&property.alphabet, &spec.inits, resolved, names),
-            steps: match property.params.is_empty() {
-                true => Steps::All(Vec::new()),
-                false => Steps::ByBinding(BoundSteps::default()),
-            },
-            property,
-            cut_off: false,
-        };
+        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
         Correct {
             requirements: Requirements::default(),
-            is_too_long: false,
+            too_long: None,
             last_readers: Vec::new(),
             watches: others.map(watch).collect(),
             limits,
@@ -158,12 +123,9 @@ impl Analysis for Correct {
         _: &Names,
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
-        let mut found = Vec::new();
         for (i, event) in batch.events.iter().enumerate() {
-            self.is_too_long |= self.requirements.len() >= self.limits.trace
-                || self.requirements.push(event).is_err();
-            if self.is_too_long {
-                self.requirements = Requirements::default();
+            if let Err(error) = self.requirements.push_within(self.limits.trace, event) {
+                self.too_long = Some(error);
                 return Ok(Flow::Stop);
             }
             let index = first as u32 + i as u32;
@@ -176,24 +138,13 @@ impl Analysis for Correct {
                 continue;
             }
             for watch in &mut self.watches {
-                let Some(step) = watch.lens.step(event, &batch.pool) else { continue };
-                if watch.steps.len() >= self.limits.events {
-                    watch.cut_off = true;
+                let Some(step) = watch.step(event, &batch.pool, self.limits.events) else {
                     continue;
-                }
-                let valueless = event.with_values(&[], &mut Pool::default());
-                let is_blind = watch.lens.step(&valueless, &batch.pool) == Some(step);
+                };
+                let is_blind = watch.is_blind(event, &batch.pool, step);
                 let thread = event.thread().0;
                 let relevant = Relevant { event: index, thread, write: step.write, is_blind };
-                match &mut watch.steps {
-                    Steps::All(all) => all.push((relevant, step.events)),
-                    Steps::ByBinding(steps) => {
-                        let params = &watch.property.params;
-                        params.bindings(step.events, event, &batch.pool, &mut found);
-                        let always = step.events & !params.binding_bits();
-                        steps.push(relevant, &found, always, step.write.is_some());
-                    }
-                }
+                watch.keep(relevant, step, event, &batch.pool);
             }
         }
         Ok(Flow::Continue)
@@ -206,11 +157,10 @@ impl Analysis for Correct {
     ) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut analysed = Vec::new();
-        for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
+        for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
             let mut tally = Tally::default();
-            if self.is_too_long {
-                let why = "the trace is too long for it: allow more with --max-memory";
-                tally.trouble = Some(why.to_owned());
+            if let Some(error) = self.too_long {
+                tally.trouble = Some(error.to_string());
             } else {
                 let mut hunt = Hunt {
                     requirements: &self.requirements,
@@ -320,7 +270,11 @@ struct Hunt<'h> {
 }
 
 impl Hunt<'_> {
-    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<Vec<Reordered>, TooManyStates> {
+    fn all(
+        &mut self,
+        watch: &mut Watch<Relevant>,
+        claims: &Claims,
+    ) -> Result<Vec<Reordered>, TooManyStates> {
         let known = claims.bindings_of(watch.number);
         let mut found = Vec::new();
         let mut troubles = Troubles::default();
@@ -330,21 +284,17 @@ impl Hunt<'_> {
             Steps::ByBinding(bound) => {
                 let total = bound.total(&watch.property.params)?;
                 self.tally.bindings = Some(total.len() as u64);
-                let names = watch.property.params.names();
-                let objects = |b: &Binding| -> Vec<(String, Object)> {
-                    let named = names.iter().enumerate();
-                    named.filter_map(|(i, n)| Some((n.clone(), b.get(i)?))).collect()
-                };
-                let named = total.iter().map(|b| (objects(b), Vec::new())).collect();
+                let params = &watch.property.params;
+                let named = total.iter().map(|b| (params.named(b), Vec::new())).collect();
                 (named, Some((bound, total)))
             }
         };
         for (i, (binding, mut steps)) in bindings.into_iter().enumerate() {
-            if found.len() + known.len() >= MAX_FINDINGS || self.is_over() {
+            if found.len() + known.len() >= MAX_CLAIMS || self.is_over() {
                 self.tally.skipped = true;
                 break;
             }
-            if known.contains(&format!("{binding:?}")) {
+            if known.contains(&binding_key(&binding)) {
                 continue;
             }
             if let Some((bound, total)) = &bound {
@@ -376,7 +326,7 @@ impl Hunt<'_> {
     /// Looks for a violating order of the steps of one binding.
     fn binding(
         &mut self,
-        watch: &mut Watch,
+        watch: &mut Watch<Relevant>,
         steps: &[(Relevant, u64)],
         troubles: &mut Troubles,
     ) -> Result<Option<Vec<u64>>, TooManyStates> {
@@ -590,7 +540,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn analysed(&self, watch: &Watch) -> Analysed {
+    fn analysed(&self, watch: &Watch<Relevant>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -609,10 +559,10 @@ impl Tally {
         }
     }
 
-    fn statement(&self, watch: &Watch) -> String {
+    fn statement(&self, watch: &Watch<Relevant>) -> String {
         let stopped = self.is_out_of_time || self.is_out_of_nodes || self.skipped || watch.cut_off;
         let is_all = !self.is_cut && !self.is_partial && !stopped && self.trouble.is_none();
-        let mut statement = match self.found {
+        let statement = match self.found {
             0 if !self.notes.is_empty() => {
                 "nothing is claimed of correct reorderings, since values are missing".to_owned()
             }
@@ -628,13 +578,6 @@ impl Tally {
             (self.is_partial, "window by window"),
             (watch.cut_off, "only the first events were kept"),
         ];
-        let reasons: Vec<&str> = reasons.iter().filter(|r| r.0).map(|r| r.1).collect();
-        if !reasons.is_empty() {
-            statement += &format!("; not all was searched: {}", reasons.join(", "));
-        }
-        if let Some(trouble) = &self.trouble {
-            statement += &format!("; the search was given up: {trouble}");
-        }
-        statement
+        as_far_as(statement, &reasons, self.trouble.as_deref())
     }
 }

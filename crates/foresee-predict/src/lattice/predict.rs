@@ -22,6 +22,7 @@ use super::tally::Tally;
 use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError};
 use crate::bindings::BoundSteps;
+use crate::claims::MAX_CLAIMS;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
 #[derive(Clone, Debug)]
@@ -83,9 +84,6 @@ pub type Predictions = std::rc::Rc<std::cell::RefCell<Vec<Prediction>>>;
 /// The name of this analysis.
 pub const LATTICE: &str = "lattice";
 
-/// How many bindings of one property get a witness. Each witness is an order of the whole trace,
-/// written out and judged; after some of them, more are no help to anybody.
-pub(super) const MAX_PREDICTIONS: usize = 20;
 /// How many cuts with monitor states a lattice may have for a second, closer look.
 const CLOSER_LOOK: usize = 200_000;
 
@@ -369,11 +367,7 @@ impl Watch {
             self.cut_off = true;
             return;
         }
-        let mut found = Vec::new();
-        let params = &self.property.params;
-        params.bindings(step.events, event, pool, &mut found);
-        let always = step.events & !params.binding_bits();
-        steps.push(BoundStep { index, step, stamp }, &found, always, step.write.is_some());
+        steps.push(BoundStep { index, step, stamp }, step, event, pool, &self.property.params);
     }
 
     /// Ends all searches of the property.
@@ -434,8 +428,7 @@ impl Watch {
         tally.troubles.add(explorer.tables.troubles());
         tally.violated += u64::from(explorer.found.violation.is_some());
         let violation = explorer.found.violation;
-        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_PREDICTIONS)
-        {
+        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_CLAIMS) {
             let mut runs = None;
             if explorer.history().is_some() {
                 let shortest = explorer.run_to(depth, bad, &mut meaning)?;
@@ -454,10 +447,7 @@ impl Watch {
             }
             tally.predictions.push(Prediction {
                 property: number,
-                binding: binding.map_or_else(Vec::new, |b| {
-                    let names = property.params.names().iter().enumerate();
-                    names.filter_map(|(i, name)| Some((name.clone(), b.get(i)?))).collect()
-                }),
+                binding: binding.map_or_else(Vec::new, |b| property.params.named(b)),
                 runs,
                 limits: explorer.limits(),
             });

@@ -117,8 +117,7 @@ impl Patterns {
         watch: usize,
         binding: &Binding,
     ) -> Vec<(String, foresee_spec::params::Object)> {
-        let names = self.core.watches[watch].params.names().iter().enumerate();
-        names.filter_map(|(i, name)| Some((name.clone(), binding.get(i)?))).collect()
+        self.core.watches[watch].params.named(binding)
     }
 
     /// Hands on what the observed run has.

@@ -114,8 +114,9 @@ struct Building {
     users: Vec<(u32, bool)>,
 }
 
-/// More events than can be numbered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// More events than can be numbered, or than there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the trace is too long for it: allow more with --max-memory")]
 pub struct TooManyEvents;
 
 fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
@@ -234,6 +235,18 @@ impl Requirements {
             self.partners[acquire as usize] = i;
         }
         lock.0 * 2 + 1
+    }
+
+    /// Takes the next event, if there is room for it among so many; if not, forgets everything.
+    pub(crate) fn push_within(&mut self, most: usize, event: &Event) -> Result<(), TooManyEvents> {
+        let pushed = match self.len() < most {
+            true => self.push(event),
+            false => Err(TooManyEvents),
+        };
+        if pushed.is_err() {
+            *self = Requirements::default();
+        }
+        pushed
     }
 
     /// The trace has ended: objects that one thread has for itself drop out, because its own order

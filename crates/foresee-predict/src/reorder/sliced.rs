@@ -8,7 +8,6 @@ use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::letter::Letter;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::observe::Lens;
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
@@ -18,18 +17,16 @@ use foresee_trace::{
 
 use super::goal::{Answer, Effort, Goal, Wanted};
 use super::repair::Search;
-use super::requirements::Requirements;
+use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
-use crate::bindings::BoundSteps;
-use crate::claims::{Claims, binding_key};
+use crate::beyond::{Steps, Watch, as_far_as};
+use crate::claims::{Claims, MAX_CLAIMS, binding_key};
 use crate::confirm::Reordered;
 
 /// The name of this analysis.
 pub const SLICED: &str = "sliced";
 
-/// How many bindings of one property get a witness, those that keep the causality included.
-const MAX_FINDINGS: usize = 20;
 /// Up to so many bindings, the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
 /// How far back from the first event of a tuple events may change, step by step. Whatever is not
@@ -81,41 +78,18 @@ impl Default for SlicedLimits {
 /// Memory grows with the trace, by about twenty bytes an event.
 pub struct Sliced {
     requirements: Requirements,
-    /// The trace has more events than can be numbered.
-    is_too_long: bool,
+    too_long: Option<TooManyEvents>,
     clocks: Clocks,
     /// For each thread what it needed up to now.
     known: Vec<Option<Clock>>,
     /// What must not be forgotten.
     stamps: Vec<Stamp>,
-    watches: Vec<Watch>,
+    watches: Vec<Watch<Candidate>>,
     limits: SlicedLimits,
     claims: Claims,
 }
 
-struct Watch {
-    number: usize,
-    property: Compiled,
-    lens: Lens,
-    steps: Steps,
-    cut_off: bool,
-}
-
 /// The steps of a property: all together, or, with parameters, apart by what they bind.
-enum Steps {
-    All(Vec<(Candidate, u64)>),
-    ByBinding(BoundSteps<Candidate>),
-}
-
-impl Steps {
-    fn len(&self) -> usize {
-        match self {
-            Steps::All(all) => all.len(),
-            Steps::ByBinding(steps) => steps.len(),
-        }
-    }
-}
-
 impl Sliced {
     /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
     /// claimed when the trace has ended are not looked for. What is found joins the claims.
@@ -129,19 +103,10 @@ impl Sliced {
     ) -> Sliced {
         let patterns =
             properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
-        let watch = |(number, property): (usize, Compiled)| Watch {
-            number,
-            lens: Lens::new(&property.alphabet, &spec.inits, resolved, names),
-            steps: match property.params.is_empty() {
-                true => Steps::All(Vec::new()),
-                false => Steps::ByBinding(BoundSteps::default()),
-            },
-            property,
-            cut_off: false,
-        };
+        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
         Sliced {
             requirements: Requirements::default(),
-            is_too_long: false,
+            too_long: None,
             clocks: Clocks::new(Order::Needs),
             known: Vec::new(),
             stamps: Vec::new(),
@@ -162,17 +127,11 @@ impl Sliced {
             return Ok(());
         }
         let known = entry(&mut self.known, event.thread().index()).replace(stamp.known);
-        let mut found = Vec::new();
         for watch in &mut self.watches {
-            let Some(step) = watch.lens.step(event, pool) else { continue };
-            if watch.steps.len() >= self.limits.events {
-                watch.cut_off = true;
-                continue;
-            }
+            let Some(step) = watch.step(event, pool, self.limits.events) else { continue };
             // A read that nothing follows may see any write, unless the pattern asks for its value.
             let is_read = event.op().reads();
-            let keeps_value =
-                is_read && watch.lens.step(&without_values(event), pool) != Some(step);
+            let keeps_value = is_read && !watch.is_blind(event, pool, step);
             let is_free = is_read
                 && event.op() != Op::Rmw
                 && !keeps_value
@@ -183,22 +142,11 @@ impl Sliced {
             };
             self.stamps.push(stamp);
             let candidate = Candidate { wanted: Wanted { event: index, keeps_value }, stamp };
-            match &mut watch.steps {
-                Steps::All(all) => all.push((candidate, step.events)),
-                Steps::ByBinding(steps) => {
-                    let params = &watch.property.params;
-                    params.bindings(step.events, event, pool, &mut found);
-                    steps.push(candidate, &found, step.events & !params.binding_bits(), false);
-                }
-            }
+            watch.keep(candidate, step, event, pool);
         }
         self.clocks.forget_old(&self.stamps);
         Ok(())
     }
-}
-
-fn without_values(event: &Event) -> Event {
-    event.with_values(&[], &mut Pool::default())
 }
 
 impl Analysis for Sliced {
@@ -210,10 +158,8 @@ impl Analysis for Sliced {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            self.is_too_long |= self.requirements.len() >= self.limits.trace
-                || self.requirements.push(event).is_err();
-            if self.is_too_long {
-                self.requirements = Requirements::default();
+            if let Err(error) = self.requirements.push_within(self.limits.trace, event) {
+                self.too_long = Some(error);
                 return Ok(Flow::Stop);
             }
             self.event(first as u32 + i as u32, event, &batch.pool)?;
@@ -229,11 +175,10 @@ impl Analysis for Sliced {
         self.requirements.finish();
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
-        for watch in self.watches.iter_mut().filter(|watch| watch.steps.len() > 0) {
+        for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
             let mut tally = Tally::default();
-            if self.is_too_long {
-                let why = "the trace is too long for it: allow more with --max-memory";
-                tally.trouble = Some(why.to_owned());
+            if let Some(error) = self.too_long {
+                tally.trouble = Some(error.to_string());
             } else {
                 let mut hunt = Hunt {
                     search: &mut search,
@@ -271,10 +216,10 @@ struct Hunt<'h, 'r> {
 }
 
 impl Hunt<'_, '_> {
-    fn all(&mut self, watch: &mut Watch, claims: &Claims) -> Result<(), TooManyStates> {
+    fn all(&mut self, watch: &mut Watch<Candidate>, claims: &Claims) -> Result<(), TooManyStates> {
         let known = claims.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
-        let mut wanted = MAX_FINDINGS.saturating_sub(known.len());
+        let mut wanted = MAX_CLAIMS.saturating_sub(known.len());
         let reads = self.limits.reads;
         let report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
             claims.reordered.borrow_mut().push(Reordered {
@@ -311,17 +256,14 @@ impl Hunt<'_, '_> {
                         break;
                     }
                     bound.steps_of(binding, &mut steps);
-                    let names = watch.property.params.names().iter().enumerate();
-                    let objects = |b: &Binding| -> Vec<(String, Object)> {
-                        names.clone().filter_map(|(i, n)| Some((n.clone(), b.get(i)?))).collect()
-                    };
-                    if !known.is_empty() && known.contains(&binding_key(&objects(binding))) {
+                    let named = |b: &Binding| watch.property.params.named(b);
+                    if !known.is_empty() && known.contains(&binding_key(&named(binding))) {
                         continue;
                     }
                     if let Some(order) = self.binding(&sequences, &steps, look_back) {
                         self.tally.found += 1;
                         wanted -= 1;
-                        report(objects(binding), order);
+                        report(named(binding), order);
                     }
                 }
             }
@@ -435,7 +377,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn analysed(&self, watch: &Watch) -> Analysed {
+    fn analysed(&self, watch: &Watch<Candidate>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -455,8 +397,8 @@ impl Tally {
         }
     }
 
-    fn statement(&self, watch: &Watch) -> String {
-        let mut statement = match self.found {
+    fn statement(&self, watch: &Watch<Candidate>) -> String {
+        let statement = match self.found {
             0 => "no violation found where critical sections swap and events are left out, as far \
                   as was searched"
                 .to_owned(),
@@ -472,13 +414,6 @@ impl Tally {
             (self.too_many_threads, "there are too many combinations of threads"),
             (watch.cut_off, "only the first events were kept"),
         ];
-        let reasons: Vec<&str> = reasons.iter().filter(|r| r.0).map(|r| r.1).collect();
-        if !reasons.is_empty() {
-            statement += &format!("; not all was searched: {}", reasons.join(", "));
-        }
-        if let Some(trouble) = &self.trouble {
-            statement += &format!("; the search was given up: {trouble}");
-        }
-        statement
+        as_far_as(statement, &reasons, self.trouble.as_deref())
     }
 }

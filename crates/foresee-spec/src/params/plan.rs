@@ -78,6 +78,12 @@ impl ParamPlan {
         &self.names
     }
 
+    /// What a binding makes each parameter stand for, with the parameter's name.
+    pub fn named(&self, binding: &Binding) -> Vec<(String, Object)> {
+        let names = self.names.iter().enumerate();
+        names.filter_map(|(i, name)| Some((name.clone(), binding.get(i)?))).collect()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
