@@ -50,6 +50,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
         "specifications, and whether each space of reorderings shows a violation: `Y` yes, `f` only \
          if the last read of a thread may see another value, `-` no",
     ),
+    ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
 ];
 
 /// One worked example.

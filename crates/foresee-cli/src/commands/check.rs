@@ -20,11 +20,11 @@ use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace};
 
-use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
+use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
 use crate::input::Input;
-use crate::{bug, input, output, specs};
+use crate::{bug, checks, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -213,14 +213,18 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
 /// The checks that need no specification.
 fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in args.check.iter().filter(|name| *name != "spec") {
+    analyses.extend(checks::asked_for(args)?);
+    for name in
+        args.check.iter().filter(|name| *name != "spec" && !foresee_predict::checks::is_check(name))
+    {
         match ANALYSES.iter().find(|kind| kind.name == name) {
             Some(kind) if kind.name == NONDETERMINISM => {
                 analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
             }
             Some(kind) => analyses.push((kind.new)()),
             None => {
-                let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
+                let known = checks::names().chain(ANALYSES.iter().map(|kind| kind.name));
+                let known: Vec<_> = known.collect();
                 bail!("there is no check named `{name}`; there are: spec, {}", known.join(", "));
             }
         }
@@ -315,7 +319,7 @@ impl Part {
         let (mut patterns, mut others) = (part(true), part(false));
         // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
         let is_wanted = args.window != Some(1)
-            && args.algorithm != PatternAlgorithm::Ideals
+            && args.algorithm != AlgorithmArg::Ideals
             && args.lattice.is_none();
         for property in &spec.properties {
             let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use foresee_capture::launch::{Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::{Naming, symbols_of};
@@ -19,15 +19,10 @@ use foresee_trace::{Batch, Event, EventSink, EventSource, Id, Op, TargetKind, Th
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
 use crate::input::Input;
-use crate::{input, output, specs};
+use crate::{checks, input, output, specs};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let wanted = Wanted::new(&args.analysis)?;
-    ensure!(
-        !wanted.compiled.is_empty() || !wanted.analyses.is_empty() || args.keep.is_some(),
-        "nothing to look for: give a specification with --spec FILE, a check with --check NAME, or \
-         --keep PATH to store the trace"
-    );
+    let wanted = wanted(args)?;
     let name = args.command[0].to_string_lossy().into_owned();
     let program =
         Program::find(&args.command[0]).with_context(|| format!("there is no program `{name}`"))?;
@@ -45,11 +40,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
     let is_maz = matches!(args.analysis.reorder, ReorderArg::Maz);
+    let is_check = |name: &String| foresee_predict::checks::is_check(name);
+    let has_checks = args.analysis.check.iter().any(is_check)
+        || wanted.compiled.is_empty() && args.analysis.check.is_empty() && args.keep.is_none();
     let recording = Recording {
         is_free_running: args.mode == CaptureMode::Async,
         // Where critical sections swap every access matters; and variables that cannot be named
         // beforehand are complete only if everything is recorded.
-        is_unfiltered: args.all || !wanted.compiled.is_empty() && (!is_maz || !is_known),
+        is_unfiltered: args.all
+            || has_checks
+            || !wanted.compiled.is_empty() && (!is_maz || !is_known),
         watch: Some(&list),
         limit: args.log_limit.map(|mib| mib << 20),
     };
@@ -71,6 +71,17 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     report(args, wanted, &name, &found, folder.path())
 }
 
+/// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
+/// is not only to be kept.
+fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted::new(&args.analysis)?;
+    let is_nothing = wanted.compiled.is_empty() && wanted.analyses.is_empty();
+    if is_nothing && args.keep.is_none() {
+        wanted.analyses.push(checks::by_default(&args.analysis));
+    }
+    Ok(wanted)
+}
+
 /// Reports on every process that was captured; the gravest status is that of all.
 fn report(
     args: &RunArgs,
@@ -87,7 +98,7 @@ fn report(
         let symbols = symbols_of(&log);
         let ready = match wanted.take() {
             Some(wanted) => wanted,
-            None => Wanted::new(&args.analysis)?,
+            None => self::wanted(args)?,
         };
         let (spelt, missing) = spelt(&ready, &symbols);
         // A process that runs another program has nothing to do with the specification.

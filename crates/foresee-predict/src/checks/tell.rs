@@ -1,6 +1,6 @@
 //! Events, locks and threads in the words of reports.
 
-use foresee_trace::{Id, LocId, Op, Pool, ThreadId};
+use foresee_trace::{Id, LocId, Name, Pool, ThreadId};
 
 use super::Context;
 use super::scene::{Held, Scene};
@@ -8,15 +8,15 @@ use crate::reorder::NONE;
 
 impl Context<'_> {
     /// The name of an event's thread.
-    pub(crate) fn thread_of(&self, event: u32) -> &str {
-        self.trace.names.threads.get(self.trace.events[event as usize].thread())
+    pub(crate) fn thread_of(&self, event: u32) -> Name<'_> {
+        Name(self.trace.names.threads.get(self.trace.events[event as usize].thread()))
     }
 
     /// Where an event is in the source, ` at FILE:LINE`, or nothing.
     pub(crate) fn place_of(&self, event: u32) -> String {
         match self.trace.events[event as usize].loc() {
             LocId::NONE => String::new(),
-            loc => format!(" at {}", self.trace.names.locs.get(loc)),
+            loc => format!(" at {}", Name(self.trace.names.locs.get(loc))),
         }
     }
 
@@ -29,12 +29,12 @@ impl Context<'_> {
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were
-    /// taken, with the events that took them; it is known how many there are.
-    pub(crate) fn held_at(&self, event: u32, count: usize) -> Vec<Held> {
-        // From the event back to where the first of them was taken, and then forward again.
+    /// taken, with the events that took them.
+    pub(crate) fn held_at(&self, event: u32) -> Vec<Held> {
+        // From the event back to the beginning of its thread, and then forward again.
         let mut own = Vec::new();
         let mut at = event;
-        while own.len() < count && self.requirements.has_previous(at) {
+        while self.requirements.has_previous(at) {
             at = self.requirements.previous(at);
             let it = &self.trace.events[at as usize];
             if super::scene::taken(it).is_some() && self.requirements.partner(at) > event {
@@ -49,14 +49,14 @@ impl Context<'_> {
     }
 
     /// The locks held at an event and where they were taken, or `no lock`.
-    pub(crate) fn told_locks(&self, event: u32, count: usize) -> String {
-        let held = self.held_at(event, count);
+    pub(crate) fn told_locks(&self, event: u32) -> String {
+        let held = self.held_at(event);
         if held.is_empty() {
             return "no lock".to_owned();
         }
         let tell = |held: &Held| {
             let shared = if held.hold.shared { " (shared)" } else { "" };
-            let lock = self.trace.names.locks.get(held.hold.lock);
+            let lock = Name(self.trace.names.locks.get(held.hold.lock));
             format!(
                 "{lock}{shared}, taken by event {}{}",
                 held.acquire,
@@ -66,15 +66,11 @@ impl Context<'_> {
         held.iter().map(tell).collect::<Vec<_>>().join("; ")
     }
 
-    /// How a thread came to be: `T2, forked by T1 at a.c:9`, or `T1, there from the beginning`.
+    /// How a thread came to be: `forked by T1 at a.c:9`, or `there from the beginning`.
     pub(crate) fn told_origin(&self, thread: ThreadId) -> String {
-        let name = self.trace.names.threads.get(thread);
         match self.requirements.fork(thread.index()) {
-            NONE => format!("{name}, there from the beginning"),
-            fork => {
-                debug_assert_eq!(self.trace.events[fork as usize].op(), Op::Fork);
-                format!("{name}, forked by {}{}", self.thread_of(fork), self.place_of(fork))
-            }
+            NONE => "there from the beginning".to_owned(),
+            fork => format!("forked by {}{}", self.thread_of(fork), self.place_of(fork)),
         }
     }
 }

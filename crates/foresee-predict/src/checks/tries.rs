@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::Context;
-use super::attempt::{Attempt, Reach, Reached, Rung, attempt};
+use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt};
+use super::pointers::{Chained, Pointers};
 use super::tally::Tally;
 use crate::reorder::{Goal, Search, Wanted};
 
@@ -48,8 +49,68 @@ pub(crate) struct Found {
     pub(crate) reached: Reached,
 }
 
+/// What became of candidates.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) found: Vec<Found>,
+    /// Those of which nothing is known, and whether a search for them was given up.
+    pub(crate) open: Vec<(u32, bool)>,
+}
+
+/// Whole chains of events, one for each thread, of which some tuple would show what a candidate
+/// stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    /// What the check knows the candidate by.
+    pub(crate) key: u32,
+    pub(crate) chains: Vec<Vec<u32>>,
+}
+
 /// How many candidates a core takes at a time.
 const CHUNK: usize = 4;
+
+/// Works through a list on all cores, as long as there is time; what came out, in the order of the
+/// list.
+fn on_all_cores<T: Sync, S, R: Send>(
+    context: &Context<'_>,
+    items: &[T],
+    until: Option<Instant>,
+    start: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, &T) -> R + Sync,
+) -> Vec<(usize, R)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut state = start();
+        let mut done = Vec::new();
+        loop {
+            let from = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let to = (from + CHUNK).min(items.len());
+            if from >= to {
+                return done;
+            }
+            for (i, item) in items[from..to].iter().enumerate() {
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return done;
+                }
+                done.push((from + i, each(&mut state, item)));
+            }
+        }
+    };
+    let cores = context.options.cores.clamp(1, items.len().div_ceil(CHUNK).max(1));
+    let mut all = Vec::new();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        all.extend(work());
+        for other in others {
+            match other.join() {
+                Ok(part) => all.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    all.sort_by_key(|&(at, _)| at);
+    all
+}
 
 /// Tries all candidates, those first that begin first. What was found comes in this order, too.
 pub(crate) fn try_all(
@@ -58,59 +119,61 @@ pub(crate) fn try_all(
     rungs: &[Rung],
     until: Option<Instant>,
     tally: &mut Tally,
-) -> Vec<Found> {
+) -> Tried {
     candidates.retain(|candidate| !candidate.tries.is_empty());
     let first = |candidate: &Candidate| candidate.tries[0].goal().first();
     candidates.sort_by_key(|candidate| (first(candidate), candidate.key));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut search = Search::new(context.requirements, context.options.reads);
-        let mut verdicts = Vec::new();
-        loop {
-            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let end = (start + CHUNK).min(candidates.len());
-            if start >= end {
-                return verdicts;
-            }
-            for (i, candidate) in candidates[start..end].iter().enumerate() {
-                if until.is_some_and(|until| Instant::now() >= until) {
-                    return verdicts;
-                }
-                verdicts.push((start + i, try_one(&mut search, candidate, rungs, context)));
-            }
-        }
-    };
-    let cores = context.options.cores.clamp(1, candidates.len().div_ceil(CHUNK).max(1));
-    let mut verdicts = Vec::new();
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
-        verdicts.extend(work());
-        for other in others {
-            match other.join() {
-                Ok(part) => verdicts.extend(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+    let search = || Search::new(context.requirements, context.options.reads);
+    let verdicts = on_all_cores(context, &candidates, until, search, |search, candidate| {
+        try_one(search, candidate, rungs, context)
     });
-    verdicts.sort_by_key(|&(at, _)| at);
     let late = (candidates.len() - verdicts.len()) as u64;
     tally.not_tried += late;
     tally.is_late |= late > 0;
-    let mut found = Vec::new();
+    let mut tried = Tried::default();
     for (at, (by, verdict)) in verdicts {
+        let candidate = &mut candidates[at];
         match verdict {
             Attempt::Found(reached) => {
-                let candidate = &mut candidates[at];
                 let by = candidate.tries.swap_remove(by);
-                found.push(Found { key: candidate.key, by, reached });
-                tally.found += 1;
+                tried.found.push(Found { key: candidate.key, by, reached });
             }
             Attempt::Impossible => tally.by_order += 1,
-            Attempt::NotFound => tally.not_found += 1,
-            Attempt::Undecided => tally.undecided += 1,
+            Attempt::NotFound => tried.open.push((candidate.key, false)),
+            Attempt::Undecided => tried.open.push((candidate.key, true)),
         }
     }
-    found
+    tried
+}
+
+/// Looks for the least tuple of whole chains, with sections in their order, until one is found for
+/// each candidate.
+pub(crate) fn try_chains(
+    context: &Context<'_>,
+    chains: &[Chains],
+    until: Option<Instant>,
+    tried: &mut Tried,
+) {
+    let start = || {
+        let pointers = Pointers::new(context.requirements, u64::MAX);
+        (pointers, Search::new(context.requirements, context.options.reads))
+    };
+    let results = on_all_cores(context, chains, until, start, |(pointers, search), one| {
+        let slices: Vec<&[u32]> = one.chains.iter().map(Vec::as_slice).collect();
+        let Chained::Least(next) = pointers.least(&slices) else { return None };
+        let by = Try { executed: Vec::new(), next };
+        let whole = Reach { look_back: u32::MAX, work: u64::MAX };
+        match attempt(search, &by.goal(), &NEXT[..1], whole) {
+            Attempt::Found(reached) => Some(Found { key: one.key, by, reached }),
+            _ => None,
+        }
+    });
+    for found in results.into_iter().filter_map(|(_, found)| found) {
+        if let Some(at) = tried.open.iter().position(|&(key, _)| key == found.key) {
+            tried.open.remove(at);
+            tried.found.push(found);
+        }
+    }
 }
 
 /// What becomes of a candidate, and of which of its tries.
