@@ -176,7 +176,7 @@ fn worked_examples() {
                 let before = |&i: &usize| trace.events[i].thread() == thread;
                 let before = (0..events[1]).rfind(before);
                 let is_ordered = before.map_or_else(
-                    || relation_without_read(&trace, relation).before(events[0], events[1]),
+                    || without_read(&trace, events[1], relation).before(events[0], events[1]),
                     |before| order.before(events[0], before),
                 );
                 says(method, !is_ordered);
@@ -208,13 +208,12 @@ fn worked_examples() {
     assert_eq!(count, 19);
 }
 
-/// The order in which nothing is seen by the last event of the trace.
-fn relation_without_read(trace: &Trace, relation: oracle::Relation) -> oracle::Order {
+/// The order in which an event sees nothing.
+fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
     let mut trace = trace.clone();
-    let last = trace.events.len() - 1;
-    if trace.events[last].op().reads() {
-        let write = Event::new(trace.events[last].thread(), Op::Write);
-        trace.events[last] = write.with_target(trace.events[last].var().0);
+    let it = &mut trace.events[event];
+    if it.op().reads() {
+        *it = Event::new(it.thread(), Op::Write).with_target(it.var().0);
     }
     oracle::Order::new(&trace, relation)
 }

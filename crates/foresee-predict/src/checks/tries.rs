@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::Context;
 use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt};
 use super::pointers::{Chained, Pointers};
 use super::tally::Tally;
+use super::{Context, Options};
 use crate::reorder::{Goal, Search, Wanted};
 
 /// Events that would show what a candidate stands for.
@@ -33,6 +33,8 @@ pub(crate) struct Candidate {
     pub(crate) tries: Vec<Try>,
     /// Whether these are all that could show it, so that it is impossible if they all are.
     pub(crate) is_complete: bool,
+    /// Whether it is known already that what its events need does not rule them out.
+    pub(crate) is_conceivable: bool,
     /// Whether the first try is known to succeed on the first rung, so that no effort is spared for
     /// its witness.
     pub(crate) is_sure: bool,
@@ -68,6 +70,8 @@ pub(crate) struct Chains {
 
 /// How many candidates a core takes at a time.
 const CHUNK: usize = 4;
+/// How many tries of a candidate may be given up.
+const MOST_GIVEN_UP: usize = 4;
 
 /// Works through a list on all cores, as long as there is time; what came out, in the order of the
 /// list.
@@ -78,6 +82,9 @@ fn on_all_cores<T: Sync, S, R: Send>(
     start: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<(usize, R)> {
+    if items.is_empty() {
+        return Vec::new();
+    }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut state = start();
@@ -162,7 +169,7 @@ pub(crate) fn try_chains(
         let slices: Vec<&[u32]> = one.chains.iter().map(Vec::as_slice).collect();
         let Chained::Least(next) = pointers.least(&slices) else { return None };
         let by = Try { executed: Vec::new(), next };
-        let whole = Reach { look_back: u32::MAX, work: u64::MAX };
+        let whole = Reach { look_back: u32::MAX, work: u64::MAX, is_conceivable: true };
         match attempt(search, &by.goal(), &NEXT[..1], whole) {
             Attempt::Found(reached) => Some(Found { key: one.key, by, reached }),
             _ => None,
@@ -183,15 +190,18 @@ fn try_one(
     rungs: &[Rung],
     context: &Context<'_>,
 ) -> (usize, Attempt) {
-    let reach = Reach { look_back: context.options.look_back, work: context.options.work };
+    let is_conceivable = candidate.is_conceivable;
+    let Options { look_back, work, .. } = *context.options;
+    let reach = Reach { look_back, work, is_conceivable };
     if candidate.is_sure {
-        let nearest = Reach { look_back: 0, work: u64::MAX };
+        let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true };
         let sure = attempt(search, &candidate.tries[0].goal(), &rungs[..1], nearest);
         if matches!(sure, Attempt::Found(_)) {
             return (0, sure);
         }
     }
     let mut worst = Attempt::Impossible;
+    let mut given_up = 0;
     for (i, by) in candidate.tries.iter().enumerate() {
         match attempt(search, &by.goal(), rungs, reach) {
             found @ Attempt::Found(_) => return (i, found),
@@ -201,7 +211,14 @@ fn try_one(
                     worst = Attempt::NotFound;
                 }
             }
-            Attempt::Undecided => worst = Attempt::Undecided,
+            Attempt::Undecided => {
+                worst = Attempt::Undecided;
+                given_up += 1;
+                // The others are no nearer.
+                if given_up == MOST_GIVEN_UP {
+                    break;
+                }
+            }
         }
     }
     if worst == Attempt::Impossible && !candidate.is_complete {

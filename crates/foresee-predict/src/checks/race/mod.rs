@@ -201,6 +201,7 @@ impl Race {
             key: key as u32,
             tries: tries.collect(),
             is_complete: false,
+            is_conceivable: self.algorithm != Algorithm::Hb,
             is_sure: group.sure.is_some(),
         })
     }
