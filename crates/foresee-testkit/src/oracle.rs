@@ -13,6 +13,7 @@
 //! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
 
+mod busy;
 mod closure;
 mod ideals;
 mod linearisations;

@@ -11,6 +11,7 @@
 //! | read-modify-write | after all accesses; a write | after the last write; a write | – | after the last write; a write |
 //! | acquire, end of wait | after all; a write | after all releases | – | – |
 //! | release, begin of wait | after all; a write | a release | – | – |
+//! | failed try-lock | after all; a write | – | – | – |
 //! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
 //!
 //! In all of them a thread's own events are ordered, and initial values precede everything.
@@ -116,6 +117,8 @@ impl Order {
                 | Op::Release
                 | Op::AcquireShared
                 | Op::ReleaseShared
+                | Op::Busy
+                | Op::BusyShared
                 | Op::WaitBegin
                 | Op::WaitEnd,
             ) => Effect::new(Follows::All, Leaves::Write),

@@ -168,6 +168,7 @@ fn conflict(a: &Event, b: &Event) -> bool {
 fn lock_of(event: &Event) -> Option<LockId> {
     match event.op() {
         Op::Acquire | Op::Release | Op::AcquireShared | Op::ReleaseShared => Some(event.lock()),
+        Op::Busy | Op::BusyShared => Some(event.lock()),
         _ => event.wait_lock(),
     }
 }
