@@ -23,7 +23,9 @@
 #![allow(dead_code, reason = "the checks that use it are still to come")]
 
 mod attempt;
+mod chains;
 mod confirm;
+mod deadlock;
 mod locksets;
 mod scene;
 mod tally;
@@ -139,7 +141,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[];
+pub const CHECKS: &[CheckKind] = &[deadlock::DEADLOCK];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
