@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
 
+mod common;
+
 use std::collections::BTreeSet;
 
+use common::nested::Nested;
 use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::{Analysed, Analysis};
-use foresee_testkit::{generated, oracle, trace};
-use foresee_trace::generate::Config;
+use foresee_testkit::{oracle, trace};
 use foresee_trace::{Finding, Outcome, Trace};
 
 /// Runs the check.
@@ -80,56 +82,40 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
     count
 }
 
-fn nested(seed: u64, threads: u32, locks: u32, events: u64) -> Config {
-    Config {
-        seed,
-        threads,
-        events,
-        variables: 3,
-        locks,
-        conditions: 1,
-        in_sections: 0.9,
-        section_events: 3.0,
-        max_nesting: 2,
-        reads: 0.5,
-        unfinished: seed.is_multiple_of(4),
-        ..Config::default()
-    }
-}
-
 #[test]
 fn deadlocks_are_those_of_exhaustive_search() {
-    let short = |seed: u64| 12 + seed % 18;
-    let mut all = Count::default();
-    let mut add = |count: Count| {
-        all.real += count.real;
-        all.three += count.three;
-    };
-    add(compare("two locks", 0..1_000, |seed| generated(nested(seed, 2, 2, short(seed)))));
-    add(compare("three locks", 0..1_000, |seed| generated(nested(seed, 3, 3, short(seed)))));
-    add(compare("four threads", 0..500, |seed| generated(nested(seed, 4, 3, short(seed)))));
-    add(compare("fork and join", 0..1_000, |seed| {
-        let config = nested(seed, 3, 2, short(seed));
-        generated(Config { forked: 0.8, joined: 0.9, ..config })
-    }));
-    add(compare("read-write locks", 0..1_000, |seed| {
-        generated(Config { shared: 0.5, rmws: 0.2, ..nested(seed, 3, 2, short(seed)) })
-    }));
-    add(compare("re-entrant", 0..500, |seed| {
-        generated(Config { reentrant: 0.4, crossed: 0.3, ..nested(seed, 2, 2, short(seed)) })
-    }));
-    add(compare("wait and notify", 0..1_000, |seed| {
-        generated(Config { waits: 0.4, ..nested(seed, 3, 2, short(seed)) })
-    }));
-    add(compare("anything", 0..2_000, foresee_testkit::random_trace));
-    assert!(all.real > 2_000 && all.three > 20, "{} {}", all.real, all.three);
+    let plain = Nested::PLAIN;
+    let families = [
+        ("two locks", 1_500, Nested { threads: 2, locks: 2, ..plain }),
+        ("three locks", 1_500, plain),
+        ("four threads", 700, Nested { threads: 4, ..plain }),
+        ("three deep", 700, Nested { depth: 3, ..plain }),
+        ("many accesses", 1_000, Nested { accesses: 40, rmws: 20, ..plain }),
+        ("fork and join", 1_000, Nested { forks: 20, locks: 2, ..plain }),
+        ("read-write locks", 1_000, Nested { shared: 50, locks: 2, ..plain }),
+        ("re-entrant", 700, Nested { reentrant: 60, depth: 3, locks: 2, ..plain }),
+        ("wait and notify", 1_000, Nested { waits: 25, locks: 2, ..plain }),
+        ("everything", 1_000, Nested { waits: 10, forks: 10, shared: 20, rmws: 20, ..plain }),
+    ];
+    let (mut real, mut three) = (0, 0);
+    for (name, seeds, family) in families {
+        let count = compare(name, 0..seeds, |seed| family.trace(seed, 14 + seed as usize % 16));
+        real += count.real;
+        three += count.three;
+    }
+    compare("anything", 0..1_000, foresee_testkit::random_trace);
+    println!("{real} deadlocks, {three} of more than two threads");
+    assert!(real > 4_000 && three > 100, "{real} {three}");
 }
 
 #[test]
 fn long_traces() {
-    let count =
-        compare("long", 0..60, |seed| generated(nested(seed, 3, 2 + (seed % 2) as u32, 30 + seed)));
-    assert!(count.real > 100);
+    let plain = Nested { accesses: 30, ..Nested::PLAIN };
+    let two = Nested { locks: 2, ..plain };
+    let count = compare("long, two locks", 0..40, |seed| two.trace(seed, 30 + seed as usize));
+    assert!(count.real > 50, "{}", count.real);
+    let count = compare("long, three locks", 0..40, |seed| plain.trace(seed, 30 + seed as usize));
+    assert!(count.real > 100, "{}", count.real);
 }
 
 #[test]
