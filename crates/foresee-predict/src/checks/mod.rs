@@ -13,6 +13,7 @@
 //! | `tries` | candidates, on all cores |
 //! | `tally` | what became of every candidate, and what may be said of the rest |
 //! | `confirm` | the last word on each finding |
+//! | `pointers` | the least tuple of whole chains of events, with sections in their order |
 //! | `tell` | events, locks and threads in reports |
 //!
 //! # Guarantees
@@ -23,10 +24,11 @@
 #![allow(dead_code, reason = "the checks that use it are still to come")]
 
 mod attempt;
-mod chains;
 mod confirm;
 mod deadlock;
 mod locksets;
+mod pointers;
+mod race;
 mod scene;
 mod tally;
 mod tell;
@@ -40,6 +42,7 @@ use foresee_trace::{Batch, Event, FindingSink, Flow, Names, Outcome, Trace};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
 use attempt::Rung;
+pub use race::Algorithm;
 use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Found};
@@ -58,6 +61,8 @@ pub struct Options {
     pub work: u64,
     /// How many cores to use.
     pub cores: usize,
+    /// How races are looked for.
+    pub algorithm: Algorithm,
     /// How long all searches together may take.
     pub time: Option<Duration>,
     /// How many events the trace may have, all of which are kept.
@@ -72,6 +77,7 @@ impl Default for Options {
             tries: 16,
             work: 100_000,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            algorithm: Algorithm::default(),
             time: None,
             trace: u32::MAX as usize - 1,
         }
@@ -141,7 +147,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[deadlock::DEADLOCK];
+pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
