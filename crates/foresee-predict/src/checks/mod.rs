@@ -25,6 +25,7 @@
 
 mod attempt;
 mod confirm;
+mod deadlock;
 mod locksets;
 mod pointers;
 mod race;
@@ -146,7 +147,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[race::RACE];
+pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
