@@ -12,7 +12,9 @@
 //! | what else could happen if locks only exclude, and reads see what they saw? | [`Reorderings`] |
 //! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
+//! | which regions are not atomic in every order? | [`atomicity`] |
 
+pub mod atomicity;
 mod closure;
 mod ideals;
 mod linearisations;
