@@ -100,9 +100,8 @@ impl<'a> Court<'a> {
         details.extend(describe_state(&violation, &self.trace.names));
         let last = order[order.len() - 1];
         let message = self.another_order(last);
-        let reorder = Reordering::Maz;
         let violated_at = order.len() - 1;
-        let witness = Witness { reorder, violated_at, order, changed_reads: Vec::new() };
+        let witness = Witness::listed(Reordering::Maz, order, violated_at);
         Ok(self.finding(LATTICE, prediction.property, message, witness, details))
     }
 
@@ -126,12 +125,7 @@ impl<'a> Court<'a> {
         let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
         details.push(("context switches".to_owned(), switches.to_string()));
         let message = self.another_order(order[last]);
-        let witness = Witness {
-            reorder: Reordering::Maz,
-            violated_at: last,
-            order,
-            changed_reads: Vec::new(),
-        };
+        let witness = Witness::listed(Reordering::Maz, order, last);
         Ok(self.finding(PATTERN, found.property, message, witness, details))
     }
 
@@ -166,7 +160,7 @@ impl<'a> Court<'a> {
         };
         details.extend(differences(self.trace, &order, &changed));
         let changed_reads = changed.iter().map(|read| read.read).collect();
-        let witness = Witness { reorder, violated_at: at, order, changed_reads };
+        let witness = Witness { changed_reads, ..Witness::listed(reorder, order, at) };
         Ok(self.finding(found.analysis, found.property, message, witness, details))
     }
 

@@ -8,6 +8,7 @@ mod analysis;
 mod beyond;
 mod bindings;
 mod causality;
+pub mod checks;
 mod claims;
 mod confirm;
 pub mod correct;

@@ -4,9 +4,12 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
-use foresee_trace::{Finding, FindingKind};
+use foresee_trace::{Finding, FindingKind, Witness};
 
 use crate::report::Report;
+
+/// Up to so many events that happen as observed are listed in a witness all the same.
+const LISTED: u64 = 10_000;
 
 #[derive(Serialize)]
 struct Root<'a> {
@@ -63,8 +66,14 @@ struct JsonFinding<'a> {
 
 #[derive(Serialize)]
 struct JsonWitness<'a> {
-    order: &'a [u64],
+    /// Events that come first, as observed, and are not listed in `order`: only in witnesses that
+    /// would be too long otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<u64>,
+    order: Vec<u64>,
     violated_at: usize,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    next: &'a [u64],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changed_reads: &'a [u64],
 }
@@ -131,16 +140,23 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
         property: &finding.property,
         message: &finding.message,
         event: finding.event,
-        witness: finding.witness.as_ref().map(|w| JsonWitness {
-            order: &w.order,
-            violated_at: w.violated_at,
-            changed_reads: &w.changed_reads,
-        }),
+        witness: finding.witness.as_ref().map(witness),
         details: finding
             .details
             .iter()
             .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
             .collect(),
+    }
+}
+
+fn witness(witness: &Witness) -> JsonWitness<'_> {
+    let is_listed = witness.observed <= LISTED;
+    JsonWitness {
+        observed: (!is_listed).then_some(witness.observed),
+        order: if is_listed { witness.run().collect() } else { witness.order.clone() },
+        violated_at: witness.violated_at,
+        next: &witness.next,
+        changed_reads: &witness.changed_reads,
     }
 }
 

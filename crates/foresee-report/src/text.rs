@@ -124,6 +124,7 @@ impl Columns {
 /// What stands behind an event: a cause out of sight, or an event that it overtakes.
 fn mark(row: &Row) -> String {
     match row.overtakes {
+        _ if row.is_next => " ← next".to_owned(),
         Some(event) => format!(" « {event}"),
         None if row.caused_earlier => " ↑".to_owned(),
         None => String::new(),

@@ -47,13 +47,32 @@ impl Reordering {
 pub struct Witness {
     /// The smallest space known to have it.
     pub reorder: Reordering,
-    /// Indices of events of the trace, in the order of the violating run. With each event it holds
-    /// everything that must precede it.
+    /// So many events of the trace come first, as observed.
+    pub observed: u64,
+    /// Indices of the events after them, in the order of the violating run. With each event it
+    /// holds everything that must precede it.
     pub order: Vec<u64>,
-    /// The position in `order` of the step that violates.
+    /// The position in the whole run, with the observed beginning, of the step that violates; the
+    /// last one if it is what comes `next` that does.
     pub violated_at: usize,
+    /// The events that the threads are about to do after it, where these are what the violation
+    /// consists of: the accesses of a race, the requests of a deadlock.
+    pub next: Vec<u64>,
     /// The reads in it that see another value than in the trace, nobody knows which.
     pub changed_reads: Vec<u64>,
+}
+
+impl Witness {
+    /// A run that is listed from its first event on.
+    pub fn listed(reorder: Reordering, order: Vec<u64>, violated_at: usize) -> Witness {
+        let (observed, next, changed_reads) = (0, Vec::new(), Vec::new());
+        Witness { reorder, observed, order, violated_at, next, changed_reads }
+    }
+
+    /// The whole run: the observed beginning and what comes after it.
+    pub fn run(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.observed).chain(self.order.iter().copied())
+    }
 }
 
 /// A violation.

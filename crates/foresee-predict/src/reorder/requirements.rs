@@ -319,6 +319,11 @@ impl Requirements {
         }
     }
 
+    /// The event that started a thread, if there is one.
+    pub(crate) fn fork(&self, thread: usize) -> u32 {
+        self.forks.get(thread).copied().unwrap_or(NONE)
+    }
+
     /// Whether the event before it is of its own thread.
     #[inline]
     pub(crate) fn has_previous(&self, event: u32) -> bool {
