@@ -14,6 +14,9 @@
 //! | `tally` | what became of every candidate, and what may be said of the rest |
 //! | `confirm` | the last word on each finding |
 //! | `tell` | events, locks and threads in reports |
+//! | `glob`, `suppress` | names with holes, and findings that are not wanted |
+//! | `atomicity` | regions that can be disturbed |
+//! | `order` | objects that can be used too late or too early |
 //!
 //! # Guarantees
 //! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
@@ -22,10 +25,14 @@
 
 #![allow(dead_code, reason = "the checks that use it are still to come")]
 
+mod atomicity;
 mod attempt;
 mod confirm;
+mod glob;
 mod locksets;
+mod order;
 mod scene;
+mod suppress;
 mod tally;
 mod tell;
 mod tries;
@@ -33,7 +40,7 @@ mod tries;
 use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Judge, Reads, Seen};
-use foresee_trace::{Batch, Event, FindingSink, Flow, Names, Outcome, Trace};
+use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Trace};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
@@ -41,6 +48,11 @@ use attempt::Rung;
 use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Found};
+
+pub use atomicity::{ATOMICITY, AtomicityOptions};
+pub use glob::Glob;
+pub use order::ORDER;
+pub use suppress::{Suppression, Suppressions};
 
 /// How far to search.
 #[derive(Clone, Debug)]
@@ -60,6 +72,8 @@ pub struct Options {
     pub time: Option<Duration>,
     /// How many events the trace may have, all of which are kept.
     pub trace: usize,
+    /// What counts as an atomic region.
+    pub atomicity: AtomicityOptions,
 }
 
 impl Default for Options {
@@ -72,6 +86,7 @@ impl Default for Options {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             time: None,
             trace: u32::MAX as usize - 1,
+            atomicity: AtomicityOptions::default(),
         }
     }
 }
@@ -89,10 +104,26 @@ pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
     /// The candidates that are settled without a search.
     pub(crate) tally: Tally,
+    /// What goes wrong in the observed order itself.
+    pub(crate) observed: Vec<Witnessed>,
+    /// Why there is nothing to look at, so that silence means nothing.
+    pub(crate) nothing: Option<String>,
+    /// Why nothing is proved even if every candidate is settled.
+    pub(crate) caveat: Option<&'static str>,
     /// What else the user should know.
     pub(crate) notes: Vec<String>,
     /// Figures besides those of the tally.
     pub(crate) stats: Vec<(&'static str, Stat)>,
+}
+
+/// Something that goes wrong in the observed order.
+#[derive(Debug)]
+pub(crate) struct Witnessed {
+    /// The event at which it does.
+    pub(crate) event: u32,
+    pub(crate) message: String,
+    pub(crate) details: Vec<(String, String)>,
+    pub(crate) about: Vec<String>,
 }
 
 /// One kind of thing that can go wrong.
@@ -124,6 +155,11 @@ pub(crate) trait Check {
 
     /// What happens, in one sentence, and what helps to understand it.
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
+
+    /// What suppressions can name it by: places, variables, locks.
+    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
+        context.about(found)
+    }
 }
 
 /// A check that can be asked for by name.
@@ -139,7 +175,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[];
+pub const CHECKS: &[CheckKind] = &[atomicity::KIND, order::KIND];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
@@ -222,7 +258,37 @@ impl Analysis for Checks {
         let mut judge = None;
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            let Proposal { candidates, mut tally, notes, mut stats } = check.propose(&context)?;
+            let name = check.kind().name;
+            let Proposal { candidates, mut tally, observed, nothing, caveat, notes, mut stats } =
+                check.propose(&context)?;
+            if let Some(why) = nothing {
+                analysed.push(Analysed {
+                    name,
+                    property: None,
+                    outcome: Outcome::NothingRelevant,
+                    statement: format!("nothing to look at: {why}"),
+                    notes,
+                    stats,
+                });
+                continue;
+            }
+            tally.found += observed.len() as u64;
+            tally.caveat = caveat;
+            for Witnessed { event, message, details, about } in observed {
+                let finding = Finding {
+                    kind: FindingKind::Observed,
+                    analysis: name,
+                    property: name.to_owned(),
+                    message,
+                    event: Some(event.into()),
+                    witness: None,
+                    details,
+                    about,
+                };
+                if out.finding(finding) == Flow::Stop {
+                    break;
+                }
+            }
             let found = tries::try_all(&context, candidates, check.rungs(), until, &mut tally);
             if !found.is_empty() {
                 let judge = judge.get_or_insert_with(|| Judge::new(&trace));
@@ -234,7 +300,7 @@ impl Analysis for Checks {
             }
             stats.extend(tally.stats());
             analysed.push(Analysed {
-                name: check.kind().name,
+                name,
                 property: None,
                 outcome: match trace.events.is_empty() {
                     true => Outcome::NothingRelevant,
