@@ -190,15 +190,40 @@ pub fn reachable_triples(
     found
 }
 
-/// Whether some correct reordering, followed by the next event of a region, is not serialisable.
-pub fn is_breakable(trace: &Trace, reads: Reads) -> bool {
+/// Which of some pairs of events a correct reordering has: the first has happened, and the second is
+/// the next of its thread.
+pub fn reachable_pairs(
+    trace: &Trace,
+    reads: Reads,
+    pairs: &[(usize, usize)],
+) -> BTreeSet<(usize, usize)> {
+    let all = Reorderings::new(trace, reads);
+    let mut found = BTreeSet::new();
+    all.reach(|state| {
+        let is_so = |&&(done, next): &&(usize, usize)| {
+            all.has_happened(state, done) && is_next(trace, &all, state, next)
+        };
+        found.extend(pairs.iter().filter(is_so));
+        false
+    });
+    found
+}
+
+/// Whether some correct reordering, followed by the next event of a region, is not serialisable. Not
+/// `blind`, two writes alone are no conflict.
+pub fn is_breakable(trace: &Trace, reads: Reads, blind: bool) -> bool {
     let all = Reorderings::new(trace, reads);
     let transactions = Transactions::new(trace);
     let threads: BTreeSet<ThreadId> = trace.events.iter().map(Event::thread).collect();
     type Graph = (BTreeSet<usize>, BTreeSet<(usize, usize)>);
     let with = |(done, graph): &Graph, event: usize| -> Graph {
         let (mut done, mut graph) = (done.clone(), graph.clone());
-        graph.extend(edges(trace, &transactions, done.iter().copied(), event));
+        let counts = |&e: &usize| {
+            let (one, two) = (&trace.events[e], &trace.events[event]);
+            blind || one.thread() == two.thread() || one.op().reads() || two.op().reads()
+        };
+        let before = done.iter().copied().filter(counts).collect::<Vec<_>>().into_iter();
+        graph.extend(edges(trace, &transactions, before, event));
         done.insert(event);
         (done, graph)
     };
@@ -228,7 +253,7 @@ mod tests {
         assert!(!is_serialisable(&trace, &all));
         assert!(is_serialisable(&trace, &[0, 1, 3, 4, 2]));
         assert_eq!(triples(&trace), [[1, 2, 3]]);
-        assert!(is_breakable(&trace, Reads::Terminal));
+        assert!(is_breakable(&trace, Reads::Terminal, true));
     }
 
     #[test]
@@ -239,8 +264,8 @@ mod tests {
         };
         assert!(reachable_triples(&one, Reads::Terminal, &triples(&one)).is_empty());
         assert_eq!(reachable_triples(&two, Reads::Terminal, &triples(&two)).len(), 1);
-        assert!(!is_breakable(&one, Reads::Terminal));
-        assert!(is_breakable(&two, Reads::Terminal));
+        assert!(!is_breakable(&one, Reads::Terminal, true));
+        assert!(is_breakable(&two, Reads::Terminal, true));
     }
 
     #[test]

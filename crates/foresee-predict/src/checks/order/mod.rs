@@ -246,3 +246,6 @@ impl Check for LifeOrder {
         about
     }
 }
+
+#[cfg(test)]
+mod tests;
