@@ -213,6 +213,7 @@ impl<'a> Court<'a> {
             event: None,
             witness: Some(witness),
             details,
+            about: Vec::new(),
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct Finding {
     pub witness: Option<Witness>,
     /// More that helps to understand it: names and values, in the order in which to show them.
     pub details: Vec<(String, String)>,
+    /// The places, variables, locks and objects that it is about, which suppressions can name.
+    pub about: Vec<String>,
 }
 
 /// Whether to go on.
