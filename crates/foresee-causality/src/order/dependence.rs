@@ -10,6 +10,7 @@
 //! | write | after all accesses; a write | a write | – | a write |
 //! | read-modify-write | after all accesses; a write | after the last write; a write | – | after the last write; a write |
 //! | acquire, end of wait | after all; a write | after all releases | – | – |
+//! | shared acquire | after all; a write | after all releases but shared ones | – | – |
 //! | release, begin of wait | after all; a write | a release | – | – |
 //! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
 //!
@@ -24,7 +25,7 @@ pub enum Order {
     /// and the operations of each lock in the order seen. Sound for prediction.
     Mazurkiewicz,
     /// What one execution's events owe to each other: writes before the reads that saw them,
-    /// releases before later acquires. It describes an execution; a linearisation of it may change
+    /// releases before later acquires, but for those that share a lock. It describes an execution; a linearisation of it may change
     /// what reads see, so it is not fit for prediction.
     ReadsFrom,
     /// Program order, forks, joins and wake-ups alone.
@@ -126,12 +127,14 @@ impl Order {
                 Effect::new(Follows::Nothing, Leaves::Write)
             }
             (ReadsFrom | Needs, Op::Rmw) => Effect::new(Follows::Write, Leaves::Write),
-            (ReadsFrom, Op::Acquire | Op::AcquireShared | Op::WaitEnd) => {
-                Effect::new(Follows::All, Leaves::Nothing)
+            (ReadsFrom, Op::Acquire | Op::WaitEnd) => Effect::new(Follows::All, Leaves::Nothing),
+            // Those who share a lock do not wait for each other.
+            (ReadsFrom, Op::AcquireShared) => Effect::new(Follows::Write, Leaves::Nothing),
+            // Who had it alone came after everybody before, so nobody else needs to be remembered.
+            (ReadsFrom, Op::Release | Op::WaitBegin) => {
+                Effect::new(Follows::Nothing, Leaves::Write)
             }
-            (ReadsFrom, Op::Release | Op::ReleaseShared | Op::WaitBegin) => {
-                Effect::new(Follows::Nothing, Leaves::Read)
-            }
+            (ReadsFrom, Op::ReleaseShared) => Effect::new(Follows::Nothing, Leaves::Read),
             // Inner operations of re-entrant locks, calls, regions and named events touch nothing.
             (Mazurkiewicz | ReadsFrom | Needs, _) => Effect::NONE,
         }
