@@ -64,7 +64,9 @@ struct JsonFinding<'a> {
 #[derive(Serialize)]
 struct JsonWitness<'a> {
     order: &'a [u64],
-    violated_at: usize,
+    /// Missing if the order keeps the property.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violated_at: Option<usize>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changed_reads: &'a [u64],
 }
@@ -73,6 +75,12 @@ struct JsonWitness<'a> {
 struct Summary {
     observed: usize,
     predicted: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    schedule_dependent: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// The report as one JSON object and a newline.
@@ -116,6 +124,7 @@ pub fn report(report: &Report) -> String {
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
+            schedule_dependent: count(FindingKind::ScheduleDependent),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
@@ -133,7 +142,7 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
         event: finding.event,
         witness: finding.witness.as_ref().map(|w| JsonWitness {
             order: &w.order,
-            violated_at: w.violated_at,
+            violated_at: Some(w.violated_at).filter(|&at| at < w.order.len()),
             changed_reads: &w.changed_reads,
         }),
         details: finding

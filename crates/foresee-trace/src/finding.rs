@@ -7,6 +7,9 @@ pub enum FindingKind {
     Observed,
     /// Only another run that the threads could have had does.
     Predicted,
+    /// Of two orders that the execution leaves open one violates the property and the other does
+    /// not, so that a monitor's verdict is one of the schedule.
+    ScheduleDependent,
 }
 
 impl FindingKind {
@@ -15,6 +18,7 @@ impl FindingKind {
         match self {
             FindingKind::Observed => "observed",
             FindingKind::Predicted => "predicted",
+            FindingKind::ScheduleDependent => "schedule-dependent",
         }
     }
 }
@@ -29,6 +33,8 @@ pub enum Reordering {
     Sliced,
     /// Any correct reordering.
     Correct,
+    /// Any order that notes leave open.
+    Notes,
 }
 
 impl Reordering {
@@ -38,6 +44,7 @@ impl Reordering {
             Reordering::Maz => "maz",
             Reordering::Sliced => "sliced",
             Reordering::Correct => "correct",
+            Reordering::Notes => "notes",
         }
     }
 }
@@ -50,7 +57,8 @@ pub struct Witness {
     /// Indices of events of the trace, in the order of the violating run. With each event it holds
     /// everything that must precede it.
     pub order: Vec<u64>,
-    /// The position in `order` of the step that violates.
+    /// The position in `order` of the step that violates; its length if none does, where an order is
+    /// shown to keep the property.
     pub violated_at: usize,
     /// The reads in it that see another value than in the trace, nobody knows which.
     pub changed_reads: Vec<u64>,
