@@ -39,7 +39,7 @@ pub(crate) fn asked_for(args: &AnalysisArgs) -> anyhow::Result<Option<Box<dyn An
 /// The checks of a run for which nothing was asked.
 pub(crate) fn by_default(args: &AnalysisArgs) -> Box<dyn Analysis> {
     let kinds: Vec<&CheckKind> = CHECKS.iter().filter(|kind| kind.is_default).collect();
-    Box::new(Checks::new(&kinds, options(args)))
+    Box::new(Checks::new(&kinds, Options { only_relevant: true, ..options(args) }))
 }
 
 fn options(args: &AnalysisArgs) -> Options {

@@ -114,8 +114,6 @@ pub struct Log {
     /// Accesses that were held back, by thread and place.
     delayed: Vec<Held>,
     boundaries: Boundaries,
-    /// Locks that somebody failed to take.
-    tried: HashSet<u64>,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
@@ -225,7 +223,6 @@ impl Log {
             tail: tail.to_owned(),
             delayed: Vec::new(),
             boundaries: Boundaries::default(),
-            tried: HashSet::default(),
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
@@ -245,9 +242,6 @@ impl Log {
                 What::Access(_, size) => log.boundaries.add(record.address, size as u64),
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
-                What::Sync(Tag::TryFailed) => {
-                    log.tried.insert(record.address);
-                }
                 What::Sync(Tag::ThreadName) => {
                     let name = String::from_utf8_lossy(record.bytes).into_owned();
                     log.called.insert(record.address as u32, name);

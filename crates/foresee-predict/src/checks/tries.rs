@@ -59,6 +59,16 @@ pub(crate) struct Tried {
     pub(crate) open: Vec<(u32, bool)>,
 }
 
+impl Tried {
+    /// Adds what became of them to the counts.
+    pub(crate) fn count(&self, tally: &mut Tally) {
+        let given_up = self.open.iter().filter(|open| open.1).count();
+        tally.found += self.found.len() as u64;
+        tally.undecided += given_up as u64;
+        tally.not_found += (self.open.len() - given_up) as u64;
+    }
+}
+
 /// Whole chains of events, one for each thread, of which some tuple would show what a candidate
 /// stands for.
 #[derive(Clone, Debug)]

@@ -151,6 +151,7 @@ impl Race {
         };
         let mut scene = Scene::default();
         let mut times: Vec<u32> = Vec::new();
+        let strangers = context.strangers();
         for (index, event) in context.trace.events.iter().enumerate() {
             let (op, thread) = (event.op(), event.thread());
             if op == Op::Init {
@@ -158,7 +159,10 @@ impl Race {
             }
             let time = entry(&mut times, thread.index());
             *time += 1;
-            if (op.reads() || op.writes()) && self.suspects.has(event.var()) {
+            let is_access = op.reads() || op.writes();
+            // Whose accesses those of strangers are nobody knows.
+            let is_known = !strangers.contains(&thread);
+            if is_access && is_known && self.suspects.has(event.var()) {
                 let locks = (scene.set(thread), &scene.locksets);
                 classes.access(index as u32, event, locks, *time, |other, time| {
                     let epoch = Epoch { thread: ThreadId(other), time };
@@ -251,6 +255,12 @@ impl Check for Race {
             ));
         }
         self.classes = Some(classes);
+        if !context.strangers().is_empty() {
+            proposal.caveat = Some(
+                "accesses of code that was not captured are left out, because nobody knows which \
+                 thread they are of",
+            );
+        }
         let (shared, suspects) = self.suspects.count();
         proposal.stats = vec![
             ("shared_variables", Stat::Count(shared)),
@@ -351,19 +361,20 @@ impl Check for Race {
             verb(context, f),
             context.place_of(f)
         );
+        let groups = self.classes.as_ref().map(|classes| &classes.groups);
+        let group = groups.and_then(|groups| groups.get(found.key as usize));
+        let locks = |_| usize::MAX;
         let mut details = Vec::new();
         let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
         add("variable", variable);
         add("first access", context.told(e));
-        add("locks at the first", context.told_locks(e));
+        add("locks at the first", context.told_locks(e, locks(e)));
         add("second access", context.told(f));
-        add("locks at the second", context.told_locks(f));
+        add("locks at the second", context.told_locks(f, locks(f)));
         for event in [e, f] {
             let thread = events[event as usize].thread();
             add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));
         }
-        let groups = self.classes.as_ref().map(|classes| &classes.groups);
-        let group = groups.and_then(|groups| groups.get(found.key as usize));
         let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
             (0, true) if self.algorithm != Algorithm::Hb => {
                 "the observed order, without what is not needed (schedulable happens-before)"
