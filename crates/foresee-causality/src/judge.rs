@@ -481,7 +481,7 @@ impl<'j, 't> Replay<'j, 't> {
     }
 
     fn uses_its_lock(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
-let found_taken = found_taken(event).map(|(lock, _)| lock);
+        let found_taken = found_taken(event).map(|(lock, _)| lock);
         let Some(lock) = found_taken.or(lock_of(event).map(|(lock, ..)| lock)) else {
             return Ok(());
         };
