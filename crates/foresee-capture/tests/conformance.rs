@@ -2,7 +2,8 @@
 
 mod native;
 
-use native::{Workshop, by_thread, compilers, only_trace, programs};
+use foresee_testkit::tools::compilers;
+use native::{Workshop, by_thread, only_trace, programs};
 
 /// `thread: events…` in the lines behind `expect`.
 fn expected(text: &str) -> Vec<(String, Vec<String>)> {
