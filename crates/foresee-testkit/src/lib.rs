@@ -9,6 +9,7 @@
 //! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
 //!   expected to say about it.
 //! - [`shrink`] makes a failing trace small enough to look at.
+//! - [`tools`] finds or installs the compilers that captured programs are built with.
 //!
 //! ```
 //! use foresee_testkit::oracle::{possible_writers, Order, Relation};
@@ -26,6 +27,7 @@ pub mod corpus;
 mod notation;
 pub mod oracle;
 mod shrink;
+pub mod tools;
 
 pub use notation::parse_trace;
 pub use shrink::{only, shrink};
