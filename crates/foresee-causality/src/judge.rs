@@ -15,11 +15,14 @@
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
 //! read-modify-write always keeps its writer, since it would leave another value behind.
 
+mod notes;
+
 use std::collections::HashMap;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
 use crate::order::Wakeups;
+pub use notes::check_notes;
 
 /// What reads may see in a correct reordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

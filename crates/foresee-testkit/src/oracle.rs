@@ -14,7 +14,9 @@
 //! | which accesses could come at once? | [`races()`] |
 //! | which threads could wait for each other in a ring? | [`deadlocks`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
+//! | which regions are not atomic in every order? | [`atomicity`] |
 
+pub mod atomicity;
 mod busy;
 mod closure;
 mod deadlock;

@@ -75,6 +75,8 @@ pub struct LogSource<'l, N> {
     barriers: HashMap<u64, Barrier>,
     /// Variables of semaphores and the like, and what they hold.
     objects: HashMap<u64, (VarId, Option<i64>)>,
+    /// What threads tell each other through.
+    channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
     /// How often each name was wanted for something new.
     taken: HashMap<(u8, String), u32>,
@@ -126,6 +128,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             conds: HashMap::default(),
             barriers: HashMap::default(),
             objects: HashMap::default(),
+            channels: HashMap::default(),
             locations: HashMap::default(),
             taken: HashMap::default(),
             external: None,
@@ -246,6 +249,22 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let var = self.object_var(address, before, behind)?;
         self.objects.insert(address, (var, None));
+        Ok(var)
+    }
+
+    /// The variable that stands for a channel, called after the file descriptor that it was first seen as.
+    fn channel(&mut self, id: u64, file: u64) -> Result<VarId> {
+        if let Some(&var) = self.channels.get(&id) {
+            return Ok(var);
+        }
+        self.text.clear();
+        match u32::try_from(file) {
+            Ok(u32::MAX) => self.text.push_str("environment"),
+            _ => self.text.push_str(&format!("fd({file})")),
+        }
+        self.make_unique(Namespace::Var);
+        let var = self.names.vars.intern(&self.text).map_err(too_many)?;
+        self.channels.insert(id, var);
         Ok(var)
     }
 
@@ -570,6 +589,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if tag == Tag::OnceDone { Op::VolatileWrite } else { Op::VolatileRead };
                 out.put(event(op).with_target(var.0), &[Value::Int(1)]);
             }
+            Tag::Send | Tag::Receive | Tag::Look if self.log.channels.is_shared(address) => {
+                let var = self.channel(address, value)?;
+                let op = if tag == Tag::Look { Op::VolatileRead } else { Op::Rmw };
+                out.put(event(op).with_target(var.0), &[]);
+            }
+            Tag::Send | Tag::Receive | Tag::Look => {}
             Tag::Alloc => {
                 self.forget(address, value);
                 let number = self.sites.entry(pc.address).or_insert(0);

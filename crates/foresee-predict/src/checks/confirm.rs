@@ -69,6 +69,7 @@ pub(crate) fn confirm(
             event: None,
             witness: Some(witness),
             details,
+            about: check.about(context, one),
         });
     }
     Ok(findings)

@@ -32,7 +32,7 @@ impl LockSetId {
 }
 
 /// All sets that were ever held.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LockSets {
     /// Sorted, without doubles.
     sets: Vec<Box<[Hold]>>,

@@ -15,6 +15,9 @@
 //! | `confirm` | the last word on each finding |
 //! | `pointers` | the least tuple of whole chains of events, with sections in their order |
 //! | `tell` | events, locks and threads in reports |
+//! | `glob`, `suppress` | names with holes, and findings that are not wanted |
+//! | `atomicity` | regions that can be disturbed |
+//! | `order` | objects that can be used too late or too early |
 //!
 //! # Guarantees
 //! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
@@ -23,13 +26,17 @@
 
 #![allow(dead_code, reason = "the checks that use it are still to come")]
 
+mod atomicity;
 mod attempt;
 mod confirm;
 mod deadlock;
+mod glob;
 mod locksets;
+mod order;
 mod pointers;
 mod race;
 mod scene;
+mod suppress;
 mod tally;
 mod tell;
 mod tries;
@@ -37,7 +44,7 @@ mod tries;
 use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Judge, Reads, Seen};
-use foresee_trace::{Batch, Event, FindingSink, Flow, Names, Outcome, Trace};
+use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Trace};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
@@ -46,6 +53,11 @@ pub use race::Algorithm;
 use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Found};
+
+pub use atomicity::{ATOMICITY, AtomicityOptions};
+pub use glob::Glob;
+pub use order::ORDER;
+pub use suppress::{Suppression, Suppressions};
 
 /// How far to search.
 #[derive(Clone, Debug)]
@@ -67,6 +79,8 @@ pub struct Options {
     pub time: Option<Duration>,
     /// How many events the trace may have, all of which are kept.
     pub trace: usize,
+    /// What counts as an atomic region.
+    pub atomicity: AtomicityOptions,
 }
 
 impl Default for Options {
@@ -80,6 +94,7 @@ impl Default for Options {
             algorithm: Algorithm::default(),
             time: None,
             trace: u32::MAX as usize - 1,
+            atomicity: AtomicityOptions::default(),
         }
     }
 }
@@ -97,10 +112,26 @@ pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
     /// The candidates that are settled without a search.
     pub(crate) tally: Tally,
+    /// What goes wrong in the observed order itself.
+    pub(crate) observed: Vec<Witnessed>,
+    /// Why there is nothing to look at, so that silence means nothing.
+    pub(crate) nothing: Option<String>,
+    /// Why nothing is proved even if every candidate is settled.
+    pub(crate) caveat: Option<&'static str>,
     /// What else the user should know.
     pub(crate) notes: Vec<String>,
     /// Figures besides those of the tally.
     pub(crate) stats: Vec<(&'static str, Stat)>,
+}
+
+/// Something that goes wrong in the observed order.
+#[derive(Debug)]
+pub(crate) struct Witnessed {
+    /// The event at which it does.
+    pub(crate) event: u32,
+    pub(crate) message: String,
+    pub(crate) details: Vec<(String, String)>,
+    pub(crate) about: Vec<String>,
 }
 
 /// One kind of thing that can go wrong.
@@ -132,6 +163,11 @@ pub(crate) trait Check {
 
     /// What happens, in one sentence, and what helps to understand it.
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
+
+    /// What suppressions can name it by: places, variables, locks.
+    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
+        context.about(found)
+    }
 }
 
 /// A check that can be asked for by name.
@@ -147,7 +183,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK];
+pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, order::KIND];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
@@ -230,7 +266,37 @@ impl Analysis for Checks {
         let mut judge = None;
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            let Proposal { candidates, mut tally, notes, mut stats } = check.propose(&context)?;
+            let name = check.kind().name;
+            let Proposal { candidates, mut tally, observed, nothing, caveat, notes, mut stats } =
+                check.propose(&context)?;
+            if let Some(why) = nothing {
+                analysed.push(Analysed {
+                    name,
+                    property: None,
+                    outcome: Outcome::NothingRelevant,
+                    statement: format!("nothing to look at: {why}"),
+                    notes,
+                    stats,
+                });
+                continue;
+            }
+            tally.found += observed.len() as u64;
+            tally.caveat = caveat;
+            for Witnessed { event, message, details, about } in observed {
+                let finding = Finding {
+                    kind: FindingKind::Observed,
+                    analysis: name,
+                    property: name.to_owned(),
+                    message,
+                    event: Some(event.into()),
+                    witness: None,
+                    details,
+                    about,
+                };
+                if out.finding(finding) == Flow::Stop {
+                    break;
+                }
+            }
             let found = tries::try_all(&context, candidates, check.rungs(), until, &mut tally);
             if !found.is_empty() {
                 let judge = judge.get_or_insert_with(|| Judge::new(&trace));
@@ -242,7 +308,7 @@ impl Analysis for Checks {
             }
             stats.extend(tally.stats());
             analysed.push(Analysed {
-                name: check.kind().name,
+                name,
                 property: None,
                 outcome: match trace.events.is_empty() {
                     true => Outcome::NothingRelevant,

@@ -126,7 +126,7 @@ impl<'r> Pointers<'r> {
                 Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait | Kind::Busy => {
                     self.todo.push(requirements.partner(event));
                 }
-                Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|c| c.1)),
+                Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|w| w.1)),
                 _ => {}
             }
             let object = requirements.object(event);

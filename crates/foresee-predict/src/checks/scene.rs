@@ -48,6 +48,11 @@ pub(crate) fn given(event: &Event) -> Option<Hold> {
 }
 
 impl Scene {
+    /// Before a trace, with numbers of sets that are known already.
+    pub(crate) fn with(locksets: LockSets) -> Scene {
+        Scene { locksets, threads: Vec::new() }
+    }
+
     /// The event happens.
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event) {

@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) not_tried: u64,
     /// Whether time ran out.
     pub(crate) is_late: bool,
+    /// Why nothing is proved even if every candidate is settled.
+    pub(crate) caveat: Option<&'static str>,
 }
 
 /// What a check looks for, in the words of its statement.
@@ -45,9 +47,13 @@ impl Tally {
             + self.not_tried
     }
 
-    /// Whether every candidate that was not found is proved impossible.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.not_found + self.undecided + self.not_tried == 0
+    }
+
+    /// Whether every candidate that was not found is proved impossible, and there are no others.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_settled() && self.caveat.is_none()
     }
 
     /// How much was searched. That nothing was found is complete only as a proof.
@@ -79,6 +85,9 @@ impl Tally {
     }
 
     fn open(&self, candidates: &str) -> String {
+        if let Some(caveat) = self.caveat.filter(|_| self.is_settled()) {
+            return caveat.to_owned();
+        }
         let parts = [
             (self.not_found, "were searched without a result"),
             (self.undecided, "were given up"),

@@ -4,6 +4,7 @@ use foresee_trace::{Id, LocId, Op, Pool, ThreadId};
 
 use super::Context;
 use super::scene::{Held, Scene};
+use super::tries::Found;
 use crate::reorder::NONE;
 
 impl Context<'_> {
@@ -23,9 +24,36 @@ impl Context<'_> {
     /// An event as the trace has it, with its thread and its place: `event 7, w(x) of T1 at a.c:3`.
     /// Of one that has not happened, what it will see is open.
     pub(crate) fn told(&self, event: u32) -> String {
-        let it = self.trace.events[event as usize].with_values(&[], &mut Pool::default());
+        let mut it = self.trace.events[event as usize];
+        if it.op() != Op::Event {
+            it = it.with_values(&[], &mut Pool::default());
+        }
         let what = it.describe(&self.trace.names, &self.trace.pool);
         format!("event {event}, {what} of {}{}", self.thread_of(event), self.place_of(event))
+    }
+
+    /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
+    /// it may have been any thread.
+    pub(crate) fn strangers(&self) -> Vec<ThreadId> {
+        self.trace.names.threads.lookup("external").into_iter().collect()
+    }
+
+    /// What suppressions can name an event by: its place, and what it is about.
+    pub(crate) fn about_event(&self, event: u32, about: &mut Vec<String>) {
+        let event = &self.trace.events[event as usize];
+        let names = &self.trace.names;
+        let place = Some(names.locs.get(event.loc())).filter(|place| !place.is_empty());
+        about.extend(place.into_iter().chain(event.target_name(names)).map(str::to_owned));
+    }
+
+    /// The same of all events that a finding rests on.
+    pub(crate) fn about(&self, found: &Found) -> Vec<String> {
+        let executed = found.by.executed.iter().map(|wanted| wanted.event);
+        let mut about = Vec::new();
+        for event in executed.chain(found.by.next.iter().copied()) {
+            self.about_event(event, &mut about);
+        }
+        about
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were

@@ -189,6 +189,7 @@ impl Nondeterminism {
             event: None,
             witness,
             details,
+            about: Vec::new(),
         })
     }
 }

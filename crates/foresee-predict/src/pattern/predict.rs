@@ -154,6 +154,7 @@ impl Patterns {
             event,
             witness: None,
             details,
+            about: Vec::new(),
         }
     }
 

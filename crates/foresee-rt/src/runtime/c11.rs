@@ -42,7 +42,13 @@ extern "C" fn create(handle: *mut usize, start: usize, argument: usize, pc: usiz
 }
 
 extern "C" fn join(handle: usize, out: *mut c_int, pc: usize) -> c_int {
-    threads::wait_for(handle, pc, || real!(thrd_join(handle => usize, out => *mut c_int) -> c_int))
+    threads::wait_for(
+        handle,
+        out.cast(),
+        4,
+        pc,
+        || real!(thrd_join(handle => usize, out => *mut c_int) -> c_int),
+    )
 }
 
 extern "C" fn mutex_init(lock: Object, kind: c_int, pc: usize) -> c_int {

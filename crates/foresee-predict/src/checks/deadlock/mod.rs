@@ -144,12 +144,12 @@ impl Check for Deadlocks {
         Ok(Proposal {
             candidates,
             tally: Tally { by_locks, not_tried: u64::from(rings.is_cut), ..Tally::default() },
-            notes: Vec::new(),
             stats: vec![
                 ("requests", Stat::Count(requests.len() as u64)),
                 ("entangled_requests", Stat::Count(rings.entangled as u64)),
                 ("rings", Stat::Count(rings.found.len() as u64)),
             ],
+            ..Proposal::default()
         })
     }
 
