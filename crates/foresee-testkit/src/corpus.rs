@@ -50,6 +50,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
         "specifications, and whether each space of reorderings shows a violation: `Y` yes, `f` only \
          if the last read of a thread may see another value, `-` no",
     ),
+    (
+        "deadlocks",
+        "the events at which threads would wait for each other, each for the next, and which method \
+         lets them through: `Y` yes, `-` no",
+    ),
 ];
 
 /// One worked example.
