@@ -13,6 +13,7 @@
 //! | `tries` | candidates, on all cores |
 //! | `tally` | what became of every candidate, and what may be said of the rest |
 //! | `confirm` | the last word on each finding |
+//! | `pointers` | the least tuple of whole chains of events, with sections in their order |
 //! | `tell` | events, locks and threads in reports |
 //! | `glob`, `suppress` | names with holes, and findings that are not wanted |
 //! | `atomicity` | regions that can be disturbed |
@@ -31,6 +32,8 @@ mod confirm;
 mod glob;
 mod locksets;
 mod order;
+mod pointers;
+mod race;
 mod scene;
 mod suppress;
 mod tally;
@@ -45,6 +48,7 @@ use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
 use attempt::Rung;
+pub use race::Algorithm;
 use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Found};
@@ -68,6 +72,8 @@ pub struct Options {
     pub work: u64,
     /// How many cores to use.
     pub cores: usize,
+    /// How races are looked for.
+    pub algorithm: Algorithm,
     /// How long all searches together may take.
     pub time: Option<Duration>,
     /// How many events the trace may have, all of which are kept.
@@ -84,6 +90,7 @@ impl Default for Options {
             tries: 16,
             work: 100_000,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            algorithm: Algorithm::default(),
             time: None,
             trace: u32::MAX as usize - 1,
             atomicity: AtomicityOptions::default(),
@@ -175,7 +182,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[atomicity::KIND, order::KIND];
+pub const CHECKS: &[CheckKind] = &[race::RACE, atomicity::KIND, order::KIND];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {

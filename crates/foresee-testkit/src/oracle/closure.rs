@@ -19,12 +19,27 @@ pub enum Relation {
     /// Program order, fork, join, the end of a wait after its notification, and a write before its
     /// reads: what an event cannot do without in any correct reordering.
     Needs,
+    /// Program order, fork, join, the end of a wait after its notification, a release before all
+    /// later acquires that it excluded, and an atomic write before the atomic reads up to the next.
+    HappensBefore,
+    /// The same with every write before its reads.
+    Schedulable,
 }
 
 impl Relation {
     /// All relations, for tests that go through them.
-    pub const ALL: [Relation; 4] =
-        [Relation::Mazurkiewicz, Relation::ReadsFrom, Relation::SyncOnly, Relation::Needs];
+    pub const ALL: [Relation; 6] = [
+        Relation::Mazurkiewicz,
+        Relation::ReadsFrom,
+        Relation::SyncOnly,
+        Relation::Needs,
+        Relation::HappensBefore,
+        Relation::Schedulable,
+    ];
+
+    fn notifies_waiters(self) -> bool {
+        matches!(self, Relation::Mazurkiewicz | Relation::ReadsFrom | Relation::SyncOnly)
+    }
 }
 
 /// A strict partial order of the events of a trace.
@@ -116,7 +131,7 @@ impl Facts<'_> {
         let by_sync = first.thread() == second.thread()
             || starts_or_ends(first, second)
             || self.notification[b] == Some(a)
-            || self.relation != Relation::Needs && self.could_end(b, a);
+            || self.relation.notifies_waiters() && self.could_end(b, a);
         by_sync
             || match self.relation {
                 Relation::Mazurkiewicz => {
@@ -129,8 +144,29 @@ impl Facts<'_> {
                 }
                 Relation::SyncOnly => false,
                 Relation::Needs => self.writer[b] == Some(a),
+                Relation::HappensBefore => self.sees_atomic(a, b) || made_wait(first, second),
+                Relation::Schedulable => self.writer[b] == Some(a) || made_wait(first, second),
             }
     }
+
+    /// Whether `a` is the last atomic write before the atomic read `b`.
+    fn sees_atomic(&self, a: usize, b: usize) -> bool {
+        let events = &self.trace.events;
+        let writes = |e: &Event| {
+            matches!(e.op(), Op::VolatileWrite | Op::Rmw) && e.target() == events[b].target()
+        };
+        matches!(events[b].op(), Op::VolatileRead | Op::Rmw)
+            && events[..b].iter().rposition(writes) == Some(a)
+    }
+}
+
+/// Whether a release was of a hold that excluded the acquire.
+fn made_wait(first: &Event, second: &Event) -> bool {
+    let shared = |e: &Event| matches!(e.op(), Op::AcquireShared | Op::ReleaseShared);
+    lock_of(first) == lock_of(second)
+        && gives(first)
+        && takes(second)
+        && !(shared(first) && shared(second))
 }
 
 impl Facts<'_> {
