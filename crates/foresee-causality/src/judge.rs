@@ -15,11 +15,14 @@
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
 //! read-modify-write always keeps its writer, since it would leave another value behind.
 
+mod notes;
+
 use std::collections::HashMap;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
 use crate::order::Wakeups;
+pub use notes::check_notes;
 
 /// What reads may see in a correct reordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,12 +91,35 @@ struct Fact {
 /// What else some events wait for.
 #[derive(Debug, Default)]
 struct Needs {
-    /// In every order: the fork of a thread, the end of a joined one, the notification of a wait.
+    /// For the first event of a thread, its fork.
+    fork: Option<u32>,
+    /// In every order, besides: the end of a joined thread, the notification of a wait, the section
+    /// that makes a try-lock fail.
     all: Vec<u32>,
     /// Where the causality is kept, besides: the beginnings of waits that a notification could end.
     causal: Vec<u32>,
     /// For the end of a wait, the beginning and the notification, which had to find it waiting.
     wait: Option<(u32, u32)>,
+    /// For a failed try-lock, the end of the section that was in its way.
+    until: Option<u32>,
+}
+
+/// A section that has begun in the trace and not ended: whose it is, whether it is shared, where
+/// it began, and which try-locks have failed because of it.
+struct Open {
+    thread: ThreadId,
+    shared: bool,
+    begin: u32,
+    failed: Vec<u32>,
+}
+
+/// The lock that an event found taken, and whether it would have shared it.
+fn found_taken(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Busy => Some((event.lock(), false)),
+        Op::BusyShared => Some((event.lock(), true)),
+        _ => None,
+    }
 }
 
 /// The lock that an event takes or gives back, whether it is shared, and whether it is taken.
@@ -122,7 +148,8 @@ impl<'t> Judge<'t> {
         let mut forks: Vec<Option<u32>> = Vec::new();
         // For each variable the last write, the number of writes, and that of reads since.
         let mut vars: Vec<(Option<u32>, u32, u32)> = Vec::new();
-        let mut locks: Vec<u32> = Vec::new();
+        // For each lock the number of operations, and the sections that are open.
+        let mut locks: Vec<(u32, Vec<Open>)> = Vec::new();
         // Which notification ended which wait is a matter of definition, so it is shared.
         let mut wakeups = Wakeups::default();
         for (i, event) in trace.events.iter().enumerate() {
@@ -137,14 +164,33 @@ impl<'t> Judge<'t> {
                 Some(previous) => fact.previous = previous,
                 None => {
                     if let Some(fork) = *entry(&mut forks, t.index()) {
-                        needs.entry(i).or_default().all.push(fork);
+                        needs.entry(i).or_default().fork = Some(fork);
                     }
                 }
             }
-            if let Some((lock, ..)) = lock_of(event) {
-                let count = entry(&mut locks, lock.index());
+            if let Some((lock, shared, taken)) = lock_of(event) {
+                let (count, open) = entry(&mut locks, lock.index());
                 fact.place = *count;
                 *count += 1;
+                let of_thread = |o: &Open| o.thread == t && o.shared == shared;
+                if taken {
+                    open.push(Open { thread: t, shared, begin: i, failed: Vec::new() });
+                } else if let Some(at) = open.iter().position(of_thread) {
+                    for failed in open.remove(at).failed {
+                        needs.entry(failed).or_default().until = Some(i);
+                    }
+                }
+            }
+            if let Some((lock, shared)) = found_taken(event) {
+                let (count, open) = entry(&mut locks, lock.index());
+                fact.place = *count;
+                *count += 1;
+                let in_the_way = |o: &&mut Open| o.thread != t && !(shared && o.shared);
+                // They stand in the order in which they began.
+                if let Some(section) = open.iter_mut().find(in_the_way) {
+                    needs.entry(i).or_default().all.push(section.begin);
+                    section.failed.push(i);
+                }
             }
             if op.reads() || op.writes() {
                 let (write, writes, reads) = entry(&mut vars, event.var().index());
@@ -418,13 +464,16 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("the end of a thread is waited for whose last read saw another write");
         }
         let Some(needs) = self.judge.needs.get(&index) else { return Ok(()) };
-        if needs.all.iter().any(|&need| !self.has_happened(need)) {
+        if needs.fork.iter().chain(&needs.all).any(|&need| !self.has_happened(need)) {
             return Err("an event that it depends on has not happened");
         }
         if self.space == Space::Mazurkiewicz
             && needs.causal.iter().any(|&need| !self.has_happened(need))
         {
             return Err("a wait that it could have ended has not begun");
+        }
+        if needs.until.is_some_and(|end| self.has_happened(end)) {
+            return Err("the lock that was not to be had has been given back");
         }
         match needs.wait {
             Some((begin, notification)) if self.when(begin) > self.when(notification) => {
@@ -435,7 +484,10 @@ impl<'j, 't> Replay<'j, 't> {
     }
 
     fn uses_its_lock(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
-        let Some((lock, shared, taken)) = lock_of(event) else { return Ok(()) };
+        let found_taken = found_taken(event).map(|(lock, _)| lock);
+        let Some(lock) = found_taken.or(lock_of(event).map(|(lock, ..)| lock)) else {
+            return Ok(());
+        };
         let (t, number) = (event.thread(), lock.0);
         let lock = entry(&mut self.locks, lock.index());
         if let Some(journal) = &mut self.journal {
@@ -447,6 +499,7 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("the operations of a lock come in another order");
         }
         lock.operations += 1;
+        let Some((_, shared, taken)) = lock_of(event) else { return Ok(()) };
         let owned_by_other = lock.owner.is_some_and(|owner| owner != t);
         let possible = match (shared, taken) {
             (false, true) => !owned_by_other && lock.readers.iter().all(|&reader| reader == t),
@@ -515,10 +568,9 @@ impl<'j, 't> Replay<'j, 't> {
         if *entry(&mut self.stopped, event.thread().index()) {
             return Err("a thread should go on after a read that saw another write");
         }
-        // A first event waits for the fork alone; joins and waits may still be at it.
-        let is_sync = matches!(event.op(), Op::Join | Op::WaitEnd | Op::Wait);
-        let needs = self.judge.needs.get(&index).filter(|_| previous == NONE && !is_sync);
-        match needs.is_some_and(|n| n.all.iter().any(|&need| !self.has_happened(need))) {
+        // What else it waits for may still be to come.
+        let fork = self.judge.needs.get(&index).and_then(|needs| needs.fork);
+        match fork.is_some_and(|fork| !self.has_happened(fork)) {
             true => Err("the thread of an event that should come next has not been started"),
             false => Ok(()),
         }

@@ -131,7 +131,8 @@ pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
-    /// What else to look for: `spec` (the default with --spec), `causality`, `nondeterminism`.
+    /// What to look for: `spec` (the default with --spec), `monitorability` (does the verdict depend
+    /// on the schedule?), `causality`, `nondeterminism`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) check: Vec<String>,
     /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may

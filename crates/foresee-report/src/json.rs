@@ -71,7 +71,9 @@ struct JsonWitness<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<u64>,
     order: Vec<u64>,
-    violated_at: usize,
+    /// Missing if the order keeps the property.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violated_at: Option<usize>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     next: &'a [u64],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -82,6 +84,12 @@ struct JsonWitness<'a> {
 struct Summary {
     observed: usize,
     predicted: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    schedule_dependent: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// The report as one JSON object and a newline.
@@ -125,6 +133,7 @@ pub fn report(report: &Report) -> String {
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
+            schedule_dependent: count(FindingKind::ScheduleDependent),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
@@ -154,7 +163,8 @@ fn witness(witness: &Witness) -> JsonWitness<'_> {
     JsonWitness {
         observed: (!is_listed).then_some(witness.observed),
         order: if is_listed { witness.run().collect() } else { witness.order.clone() },
-        violated_at: witness.violated_at,
+        violated_at: Some(witness.violated_at)
+            .filter(|&at| (at as u64) < witness.observed + witness.order.len() as u64),
         next: &witness.next,
         changed_reads: &witness.changed_reads,
     }

@@ -7,6 +7,9 @@ pub enum FindingKind {
     Observed,
     /// Only another run that the threads could have had does.
     Predicted,
+    /// Of two orders that the execution leaves open one violates the property and the other does
+    /// not, so that a monitor's verdict is one of the schedule.
+    ScheduleDependent,
 }
 
 impl FindingKind {
@@ -15,6 +18,7 @@ impl FindingKind {
         match self {
             FindingKind::Observed => "observed",
             FindingKind::Predicted => "predicted",
+            FindingKind::ScheduleDependent => "schedule-dependent",
         }
     }
 }
@@ -29,6 +33,8 @@ pub enum Reordering {
     Sliced,
     /// Any correct reordering.
     Correct,
+    /// Any order that notes leave open.
+    Notes,
 }
 
 impl Reordering {
@@ -38,6 +44,7 @@ impl Reordering {
             Reordering::Maz => "maz",
             Reordering::Sliced => "sliced",
             Reordering::Correct => "correct",
+            Reordering::Notes => "notes",
         }
     }
 }
@@ -53,7 +60,8 @@ pub struct Witness {
     /// holds everything that must precede it.
     pub order: Vec<u64>,
     /// The position in the whole run, with the observed beginning, of the step that violates; the
-    /// last one if it is what comes `next` that does.
+    /// last one if it is what comes `next` that does, and the length of the run if nothing violates:
+    /// an order that is shown to keep the property.
     pub violated_at: usize,
     /// The events that the threads are about to do after it, where these are what the violation
     /// consists of: the accesses of a race, the requests of a deadlock.

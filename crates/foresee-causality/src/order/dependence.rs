@@ -10,7 +10,9 @@
 //! | write | after all accesses; a write | a write | – | a write |
 //! | read-modify-write | after all accesses; a write | after the last write; a write | – | after the last write; a write |
 //! | acquire, end of wait | after all; a write | after all releases | – | – |
+//! | shared acquire | after all; a write | after all releases but shared ones | – | – |
 //! | release, begin of wait | after all; a write | a release | – | – |
+//! | failed try-lock | after all; a write | – | – | – |
 //! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
 //!
 //! Two more are for races. *Happens before* is what race detectors go by: the needs without the writes
@@ -28,7 +30,7 @@ pub enum Order {
     /// and the operations of each lock in the order seen. Sound for prediction.
     Mazurkiewicz,
     /// What one execution's events owe to each other: writes before the reads that saw them,
-    /// releases before later acquires. It describes an execution; a linearisation of it may change
+    /// releases before later acquires, but for those that share a lock. It describes an execution; a linearisation of it may change
     /// what reads see, so it is not fit for prediction.
     ReadsFrom,
     /// Program order, forks, joins and wake-ups alone.
@@ -135,6 +137,8 @@ impl Order {
                 | Op::Release
                 | Op::AcquireShared
                 | Op::ReleaseShared
+                | Op::Busy
+                | Op::BusyShared
                 | Op::WaitBegin
                 | Op::WaitEnd,
             ) => Effect::new(Follows::All, Leaves::Write),
@@ -145,23 +149,18 @@ impl Order {
             (ReadsFrom | Needs | HappensBefore | Schedulable, Op::Rmw) => {
                 Effect::new(Follows::Write, Leaves::Write)
             }
-            (ReadsFrom, Op::Acquire | Op::AcquireShared | Op::WaitEnd) => {
+            (ReadsFrom | HappensBefore | Schedulable, Op::Acquire | Op::WaitEnd) => {
                 Effect::new(Follows::All, Leaves::Nothing)
             }
-            (ReadsFrom, Op::Release | Op::ReleaseShared | Op::WaitBegin) => {
-                Effect::new(Follows::Nothing, Leaves::Read)
-            }
-            (HappensBefore | Schedulable, Op::Acquire | Op::WaitEnd) => {
-                Effect::new(Follows::All, Leaves::Nothing)
-            }
-            (HappensBefore | Schedulable, Op::AcquireShared) => {
+            // Those who share a lock do not wait for each other.
+            (ReadsFrom | HappensBefore | Schedulable, Op::AcquireShared) => {
                 Effect::new(Follows::Write, Leaves::Nothing)
             }
             // Who had the lock alone came after all who shared it before.
-            (HappensBefore | Schedulable, Op::Release | Op::WaitBegin) => {
+            (ReadsFrom | HappensBefore | Schedulable, Op::Release | Op::WaitBegin) => {
                 Effect::new(Follows::Nothing, Leaves::Write)
             }
-            (HappensBefore | Schedulable, Op::ReleaseShared) => {
+            (ReadsFrom | HappensBefore | Schedulable, Op::ReleaseShared) => {
                 Effect::new(Follows::Nothing, Leaves::Read)
             }
             // Inner operations of re-entrant locks, calls, regions and named events touch nothing.

@@ -12,7 +12,8 @@ use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
 use foresee_predict::pattern::{Algorithm, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
-    ANALYSES, Analysis, Claims, Court, Observed, Reorder, keeps_causality, learn_initial_values,
+    ANALYSES, Analysis, Claims, Court, MONITORABILITY, Monitorability, MonitorabilityOptions,
+    Observed, Reorder, keeps_causality, learn_initial_values, settle_notes,
 };
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
@@ -96,7 +97,7 @@ pub(crate) fn look(
     let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
-        let names = trace.names()?;
+        let (names, order) = trace.names()?;
         for (source, mut spec, properties) in compiled {
             let resolution = foresee_spec::resolve(&spec, &names);
             specs::settle(&source, &resolution.diagnostics)?;
@@ -105,7 +106,7 @@ pub(crate) fn look(
             learn_initial_values(&mut spec, &properties, &resolved, &names, open)
                 .with_context(|| trace.name())?;
             for part in Part::of(&spec, &resolved, args) {
-                part.searches(&source, &names, args, &mut analyses)?;
+                part.searches(&source, &names, order, args, &mut analyses)?;
                 parts.push(part);
             }
         }
@@ -113,7 +114,7 @@ pub(crate) fn look(
     let mut source = trace.open()?;
     let bar = input::progress("checking");
     let mut findings = std::mem::take(&mut answered.observed);
-    let summary = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |n| {
+    let mut summary = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |n| {
         bar.set_position(n);
     })
     .with_context(|| trace.name())?;
@@ -122,11 +123,14 @@ pub(crate) fn look(
     let is_order_known = summary.remarks.order != FileOrder::Notes;
     let is_thinned = summary.remarks.order == FileOrder::Thinned;
     findings.retain(|finding| match finding.kind {
-        FindingKind::Observed => true,
+        FindingKind::Observed | FindingKind::ScheduleDependent => true,
         FindingKind::Predicted => {
             is_order_known && (!is_thinned || keeps_causality(finding.analysis))
         }
     });
+    if !is_order_known {
+        settle_notes(&mut summary.analysed, &mut findings);
+    }
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     if findings.iter().any(|finding| finding.witness.is_some()) {
         // They have been confirmed by the analysis that made them.
@@ -210,10 +214,17 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
     print(&args.analysis, &report)
 }
 
+/// The checks that are about a specification.
+const NEED_SPEC: &[&str] = &["spec", MONITORABILITY];
+
+fn asks_for(args: &AnalysisArgs, check: &str) -> bool {
+    args.check.iter().any(|name| name == check)
+}
+
 /// The checks that need no specification.
 fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in args.check.iter().filter(|name| *name != "spec") {
+    for name in args.check.iter().filter(|name| !NEED_SPEC.contains(&name.as_str())) {
         match ANALYSES.iter().find(|kind| kind.name == name) {
             Some(kind) if kind.name == NONDETERMINISM => {
                 analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
@@ -221,7 +232,11 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
             Some(kind) => analyses.push((kind.new)()),
             None => {
                 let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
-                bail!("there is no check named `{name}`; there are: spec, {}", known.join(", "));
+                bail!(
+                    "there is no check named `{name}`; there are: {}, {}",
+                    NEED_SPEC.join(", "),
+                    known.join(", ")
+                );
             }
         }
     }
@@ -231,10 +246,11 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
             "{flag} is about nondeterminism: add --check nondeterminism"
         );
     }
-    ensure!(
-        !args.spec.is_empty() || !args.check.iter().any(|name| name == "spec"),
-        "--check spec needs a specification: give one with --spec FILE"
-    );
+    for name in NEED_SPEC.iter().filter(|name| asks_for(args, name)) {
+        let is_given = !args.spec.is_empty()
+            || *name == MONITORABILITY && !(args.pattern.is_empty() && args.patterns.is_empty());
+        ensure!(is_given, "--check {name} needs a specification: give one with --spec FILE");
+    }
     Ok(analyses)
 }
 
@@ -331,6 +347,7 @@ impl Part {
         &self,
         source: &specs::Source,
         names: &Names,
+        order: FileOrder,
         args: &AnalysisArgs,
         analyses: &mut Vec<Box<dyn Analysis>>,
     ) -> anyhow::Result<()> {
@@ -344,8 +361,20 @@ impl Part {
         } else {
             analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
         }
-        // The observed run alone needs no lattice, and no more memory than its monitor.
-        if args.window == Some(1) {
+        let is_asked = asks_for(args, MONITORABILITY);
+        let default = MonitorabilityOptions::default();
+        let options = MonitorabilityOptions {
+            order,
+            is_exact: is_asked,
+            nodes: args.max_states.unwrap_or(default.nodes),
+            time: args.time_limit.map(Duration::from_secs),
+            ..default
+        };
+        let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+        analyses.push(Box::new(monitorability));
+        // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
+        // for its monitorability alone wants nothing else.
+        if args.window == Some(1) || is_asked && !asks_for(args, "spec") {
             return Ok(());
         }
         if !self.is_patterns {

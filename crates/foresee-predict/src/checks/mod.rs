@@ -29,6 +29,7 @@
 mod atomicity;
 mod attempt;
 mod confirm;
+mod deadlock;
 mod glob;
 mod locksets;
 mod order;
@@ -182,7 +183,7 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[race::RACE, atomicity::KIND, order::KIND];
+pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, order::KIND];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {

@@ -123,10 +123,10 @@ impl<'r> Pointers<'r> {
             self.todo.push(requirements.previous(event));
             let kind = requirements.kind(event);
             match kind {
-                Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait => {
+                Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait | Kind::Busy => {
                     self.todo.push(requirements.partner(event));
                 }
-                Kind::WaitEnd => self.todo.extend(requirements.wait(event).map(|w| w.1)),
+                Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|w| w.1)),
                 _ => {}
             }
             let object = requirements.object(event);

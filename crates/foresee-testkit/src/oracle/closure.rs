@@ -12,7 +12,7 @@ pub enum Relation {
     /// the write it saw.
     Mazurkiewicz,
     /// Program order, fork, join and notification; a write before its reads; a release before all
-    /// later acquires of the lock. What made the execution as it was; no basis for prediction.
+    /// later acquires of the lock, unless both share it. What made the execution as it was; no basis for prediction.
     ReadsFrom,
     /// Program order, fork, join and notification only.
     SyncOnly,
@@ -66,7 +66,7 @@ impl Order {
 
     /// The closure of a relation whose edges, other than those from initial values, lead from
     /// smaller to larger indices.
-    fn from_edges(n: usize, edge: impl Fn(usize, usize) -> bool) -> Order {
+    pub fn from_edges(n: usize, edge: impl Fn(usize, usize) -> bool) -> Order {
         let mut below = vec![vec![0u64; n.div_ceil(64)]; n];
         for b in 0..n {
             for a in (0..n).filter(|&a| edge(a, b)) {
@@ -140,7 +140,10 @@ impl Facts<'_> {
                 }
                 Relation::ReadsFrom => {
                     self.writer[b] == Some(a)
-                        || lock_of(first) == lock_of(second) && gives(first) && takes(second)
+                        || lock_of(first) == lock_of(second)
+                            && gives(first)
+                            && takes(second)
+                            && !(is_shared(first) && is_shared(second))
                 }
                 Relation::SyncOnly => false,
                 Relation::Needs => self.writer[b] == Some(a),
@@ -204,6 +207,7 @@ fn conflict(a: &Event, b: &Event) -> bool {
 fn lock_of(event: &Event) -> Option<LockId> {
     match event.op() {
         Op::Acquire | Op::Release | Op::AcquireShared | Op::ReleaseShared => Some(event.lock()),
+        Op::Busy | Op::BusyShared => Some(event.lock()),
         _ => event.wait_lock(),
     }
 }
@@ -216,6 +220,10 @@ fn gives(event: &Event) -> bool {
 fn takes(event: &Event) -> bool {
     let op = event.op();
     lock_of(event).is_some() && matches!(op, Op::Acquire | Op::AcquireShared | Op::WaitEnd)
+}
+
+fn is_shared(event: &Event) -> bool {
+    matches!(event.op(), Op::AcquireShared | Op::ReleaseShared)
 }
 
 #[cfg(test)]
@@ -252,6 +260,9 @@ mod tests {
         let readers = trace! { T1: racq(l); T2: racq(l); T1: rrel(l); T2: rrel(l) };
         assert_eq!(pairs(&readers, Relation::Mazurkiewicz), [(0, 1), (0, 3), (1, 2), (2, 3)]);
         assert_eq!(pairs(&readers, Relation::ReadsFrom), []);
+        let one_by_one = trace! { T1: racq(l), rrel(l); T2: racq(l), rrel(l); T3: acq(l) };
+        let last = [(0, 4), (1, 4), (2, 4), (3, 4)];
+        assert_eq!(pairs(&one_by_one, Relation::ReadsFrom), last);
     }
 
     #[test]
