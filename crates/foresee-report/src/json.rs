@@ -141,6 +141,11 @@ pub fn report(report: &Report) -> String {
     text
 }
 
+/// One finding as one JSON object, as it stands in a report.
+pub fn one(finding: &Finding) -> String {
+    serde_json::to_string(&self::finding(0, finding)).expect("a finding has only text keys")
+}
+
 fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
     JsonFinding {
         id: index + 1,
