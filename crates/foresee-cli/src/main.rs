@@ -2,6 +2,7 @@
 
 mod args;
 mod bug;
+mod checks;
 mod commands;
 mod input;
 mod output;

@@ -8,6 +8,7 @@ use foresee_trace::FindingKind;
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
+use foresee_predict::checks::is_check;
 use foresee_predict::lattice::LATTICE;
 use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
@@ -244,5 +245,6 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
 
 /// Whether an analysis speaks of other runs.
 fn predicts(one: &Analysed) -> bool {
-    [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY].contains(&one.name)
+    let predictive = [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY];
+    predictive.contains(&one.name) || is_check(one.name)
 }

@@ -62,6 +62,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
          (found)",
     ),
     ("order", "the same of the check for the order of use"),
+    ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
 ];
 
 /// One worked example.

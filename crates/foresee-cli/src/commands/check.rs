@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
+use foresee_predict::checks::is_check;
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
@@ -23,11 +24,11 @@ use foresee_trace::{
     Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace, Validated,
 };
 
-use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
+use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
 use crate::input::Input;
-use crate::{bug, input, output, specs};
+use crate::{bug, checks, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -258,14 +259,17 @@ fn asks_for(args: &AnalysisArgs, check: &str) -> bool {
 /// The checks that need no specification.
 pub(crate) fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in args.check.iter().filter(|name| !NEED_SPEC.contains(&name.as_str())) {
+    analyses.extend(checks::asked_for(args)?);
+    let is_other = |name: &&String| !NEED_SPEC.contains(&name.as_str()) && !is_check(name);
+    for name in args.check.iter().filter(is_other) {
         match ANALYSES.iter().find(|kind| kind.name == name) {
             Some(kind) if kind.name == NONDETERMINISM => {
                 analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
             }
             Some(kind) => analyses.push((kind.new)()),
             None => {
-                let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
+                let known = checks::names().chain(ANALYSES.iter().map(|kind| kind.name));
+                let known: Vec<_> = known.collect();
                 bail!(
                     "there is no check named `{name}`; there are: {}, {}",
                     NEED_SPEC.join(", "),
@@ -387,7 +391,7 @@ impl Part {
         let (mut patterns, mut others) = (part(true), part(false));
         // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
         let is_wanted = args.window != Some(1)
-            && args.algorithm != PatternAlgorithm::Ideals
+            && args.algorithm != AlgorithmArg::Ideals
             && args.lattice.is_none();
         for property in &spec.properties {
             let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));

@@ -66,7 +66,9 @@ fn check(trace: &Trace) -> Checked {
     }
     let proposal = check.propose(&context).unwrap();
     let mut tally = proposal.tally;
-    let found = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    tried.count(&mut tally);
+    let found = tried.found;
     let judge = Judge::new(trace);
     let pairs = found.iter().map(|one| {
         let order: Vec<u64> = one.reached.order.iter().map(|&e| e.into()).collect();
