@@ -324,6 +324,20 @@ pub(crate) struct ChecksArgs {
     /// Checks: how many to try for each pair or circle of places, whatever the threads.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) tries_per_place: usize,
+    /// Atomicity: calls of this method are atomic regions, too; `*` stands for any text. May be given
+    /// several times, or as `regions` in `foresee.toml`.
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) region: Vec<String>,
+    /// Atomicity: how many threads a cycle of conflicts may have.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub(crate) cycle: u8,
+    /// Checks: a file of findings that are not wanted, as for ThreadSanitizer (`race:stats.c`); may be
+    /// given several times, or as `suppressions` in `foresee.toml`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Vec<PathBuf>,
+    /// Checks: settings, instead of those in `foresee.toml` in this folder or the nearest above it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

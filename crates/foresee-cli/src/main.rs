@@ -4,6 +4,7 @@ mod args;
 mod bug;
 mod checks;
 mod commands;
+mod config;
 mod input;
 mod output;
 mod specs;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
+use foresee_predict::checks::Suppressions;
 use foresee_predict::checks::is_check;
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
@@ -27,6 +28,7 @@ use foresee_trace::{
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
+use crate::config::Config;
 use crate::input::Input;
 use crate::{bug, checks, input, output, specs};
 
@@ -100,6 +102,7 @@ pub(crate) fn look(
     notes: &[String],
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
+    let suppressions = Config::new(&args.checks)?.suppressions()?;
     let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
@@ -125,6 +128,7 @@ pub(crate) fn look(
     bar.finish_and_clear();
     let passed = Passed { summary, findings, answered };
     let mut report = conclude(passed, &parts, source.names(), &trace.name(), &|| trace.open())?;
+    report.suppress(suppressions);
     draw_first(args, &report)?;
     report.remarks.warnings.splice(0..0, notes.iter().cloned());
     let status = print(args, &report)?;
@@ -198,6 +202,7 @@ pub(crate) fn conclude(
         findings,
         witnesses,
         remarks: summary.remarks,
+        suppressions: Suppressions::default(),
     })
 }
 
@@ -245,6 +250,7 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
         witnesses,
         findings: [answered.observed, found].concat(),
         remarks: index.remarks().clone(),
+        suppressions: Suppressions::default(),
     };
     print(&args.analysis, &report)
 }

@@ -19,6 +19,7 @@ use foresee_spec::Diagnostic;
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
+use crate::config::Config;
 use crate::input::Input;
 use crate::{checks, input, output, specs};
 
@@ -36,7 +37,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let watch = watch(&wanted, &program)?;
+    let mut watch = watch(&wanted, &program)?;
+    for method in Config::new(&args.analysis.checks)?.regions {
+        let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
+        if !is_there && program.built == Built::ForCapture && !program.loads_more {
+            output::note(&format!(
+                "no function is called `{}`: it does not exist, or every call of it was inlined",
+                method.as_str()
+            ));
+        }
+    }
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
@@ -90,7 +100,7 @@ fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted::new(&args.analysis)?;
     let is_nothing = wanted.compiled.is_empty() && wanted.analyses.is_empty();
     if is_nothing && args.keep.is_none() {
-        wanted.analyses.push(checks::by_default(&args.analysis));
+        wanted.analyses.push(checks::by_default(&args.analysis)?);
     }
     Ok(wanted)
 }
