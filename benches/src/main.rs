@@ -9,6 +9,7 @@
 mod baseline;
 mod bindings;
 mod cases;
+mod checks;
 mod correct;
 mod index;
 mod lattices;
@@ -50,7 +51,10 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     if let Some(child) = &args.child {
-        return measure_here(&child[0], &child[1], Path::new(&child[2]));
+        return match child[0].as_str() {
+            "checks" => checks::child(&child[1], Path::new(&child[2])),
+            name => measure_here(name, &child[1], Path::new(&child[2])),
+        };
     }
     let folder = tempfile::Builder::new().prefix("foresee-benches").tempdir()?;
     println!("| case | threads | events | ours | baseline | ratio | ours, peak | baseline, peak |");
@@ -81,6 +85,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "nondeterminism".contains(&args.filter) {
         nondeterminism::run()?;
+    }
+    if "checks".contains(&args.filter) {
+        checks::run(&args.events, &args.threads)?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;

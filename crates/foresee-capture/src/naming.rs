@@ -35,16 +35,6 @@ impl<'s> Naming<'s> {
         Naming { symbols, spelt: names }
     }
 
-    fn block(&self, block: &Block, out: &mut String) {
-        // Writing to a string cannot fail.
-        let place = self.symbols.place(block.site.address.wrapping_sub(1));
-        let _ = match place.0.is_empty() {
-            true => write!(out, "heap({:#x})", block.site.address),
-            false => write!(out, "heap({place})"),
-        };
-        let _ = write!(out, "#{}", block.number + 1);
-    }
-
     fn unknown(&self, address: u64, out: &mut String) {
         let module = self.symbols.modules().find(|m| m.range.contains(&address));
         let _ = match module {
@@ -83,6 +73,16 @@ impl Names for Naming<'_> {
         } else {
             self.unknown(start, out);
         }
+    }
+
+    fn block(&mut self, block: &Block, out: &mut String) {
+        // Writing to a string cannot fail.
+        let place = self.symbols.place(block.site.address.wrapping_sub(1));
+        let _ = match place.0.is_empty() {
+            true => write!(out, "heap({:#x})", block.site.address),
+            false => write!(out, "heap({place})"),
+        };
+        let _ = write!(out, "#{}", block.number + 1);
     }
 
     fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {

@@ -2,15 +2,23 @@
 //! there what it wrote itself, so leaving its accesses out changes nothing that can be asked about
 //! other orders: unlike the runtime's filter, this is exact for every space of reorderings. Which
 //! variables they are is known only at the end of a run, so a trace is written first and copied then.
+//!
+//! Who gives memory back touches all of it: the block of one thread that another one frees is not
+//! private.
+
+use std::collections::{HashMap, HashSet};
 
 use foresee_trace::{
-    Batch, Event, Id, Interner, Names, TargetKind, ThreadId, TooManyNames, VarId, entry,
+    Batch, Event, HEAP_FREE, Id, Interner, Names, Op, Pool, SymId, TargetKind, ThreadId,
+    TooManyNames, Value, VarId, entry, object_of,
 };
 
 /// Whose each variable is, as far as a trace has been seen.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     owners: Vec<Owner>,
+    /// Who gave each block of memory back.
+    freed: HashMap<SymId, ThreadId>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,10 +33,25 @@ fn is_access(event: &Event) -> bool {
     event.op().target_kind() == TargetKind::Var
 }
 
+/// The block of memory that an event gives back; `free` is the name of such events.
+fn freed_by(event: &Event, pool: &Pool, free: Option<SymId>) -> Option<SymId> {
+    let is_free = event.op() == Op::Event && free.is_some() && event.sym() == free;
+    match pool.values(event).first() {
+        Some(&Value::Str(block)) if is_free => Some(block),
+        _ => None,
+    }
+}
+
 impl Owners {
     /// Looks at the next stretch of a trace.
-    pub(crate) fn see(&mut self, batch: &Batch) {
-        for event in batch.events.iter().filter(|event| is_access(event)) {
+    pub(crate) fn see(&mut self, batch: &Batch, names: &Names) {
+        let free = names.syms.lookup(HEAP_FREE);
+        for event in &batch.events {
+            if !is_access(event) {
+                let block = freed_by(event, &batch.pool, free);
+                self.freed.extend(block.map(|block| (block, event.thread())));
+                continue;
+            }
             let owner = entry(&mut self.owners, event.var().index());
             *owner = match *owner {
                 Owner::Nobody => Owner::One(event.thread()),
@@ -45,16 +68,28 @@ impl Owners {
 
     /// What remains without the variables of one thread; none if there are no such variables.
     pub(crate) fn shared(&self, names: &Names) -> Result<Option<Shared>, TooManyNames> {
-        let is_kept = |var: VarId| self.owners.get(var.index()) == Some(&Owner::Many);
-        if names.vars.iter().all(|(var, _)| is_kept(var)) {
+        let block_of = |name: &str| {
+            let block = names.syms.lookup(object_of(name))?;
+            Some((block, *self.freed.get(&block)?))
+        };
+        let is_kept = |var: VarId, name: &str| match self.owners.get(var.index()) {
+            Some(Owner::Many) => true,
+            Some(Owner::One(thread)) => block_of(name).is_some_and(|(_, by)| by != *thread),
+            _ => false,
+        };
+        if names.vars.iter().all(|(var, name)| is_kept(var, name)) {
             return Ok(None);
         }
         let mut vars = Interner::default();
         let mut numbers = Vec::with_capacity(names.vars.len());
+        let mut blocks = HashSet::new();
         for (var, name) in names.vars.iter() {
-            numbers.push(if is_kept(var) { Some(vars.intern(name)?) } else { None });
+            let kept = is_kept(var, name);
+            numbers.push(if kept { Some(vars.intern(name)?) } else { None });
+            blocks.extend(block_of(name).filter(|_| kept).map(|(block, _)| block));
         }
-        Ok(Some(Shared { numbers, names: Names { vars, ..names.clone() } }))
+        let free = names.syms.lookup(HEAP_FREE);
+        Ok(Some(Shared { numbers, blocks, free, names: Names { vars, ..names.clone() } }))
     }
 }
 
@@ -62,6 +97,9 @@ impl Owners {
 #[derive(Debug)]
 pub(crate) struct Shared {
     numbers: Vec<Option<VarId>>,
+    /// The blocks of memory that they are in.
+    blocks: HashSet<SymId>,
+    free: Option<SymId>,
     /// All names that are left.
     pub(crate) names: Names,
 }
@@ -69,9 +107,11 @@ pub(crate) struct Shared {
 impl Shared {
     /// Leaves out of a stretch of the trace what is of one thread alone.
     pub(crate) fn narrow(&self, batch: &mut Batch) {
-        batch.events.retain_mut(|event| {
+        let Batch { events, pool } = batch;
+        events.retain_mut(|event| {
             if !is_access(event) {
-                return true;
+                let block = freed_by(event, pool, self.free);
+                return block.is_none_or(|block| self.blocks.contains(&block));
             }
             let number = self.numbers.get(event.var().index()).copied().flatten();
             *event = event.with_target(number.map_or(0, |var| var.0));
@@ -98,7 +138,7 @@ mod tests {
         };
         let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
         let mut owners = Owners::default();
-        owners.see(&batch);
+        owners.see(&batch, &trace.names);
         owners.keep(trace.names.vars.lookup("named").expect("it is there"));
         let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
         shared.narrow(&mut batch);
@@ -107,8 +147,27 @@ mod tests {
         assert_eq!(shared.names.vars.len(), 2);
         // Nothing more can be left out of what is left.
         let mut owners = Owners::default();
-        owners.see(&batch);
+        owners.see(&batch, &shared.names);
         owners.keep(shared.names.vars.lookup("named").expect("it was kept"));
         assert!(owners.shared(&shared.names).expect("few names").is_none());
+    }
+
+    #[test]
+    fn memory_that_another_thread_frees_is_not_private() {
+        let trace = trace! {
+            T1: w("heap(a.c:1)#1+0")=1, w("heap(a.c:1)#2+0")=2, event(heap_free, "heap(a.c:1)#2");
+            T2: event(heap_free, "heap(a.c:1)#1"), event(done, "heap(a.c:1)#2")
+        };
+        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut owners = Owners::default();
+        owners.see(&batch, &trace.names);
+        let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
+        shared.narrow(&mut batch);
+        let left = [
+            "w(\"heap(a.c:1)#1+0\")=1",
+            "event(heap_free,\"heap(a.c:1)#1\")",
+            "event(done,\"heap(a.c:1)#2\")",
+        ];
+        assert_eq!(told(&batch, &shared.names), left);
     }
 }

@@ -96,7 +96,7 @@ impl Told<'_> {
         let first = self.initial_values(source.names_mut(), &batch)?;
         sink.write(&first, source.names())?;
         while has_more {
-            owners.see(&batch);
+            owners.see(&batch, source.names());
             sink.write(&batch, source.names())?;
             events += batch.events.len() as u64;
             progress(events);

@@ -176,7 +176,7 @@ impl<'a> Court<'a> {
                  but locks are taken in another order or events are still to come"
             ),
         };
-        details.extend(differences(self.trace, &order, &changed));
+        details.extend(differences(self.trace, 0, &order, &changed));
         let changed_reads = changed.iter().map(|read| read.read).collect();
         let witness = Witness { changed_reads, ..Witness::listed(reorder, order, at) };
         Ok(self.finding(found.analysis, found.property, message, witness, details))
@@ -227,7 +227,7 @@ impl<'a> Court<'a> {
             ),
         };
         if reorder == Reordering::Correct {
-            details.extend(differences(self.trace, &order, &changed));
+            details.extend(differences(self.trace, 0, &order, &changed));
         }
         let changed_reads = changed.iter().map(|read| read.read).collect();
         let listed = Witness::listed(reorder, order, violated_at);

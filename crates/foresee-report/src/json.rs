@@ -17,7 +17,16 @@ struct Root<'a> {
     assumptions: &'static str,
     trace: Trace<'a>,
     analyses: Vec<Analysis<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<JsonSuppression<'a>>,
     summary: Summary,
+}
+
+#[derive(Serialize)]
+struct JsonSuppression<'a> {
+    pattern: &'a str,
+    at: &'a str,
+    findings: u64,
 }
 
 #[derive(Serialize)]
@@ -86,6 +95,8 @@ struct Summary {
     predicted: usize,
     #[serde(skip_serializing_if = "is_zero")]
     schedule_dependent: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed: Option<u64>,
 }
 
 fn is_zero(n: &usize) -> bool {
@@ -130,15 +141,27 @@ pub fn report(report: &Report) -> String {
             warnings: &report.remarks.warnings,
         },
         analyses,
+        suppressions: report
+            .suppressions
+            .all
+            .iter()
+            .map(|one| JsonSuppression { pattern: &one.text, at: &one.place, findings: one.used })
+            .collect(),
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
             schedule_dependent: count(FindingKind::ScheduleDependent),
+            suppressed: (!report.suppressions.all.is_empty()).then(|| report.suppressions.used()),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
     text.push('\n');
     text
+}
+
+/// One finding as one JSON object, as it stands in a report.
+pub fn one(finding: &Finding) -> String {
+    serde_json::to_string(&self::finding(0, finding)).expect("a finding has only text keys")
 }
 
 fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {

@@ -8,6 +8,7 @@ use foresee_trace::FindingKind;
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
+use foresee_predict::checks::{Suppression, is_check};
 use foresee_predict::lattice::LATTICE;
 use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
@@ -218,11 +219,16 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             }
         }
     }
+    write_suppressions(report, style, out)?;
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
     let (observed, predicted) = (count(FindingKind::Observed), count(FindingKind::Predicted));
     let depending = match count(FindingKind::ScheduleDependent) {
         0 => String::new(),
         n => format!(", {n} schedule-dependent"),
+    };
+    let suppressed = match report.suppressions.used() {
+        0 => String::new(),
+        n => format!(", {n} suppressed"),
     };
     let complete = match exit_status(report) {
         0 => "complete",
@@ -237,12 +243,32 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         out,
         "{}",
         style.bold(&format!(
-            "foresee: {observed} observed, {predicted} predicted{depending}; {complete}"
+            "foresee: {observed} observed, {predicted} predicted{depending}{suppressed}; {complete}"
         ))
     )
 }
 
+/// What was not wanted, and what of that was never met.
+fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
+    if report.suppressions.all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}:", style.bold("suppressions"))?;
+    for Suppression { place, text, used, is_foreign, .. } in &report.suppressions.all {
+        match used {
+            _ if *is_foreign => {
+                writeln!(out, "  {text} ({place}): not something foresee looks for")?
+            }
+            0 => writeln!(out, "  {text} ({place}): unused")?,
+            1 => writeln!(out, "  {text} ({place}): 1 finding")?,
+            n => writeln!(out, "  {text} ({place}): {n} findings")?,
+        }
+    }
+    Ok(())
+}
+
 /// Whether an analysis speaks of other runs.
 fn predicts(one: &Analysed) -> bool {
-    [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY].contains(&one.name)
+    let predictive = [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY];
+    predictive.contains(&one.name) || is_check(one.name)
 }

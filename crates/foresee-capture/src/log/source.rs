@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::HashMap;
 use foresee_rt::format::{Access, RECORD_MAX, Tag, how};
 use foresee_trace::{
-    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, LocId, LockId, Op, Position,
-    ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
+    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId, Op,
+    Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
 };
 
 use super::memory::{Cell, Memory};
@@ -602,7 +602,18 @@ impl<'l, N: Names> LogSource<'l, N> {
                 *number += 1;
                 self.blocks.insert(address, block);
             }
-            Tag::Free => self.forget(address, value),
+            Tag::Free => {
+                // Whether it could be used after that can only be asked of what was used.
+                let block = self.blocks.get(&address).copied();
+                if let Some(block) = block.filter(|_| self.memory.has_variables(address, value)) {
+                    self.text.clear();
+                    self.naming.block(&block, &mut self.text);
+                    let name = self.names.syms.intern(&self.text).map_err(too_many)?;
+                    let sym = self.names.syms.intern(HEAP_FREE).map_err(too_many)?;
+                    out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
+                }
+                self.forget(address, value);
+            }
             Tag::Enter | Tag::Exit => {
                 self.text.clear();
                 self.naming.function(pc, &mut self.text);

@@ -167,6 +167,12 @@ impl Image {
         })
     }
 
+    /// Functions whose source names are wanted.
+    pub(super) fn functions_like(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
+        let wanted = self.functions.iter().filter(|(_, _, linked)| is_wanted(&demangle(linked)));
+        wanted.map(|(start, end, _)| (*start, end - start)).collect()
+    }
+
     fn function(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|f| f.0 <= address);
         let (start, end, name) = self.functions.get(after.checked_sub(1)?)?;

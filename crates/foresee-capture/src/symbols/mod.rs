@@ -180,6 +180,16 @@ impl Symbols {
             .collect()
     }
 
+    /// The functions whose names are wanted, and their sizes.
+    pub fn functions_like(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
+        let images = self.modules.iter().filter_map(|m| Some((m.module.bias, m.image()?)));
+        let all = images.flat_map(|(bias, image)| {
+            let found = image.functions_like(is_wanted).into_iter();
+            found.map(move |(address, size)| (address.wrapping_add(bias), size))
+        });
+        all.collect()
+    }
+
     /// What a variable holds before the program begins.
     pub fn initial(&self, address: u64, size: u64) -> Option<u64> {
         let loaded = self.at(address)?;

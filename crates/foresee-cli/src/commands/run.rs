@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use foresee_capture::launch::{Outlived, Patience, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
@@ -19,19 +19,15 @@ use foresee_spec::Diagnostic;
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
+use crate::config::Config;
 use crate::input::Input;
-use crate::{input, output, specs};
+use crate::{checks, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let wanted = Wanted::new(&args.analysis)?;
-    ensure!(
-        !wanted.compiled.is_empty() || !wanted.analyses.is_empty() || args.keep.is_some(),
-        "nothing to look for: give a specification with --spec FILE, a check with --check NAME, or \
-         --keep PATH to store the trace"
-    );
+    let wanted = wanted(args)?;
     let name = args.command[0].to_string_lossy().into_owned();
     let program =
         Program::find(&args.command[0]).with_context(|| format!("there is no program `{name}`"))?;
@@ -41,7 +37,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let watch = watch(&wanted, &program)?;
+    let mut watch = watch(&wanted, &program)?;
+    for method in Config::new(&args.analysis.checks)?.regions {
+        let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
+        if !is_there && program.built == Built::ForCapture && !program.loads_more {
+            output::note(&format!(
+                "no function is called `{}`: it does not exist, or every call of it was inlined",
+                method.as_str()
+            ));
+        }
+    }
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
@@ -86,6 +91,18 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
     let mut checks = args.analysis.check.iter().filter(|name| *name != "spec");
     !is_maz && (!wanted.compiled.is_empty() || args.keep.is_some())
         || checks.any(|name| !keeps_causality(name))
+        || wanted.compiled.is_empty() && args.analysis.check.is_empty()
+}
+
+/// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
+/// is not only to be kept.
+fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted::new(&args.analysis)?;
+    let is_nothing = wanted.compiled.is_empty() && wanted.analyses.is_empty();
+    if is_nothing && args.keep.is_none() {
+        wanted.analyses.push(checks::by_default(&args.analysis)?);
+    }
+    Ok(wanted)
 }
 
 /// Reports on every process that was captured; the gravest status is that of all.
@@ -104,7 +121,7 @@ fn report(
         let symbols = symbols_of(&log);
         let ready = match wanted.take() {
             Some(wanted) => wanted,
-            None => Wanted::new(&args.analysis)?,
+            None => self::wanted(args)?,
         };
         let (spelt, missing) = spelt(&ready, &symbols);
         // A process that runs another program has nothing to do with the specification.

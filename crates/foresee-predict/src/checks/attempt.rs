@@ -23,6 +23,8 @@ pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
 pub(crate) struct Reach {
     pub(crate) look_back: u32,
     pub(crate) work: u64,
+    /// Whether it is known already that its needs do not rule the goal out.
+    pub(crate) is_conceivable: bool,
 }
 
 /// A reordering that reaches a goal.
@@ -64,7 +66,7 @@ pub(crate) fn attempt(
     reach: Reach,
 ) -> Attempt {
     let Some(first) = goal.first() else { return Attempt::Impossible };
-    if !search.is_conceivable(goal) {
+    if !reach.is_conceivable && !search.is_conceivable(goal) {
         return Attempt::Impossible;
     }
     let anchor = first.saturating_sub(reach.look_back);
@@ -75,6 +77,8 @@ pub(crate) fn attempt(
             Answer::Yes { observed, order } => {
                 return Attempt::Found(Reached { observed, order, rung });
             }
+            // Without choices there was only too much to do, and there will be no less.
+            Answer::No { gave_up: true, .. } if failures == 0 => return Attempt::Undecided,
             Answer::No { gave_up, .. } => gave_up_once |= gave_up,
         }
     }

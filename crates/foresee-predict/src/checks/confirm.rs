@@ -10,6 +10,7 @@ use foresee_trace::{Finding, FindingKind, Witness};
 use super::tries::Found;
 use super::{Check, Context};
 use crate::analysis::AnalysisError;
+use crate::explain::differences;
 
 /// The findings, in the order in which they were found. One that does not stand up to the judge is
 /// a mistake of ours, and nothing is reported that rests on it.
@@ -45,21 +46,22 @@ pub(crate) fn confirm(
                 return Err(format!("event {} sees another value", wanted.event));
             }
             check.confirm(context, one, &order, seen)?;
-            Ok(seen.changed_reads().iter().map(event_of).collect::<Vec<u64>>())
+            Ok(seen.changed_reads().to_vec())
         });
-        let changed_reads = match judged {
+        let changed = match judged {
             Ok(Ok(changed)) => changed,
             Ok(Err(reason)) => return Err(refuse(reason)),
             Err(rejected) => return Err(refuse(rejected.to_string())),
         };
-        let (message, details) = check.describe(context, one);
+        let (message, mut details) = check.describe(context, one);
+        details.extend(differences(context.trace, observed, &order, &changed));
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
             violated_at: (observed as usize + order.len()).saturating_sub(1),
             order,
             next,
-            changed_reads,
+            changed_reads: changed.iter().map(event_of).collect(),
         };
         findings.push(Finding {
             kind: FindingKind::Predicted,

@@ -52,7 +52,7 @@ use attempt::Rung;
 pub use race::Algorithm;
 use scene::Scene;
 use tally::{Tally, Words};
-use tries::{Candidate, Found};
+use tries::{Candidate, Chains, Found, Tried};
 
 pub use atomicity::{ATOMICITY, AtomicityOptions};
 pub use glob::Glob;
@@ -66,15 +66,19 @@ pub struct Options {
     pub reads: Reads,
     /// How far back from the first event of a candidate events may change.
     pub look_back: u32,
-    /// How many tuples of events are tried for one tuple of classes; for one tuple of places, four
-    /// times as many.
+    /// How many tuples of events are tried for one tuple of threads and places.
     pub tries: usize,
+    /// How many are tried for one tuple of places.
+    pub tries_per_place: usize,
     /// How many steps one search may take.
     pub work: u64,
     /// How many cores to use.
     pub cores: usize,
     /// How races are looked for.
     pub algorithm: Algorithm,
+    /// Whether checks that have nothing to look at in the trace are passed over, because nobody
+    /// asked for them by name.
+    pub only_relevant: bool,
     /// How long all searches together may take.
     pub time: Option<Duration>,
     /// How many events the trace may have, all of which are kept.
@@ -89,9 +93,11 @@ impl Default for Options {
             reads: Reads::Terminal,
             look_back: 200,
             tries: 16,
+            tries_per_place: 64,
             work: 100_000,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             algorithm: Algorithm::default(),
+            only_relevant: false,
             time: None,
             trace: u32::MAX as usize - 1,
             atomicity: AtomicityOptions::default(),
@@ -151,6 +157,17 @@ pub(crate) trait Check {
     /// The trace has ended: what could go wrong in it?
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError>;
 
+    /// What was tried without a result: whole chains of events in which it may be found all the
+    /// same, with sections in their order.
+    fn chains(&mut self, _: &Context<'_>, _: &Tried) -> Vec<Chains> {
+        Vec::new()
+    }
+
+    /// What else the user should know, once all is tried.
+    fn notes(&self, _: &Context<'_>, _: &Tried) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a reordering that the judge has replayed shows what was looked for, as far as that is
     /// more than reaching the goal. `order` is what comes after the observed beginning.
     fn confirm(
@@ -179,11 +196,18 @@ pub struct CheckKind {
     pub about: &'static str,
     /// What its findings and its silence promise.
     pub guarantees: &'static str,
+    /// Whether it is made of a run for which nothing was asked.
+    pub is_default: bool,
     new: fn(&Options) -> Box<dyn Check>,
 }
 
 /// Every check.
 pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, order::KIND];
+
+/// Whether this is the name of a check.
+pub fn is_check(name: &str) -> bool {
+    CHECKS.iter().any(|kind| kind.name == name)
+}
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
@@ -267,8 +291,11 @@ impl Analysis for Checks {
         let mut analysed = Vec::new();
         for check in &mut self.checks {
             let name = check.kind().name;
-            let Proposal { candidates, mut tally, observed, nothing, caveat, notes, mut stats } =
+            let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
                 check.propose(&context)?;
+            if nothing.is_some() && self.options.only_relevant {
+                continue;
+            }
             if let Some(why) = nothing {
                 analysed.push(Analysed {
                     name,
@@ -297,7 +324,13 @@ impl Analysis for Checks {
                     break;
                 }
             }
-            let found = tries::try_all(&context, candidates, check.rungs(), until, &mut tally);
+            let rungs = check.rungs();
+            let mut tried = tries::try_all(&context, candidates, rungs, until, &mut tally);
+            let chains = check.chains(&context, &tried);
+            tries::try_chains(&context, &chains, until, &mut tried);
+            tried.count(&mut tally);
+            notes.extend(check.notes(&context, &tried));
+            let found = tried.found;
             if !found.is_empty() {
                 let judge = judge.get_or_insert_with(|| Judge::new(&trace));
                 for finding in confirm::confirm(&context, judge, &**check, found)? {

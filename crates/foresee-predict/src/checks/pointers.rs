@@ -167,3 +167,86 @@ impl<'r> Pointers<'r> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use foresee_causality::judge::Reads;
+    use foresee_testkit::{generated, random_trace};
+    use foresee_trace::generate::Config;
+    use foresee_trace::{Op, Trace};
+
+    use super::*;
+    use crate::reorder::{Answer, Effort, Goal, Search};
+
+    fn traces() -> impl Iterator<Item = Trace> {
+        let heavy = (0..400).map(|seed| {
+            generated(Config {
+                seed,
+                threads: 2 + (seed % 2) as u32,
+                events: 14 + seed % 16,
+                variables: 3,
+                locks: 2,
+                conditions: 1,
+                in_sections: 0.8,
+                section_events: 2.5,
+                max_nesting: 2,
+                shared: if seed % 3 == 0 { 0.4 } else { 0.0 },
+                reads: 0.5,
+                rmws: 0.1,
+                waits: if seed % 5 == 0 { 0.2 } else { 0.0 },
+                unfinished: seed % 4 == 0,
+                ..Config::default()
+            })
+        });
+        (0..1_000).map(random_trace).chain(heavy)
+    }
+
+    /// The direct closure and the search with one slice are two programs for one question.
+    #[test]
+    fn one_slice_and_the_least_tuple() {
+        let (mut reached, mut chained) = (0, 0);
+        for (seed, trace) in traces().enumerate() {
+            let mut requirements = Requirements::default();
+            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            requirements.finish();
+            let mut search = Search::new(&requirements, Reads::Strict);
+            let mut pointers = Pointers::new(&requirements, u64::MAX);
+            let mut chains: Vec<Vec<u32>> = vec![Vec::new(); trace.names.threads.len()];
+            for (i, event) in trace.events.iter().enumerate() {
+                // What a join or the end of a wait needs is not asked of it when it is next.
+                if event.op() != Op::Init && (event.op().reads() || event.op().writes()) {
+                    chains[event.thread().0 as usize].push(i as u32);
+                }
+            }
+            for (t, first) in chains.iter().enumerate() {
+                for second in &chains[..t] {
+                    let mut yes: Vec<[u32; 2]> = Vec::new();
+                    for &e in first {
+                        for &f in second {
+                            let goal = Goal { executed: &[], next: &[e, f] };
+                            let effort = Effort { slices: 1, failures: 0, work: u64::MAX };
+                            let answer = search.ask(&goal, 0, effort);
+                            let is_reached = matches!(answer, Answer::Yes { .. });
+                            let least = pointers.least(&[&[e], &[f]]);
+                            let expected = match is_reached {
+                                true => Chained::Least(vec![e, f]),
+                                false => Chained::None,
+                            };
+                            assert_eq!(least, expected, "{seed}: {e} {f}\n{trace}");
+                            yes.extend(is_reached.then_some([e, f]));
+                        }
+                    }
+                    reached += yes.len();
+                    let least = [0, 1].map(|i| yes.iter().map(|pair| pair[i]).min());
+                    let expected = match least {
+                        [Some(e), Some(f)] => Chained::Least(vec![e, f]),
+                        _ => Chained::None,
+                    };
+                    chained += usize::from(expected != Chained::None);
+                    assert_eq!(pointers.least(&[first, second]), expected, "{seed}\n{trace}");
+                }
+            }
+        }
+        assert!(reached > 5_000 && chained > 500, "{reached} {chained}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Events, locks and threads in the words of reports.
 
-use foresee_trace::{Id, LocId, Op, Pool, ThreadId};
+use foresee_trace::{Id, LocId, Name, Op, Pool, ThreadId};
 
 use super::Context;
 use super::scene::{Held, Scene};
@@ -17,7 +17,7 @@ impl Context<'_> {
     pub(crate) fn place_of(&self, event: u32) -> String {
         match self.trace.events[event as usize].loc() {
             LocId::NONE => String::new(),
-            loc => format!(" at {}", self.trace.names.locs.get(loc)),
+            loc => format!(" at {}", Name(self.trace.names.locs.get(loc))),
         }
     }
 
@@ -57,7 +57,7 @@ impl Context<'_> {
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were
-    /// taken, with the events that took them; it is known how many there are.
+    /// taken, with the events that took them; it is known how many there are at most.
     pub(crate) fn held_at(&self, event: u32, count: usize) -> Vec<Held> {
         // From the event back to where the first of them was taken, and then forward again.
         let mut own = Vec::new();
@@ -84,7 +84,7 @@ impl Context<'_> {
         }
         let tell = |held: &Held| {
             let shared = if held.hold.shared { " (shared)" } else { "" };
-            let lock = self.trace.names.locks.get(held.hold.lock);
+            let lock = Name(self.trace.names.locks.get(held.hold.lock));
             format!(
                 "{lock}{shared}, taken by event {}{}",
                 held.acquire,
@@ -94,15 +94,11 @@ impl Context<'_> {
         held.iter().map(tell).collect::<Vec<_>>().join("; ")
     }
 
-    /// How a thread came to be: `T2, forked by T1 at a.c:9`, or `T1, there from the beginning`.
+    /// How a thread came to be: `forked by T1 at a.c:9`, or `there from the beginning`.
     pub(crate) fn told_origin(&self, thread: ThreadId) -> String {
-        let name = self.trace.names.threads.get(thread);
         match self.requirements.fork(thread.index()) {
-            NONE => format!("{name}, there from the beginning"),
-            fork => {
-                debug_assert_eq!(self.trace.events[fork as usize].op(), Op::Fork);
-                format!("{name}, forked by {}{}", self.thread_of(fork), self.place_of(fork))
-            }
+            NONE => "there from the beginning".to_owned(),
+            fork => format!("forked by {}{}", self.thread_of(fork), self.place_of(fork)),
         }
     }
 }

@@ -70,6 +70,7 @@ pub(super) const KIND: CheckKind = CheckKind {
     guarantees: "the observed order is judged exactly; each prediction is a confirmed run with a \
                  cycle of conflicts; if none is reported, none is possible only where every region \
                  is proved to be protected by a lock",
+    is_default: true,
     new: |options| Box::new(Atomicity::new(options)),
 };
 

@@ -48,6 +48,7 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
     guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
                  take a lock, or to join a thread, that the next one keeps; that none is possible \
                  is said only if every ring of up to four requests is proved impossible",
+    is_default: true,
     new: |_| Box::new(Deadlocks::default()),
 };
 

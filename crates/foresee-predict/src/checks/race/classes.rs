@@ -7,7 +7,7 @@
 //!
 //! Pairs are reported once for each pair of places, which the classes are grouped by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, LocId, Op, VarId};
@@ -48,6 +48,18 @@ struct Key {
     place: LocId,
     kind: Kind,
     locks: LockSetId,
+}
+
+impl Key {
+    fn of(event: &Event, locks: LockSetId) -> Key {
+        Key {
+            variable: event.var(),
+            thread: event.thread().0,
+            place: event.loc(),
+            kind: Kind::of(event.op()),
+            locks,
+        }
+    }
 }
 
 /// A class.
@@ -120,7 +132,8 @@ pub(super) struct Classes {
     pub(super) groups: Vec<Group>,
     group_numbers: HashMap<GroupKey, u32, RandomState>,
     partners: usize,
-    tries: usize,
+    /// How many pairs of events are kept for a pair of classes, and for a pair of places.
+    most: [usize; 2],
     /// How many variables have more classes than are looked at.
     pub(super) crowded: u64,
     /// How many pairs of classes are not looked at, because there are too many.
@@ -128,8 +141,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// With so many pairs to try for each pair of classes.
-    pub(super) fn new(tries: usize) -> Classes {
+    /// With so many pairs of events to try for each pair of classes, and of places.
+    pub(super) fn new(most: [usize; 2]) -> Classes {
         Classes {
             classes: Vec::new(),
             numbers: HashMap::default(),
@@ -137,10 +150,28 @@ impl Classes {
             groups: Vec::new(),
             group_numbers: HashMap::default(),
             partners: 0,
-            tries,
+            most,
             crowded: 0,
             left_out: 0,
         }
+    }
+
+    /// The class of an access, if it has one.
+    pub(super) fn class_of(&self, event: &Event, locks: LockSetId) -> Option<u32> {
+        self.numbers.get(&Key::of(event, locks)).copied()
+    }
+
+    /// The pairs of classes that some pairs of places are of, with their places.
+    pub(super) fn pairs_of(&self, groups: &HashSet<u32>) -> Vec<(u32, [u32; 2])> {
+        let mut pairs = Vec::new();
+        for (class, own) in self.classes.iter().enumerate() {
+            let class = class as u32;
+            let later = own.partners.iter().filter(|p| p.class < class);
+            let wanted = later.filter(|partner| groups.contains(&partner.group));
+            pairs.extend(wanted.map(|partner| (partner.group, [partner.class, class])));
+        }
+        pairs.sort_unstable();
+        pairs
     }
 
     /// The next access to a suspect, at a time of its thread. `ordered` says how the class member at
@@ -153,13 +184,7 @@ impl Classes {
         time: u32,
         mut ordered: impl FnMut(u32, u32) -> Ordered,
     ) {
-        let key = Key {
-            variable: event.var(),
-            thread: event.thread().0,
-            place: event.loc(),
-            kind: Kind::of(event.op()),
-            locks,
-        };
+        let key = Key::of(event, locks);
         let class = match self.numbers.get(&key) {
             Some(&class) => class,
             None => match self.add(key, locksets) {
@@ -186,7 +211,7 @@ impl Classes {
                 Ordered::Yes => {}
                 Ordered::No => {
                     group.count += 1;
-                    group.keep(Pair { events, classes: [partner.class, class] }, self.tries);
+                    group.keep(Pair { events, classes: [partner.class, class] }, self.most);
                 }
                 Ordered::Sure => {
                     group.count += 1;
@@ -267,15 +292,15 @@ impl Classes {
 }
 
 impl Group {
-    /// Keeps the nearest pairs: so many of each pair of classes, and four times as many in all.
-    fn keep(&mut self, pair: Pair, most: usize) {
+    /// Keeps the nearest pairs: so many of each pair of classes, and so many in all.
+    fn keep(&mut self, pair: Pair, [of_classes, of_places]: [usize; 2]) {
         let of = |classes: [u32; 2]| {
             let [a, b] = classes;
             [a.min(b), a.max(b)]
         };
         let same = |other: &&Pair| of(other.classes) == of(pair.classes);
-        let is_full = self.pairs.len() >= 4 * most;
-        let has_enough = self.pairs.iter().filter(same).count() >= most;
+        let is_full = self.pairs.len() >= of_places;
+        let has_enough = self.pairs.iter().filter(same).count() >= of_classes;
         if !is_full && !has_enough {
             self.pairs.push(pair);
             return;

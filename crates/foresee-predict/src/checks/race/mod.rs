@@ -19,14 +19,16 @@
 mod classes;
 mod suspects;
 
+use std::collections::{HashMap, HashSet};
+
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
-use foresee_trace::{Event, Id, Op, ThreadId, entry};
+use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
 
 use super::attempt::{NEXT, Rung};
 use super::scene::Scene;
 use super::tally::{Tally, Words};
-use super::tries::{Candidate, Found, Try};
+use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Proposal};
 use crate::analysis::{AnalysisError, Stat};
 use classes::{Classes, Group, Ordered};
@@ -38,6 +40,7 @@ pub(super) const RACE: CheckKind = CheckKind {
     about: "which accesses to one variable could come at once",
     guarantees: "each race is shown by a replayed reordering in which both accesses are next; that \
                  none is possible is said only if locks or needs rule out every pair of accesses",
+    is_default: true,
     new: |options| Box::new(Race { algorithm: options.algorithm, ..Race::default() }),
 };
 
@@ -55,15 +58,48 @@ pub enum Algorithm {
     Sliced,
 }
 
+impl Algorithm {
+    /// What its reports and its silence mean.
+    fn guarantee(self) -> &'static str {
+        match self {
+            Algorithm::Hb => {
+                "happens-before: of the pairs that it leaves unordered only the first is known to \
+                 race, so they are searched for, and only those that a reordering shows are \
+                 reported; what it orders is not looked at"
+            }
+            Algorithm::Shb => {
+                "schedulable happens-before: every pair that it leaves unordered races; races that \
+                 need critical sections to come otherwise, or reads to be left out, are not looked \
+                 for"
+            }
+            Algorithm::Syncp => {
+                "sync-preserving: every race is reported that shows while critical sections keep \
+                 their observed order; those for which sections must swap are not looked for"
+            }
+            Algorithm::Sliced => {
+                "sliced: races are also looked for where critical sections swap; nearly all are \
+                 found, but only what is counted as impossible is proved to be"
+            }
+        }
+    }
+}
+
 /// How many pairs of places are tried.
 const MOST_CANDIDATES: usize = 20_000;
 /// How many pairs that are not confirmed are told of.
 const TOLD: usize = 20;
+/// How many steps may be taken on whole chains, if sections may swap anyway.
+const CHAIN_WORK: usize = 20_000_000;
+/// How many pairs of chains there may be all the same.
+const LEAST_CHAINS: usize = 4;
 
 #[derive(Debug, Default)]
 struct Race {
     algorithm: Algorithm,
     suspects: Suspects,
+    classes: Option<Classes>,
+    /// The first pair of events of each pair of places that is tried.
+    proposed: Vec<(u32, [u32; 2])>,
 }
 
 /// Clocks that know of each thread what it knew before its next event.
@@ -101,7 +137,7 @@ impl Before {
 impl Race {
     /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
     fn classes(&self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
-        let mut classes = Classes::new(context.options.tries);
+        let mut classes = Classes::new([context.options.tries, context.options.tries_per_place]);
         if self.suspects.count().1 == 0 {
             return Ok(classes);
         }
@@ -115,6 +151,7 @@ impl Race {
         };
         let mut scene = Scene::default();
         let mut times: Vec<u32> = Vec::new();
+        let strangers = context.strangers();
         for (index, event) in context.trace.events.iter().enumerate() {
             let (op, thread) = (event.op(), event.thread());
             if op == Op::Init {
@@ -122,7 +159,10 @@ impl Race {
             }
             let time = entry(&mut times, thread.index());
             *time += 1;
-            if (op.reads() || op.writes()) && self.suspects.has(event.var()) {
+            let is_access = op.reads() || op.writes();
+            // Whose accesses those of strangers are nobody knows.
+            let is_known = !strangers.contains(&thread);
+            if is_access && is_known && self.suspects.has(event.var()) {
                 let locks = (scene.set(thread), &scene.locksets);
                 classes.access(index as u32, event, locks, *time, |other, time| {
                     let epoch = Epoch { thread: ThreadId(other), time };
@@ -165,6 +205,7 @@ impl Race {
             key: key as u32,
             tries: tries.collect(),
             is_complete: false,
+            is_conceivable: self.algorithm != Algorithm::Hb,
             is_sure: group.sure.is_some(),
         })
     }
@@ -197,11 +238,14 @@ impl Check for Race {
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
         for (key, group) in classes.groups.iter().enumerate() {
-            let candidate = self.candidate(key, group, tally);
-            match candidate {
-                Some(_) if proposal.candidates.len() >= MOST_CANDIDATES => tally.not_tried += 1,
-                candidate => proposal.candidates.extend(candidate),
+            let Some(candidate) = self.candidate(key, group, tally) else { continue };
+            if proposal.candidates.len() >= MOST_CANDIDATES {
+                tally.not_tried += 1;
+                continue;
             }
+            let first = &candidate.tries[0].next;
+            self.proposed.push((candidate.key, [first[0], first[1]]));
+            proposal.candidates.push(candidate);
         }
         tally.not_tried += classes.crowded + classes.left_out;
         if classes.crowded > 0 {
@@ -210,12 +254,79 @@ impl Check for Race {
                 classes.crowded
             ));
         }
+        self.classes = Some(classes);
+        if !context.strangers().is_empty() {
+            proposal.caveat = Some(
+                "accesses of code that was not captured are left out, because nobody knows which \
+                 thread they are of",
+            );
+        }
         let (shared, suspects) = self.suspects.count();
         proposal.stats = vec![
             ("shared_variables", Stat::Count(shared)),
             ("guarded_by_a_lock", Stat::Count(shared - suspects)),
         ];
         Ok(proposal)
+    }
+
+    fn chains(&mut self, context: &Context<'_>, tried: &Tried) -> Vec<Chains> {
+        let most = match self.algorithm {
+            Algorithm::Hb | Algorithm::Shb => return Vec::new(),
+            Algorithm::Syncp => usize::MAX,
+            Algorithm::Sliced => (CHAIN_WORK / context.trace.events.len().max(1)).max(LEAST_CHAINS),
+        };
+        let open: HashSet<u32> = tried.open.iter().map(|&(key, _)| key).collect();
+        let Some(classes) = self.classes.as_ref().filter(|_| !open.is_empty()) else {
+            return Vec::new();
+        };
+        let mut pairs = classes.pairs_of(&open);
+        pairs.truncate(most);
+        let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
+        pairs.iter().flat_map(|(_, pair)| pair).for_each(|&class| {
+            members.insert(class, Vec::new());
+        });
+        let mut scene = Scene::default();
+        for (index, event) in context.trace.events.iter().enumerate() {
+            let is_access = event.op().reads() || event.op().writes();
+            if is_access
+                && self.suspects.has(event.var())
+                && let Some(class) = classes.class_of(event, scene.set(event.thread()))
+                && let Some(chain) = members.get_mut(&class)
+            {
+                chain.push(index as u32);
+            }
+            scene.event(index as u32, event);
+        }
+        let chain = |class: &u32| members.get(class).cloned().unwrap_or_default();
+        pairs
+            .iter()
+            .map(|(key, pair)| Chains { key: *key, chains: pair.iter().map(chain).collect() })
+            .collect()
+    }
+
+    fn notes(&self, context: &Context<'_>, tried: &Tried) -> Vec<String> {
+        let mut notes = vec![self.algorithm.guarantee().to_owned()];
+        if self.algorithm != Algorithm::Hb {
+            return notes;
+        }
+        let found: HashSet<u32> = tried.found.iter().map(|found| found.key).collect();
+        let doubtful: Vec<[u32; 2]> = self
+            .proposed
+            .iter()
+            .filter(|(key, _)| !found.contains(key))
+            .map(|(_, pair)| *pair)
+            .collect();
+        for [e, f] in doubtful.iter().take(TOLD) {
+            notes.push(format!(
+                "unordered by happens-before, but no reordering was found that shows it: {}; {}",
+                context.told(*e),
+                context.told(*f)
+            ));
+        }
+        if doubtful.len() > TOLD {
+            notes.push(format!("and {} more such pairs", doubtful.len() - TOLD));
+        }
+        notes
     }
 
     fn confirm(
@@ -239,30 +350,47 @@ impl Check for Race {
 
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
         let (e, f) = (found.by.next[0], found.by.next[1]);
-        let variable = context.trace.names.vars.get(context.trace.events[e as usize].var());
+        let events = &context.trace.events;
+        let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
         let message = format!(
-            "{} could {} {variable}{} while {} {} it{}",
+            "{} {} {variable}{} and {} {} it{} at the same time",
             context.thread_of(e),
             verb(context, e),
             context.place_of(e),
             context.thread_of(f),
-            verb_of(context, f),
+            verb(context, f),
             context.place_of(f)
         );
-        let details = vec![("variable".to_owned(), variable.to_owned())];
+        let groups = self.classes.as_ref().map(|classes| &classes.groups);
+        let group = groups.and_then(|groups| groups.get(found.key as usize));
+        let locks = |_| usize::MAX;
+        let mut details = Vec::new();
+        let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
+        add("variable", variable);
+        add("first access", context.told(e));
+        add("locks at the first", context.told_locks(e, locks(e)));
+        add("second access", context.told(f));
+        add("locks at the second", context.told_locks(f, locks(f)));
+        for event in [e, f] {
+            let thread = events[event as usize].thread();
+            add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));
+        }
+        let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
+            (0, true) if self.algorithm != Algorithm::Hb => {
+                "the observed order, without what is not needed (schedulable happens-before)"
+            }
+            (0, _) => "critical sections in their observed order, some left out (sync-preserving)",
+            _ => "critical sections in another order",
+        };
+        add("shown by", how.to_owned());
+        if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
+            add("neighbouring pairs like it", count.to_string());
+        }
         (message, details)
     }
 }
 
 fn verb(context: &Context<'_>, event: u32) -> &'static str {
-    match context.trace.events[event as usize].op() {
-        Op::Read | Op::VolatileRead => "read",
-        Op::Rmw => "modify",
-        _ => "write",
-    }
-}
-
-fn verb_of(context: &Context<'_>, event: u32) -> &'static str {
     match context.trace.events[event as usize].op() {
         Op::Read | Op::VolatileRead => "reads",
         Op::Rmw => "modifies",
