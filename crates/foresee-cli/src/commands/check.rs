@@ -23,6 +23,7 @@ use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingKind, Names, 
 use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
+use crate::commands::thinned;
 use crate::input::Input;
 use crate::{bug, input, output, specs};
 
@@ -53,6 +54,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
          a check with --check NAME"
     );
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    if !wanted.compiled.is_empty() {
+        let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
+        thinned::ensure_whole(&trace, specs)?;
+    }
     look(wanted, &args.analysis, &trace, &[])
 }
 

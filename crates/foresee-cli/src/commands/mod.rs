@@ -8,4 +8,5 @@ pub(crate) mod query;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod spec;
+mod thinned;
 pub(crate) mod trace;
