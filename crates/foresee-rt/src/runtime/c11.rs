@@ -6,7 +6,7 @@ use super::locks::{give, note, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 /// `thrd_busy`.
 pub(super) const BUSY: c_int = 1;
@@ -42,7 +42,13 @@ extern "C" fn create(handle: *mut usize, start: usize, argument: usize, pc: usiz
 }
 
 extern "C" fn join(handle: usize, out: *mut c_int, pc: usize) -> c_int {
-    threads::wait_for(handle, pc, || real!(thrd_join(handle => usize, out => *mut c_int) -> c_int))
+    threads::wait_for(
+        handle,
+        out.cast(),
+        4,
+        pc,
+        || real!(thrd_join(handle => usize, out => *mut c_int) -> c_int),
+    )
 }
 
 extern "C" fn mutex_init(lock: Object, kind: c_int, pc: usize) -> c_int {
@@ -54,7 +60,7 @@ fn attempt(lock: Object) -> c_int {
 }
 
 extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
-    take(lock, Tag::Acquire, pc, || attempt(lock), || real!(mtx_lock(lock => Object) -> c_int))
+    take(lock, Tag::Acquire, 0, pc, || attempt(lock), || real!(mtx_lock(lock => Object) -> c_int))
 }
 
 extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
@@ -63,7 +69,7 @@ extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
-    take(lock, Tag::Acquire, pc, || attempt(lock), wait)
+    take(lock, Tag::Acquire, how::TIMED, pc, || attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 
 use super::next::real;
 use super::{access, enter, hook, leave, step_aside, sync};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
 const ETIMEDOUT: c_int = 110;
@@ -22,10 +22,21 @@ fn took(result: c_int) -> bool {
     result == 0 || result == EOWNERDEAD
 }
 
-/// Takes a lock: `attempt` does not wait, `wait` does.
+/// Whether the last owner died, as it is recorded.
+fn died(result: c_int) -> u64 {
+    if result == EOWNERDEAD { how::OWNER_DIED } else { 0 }
+}
+
+/// Whether a lock was to be shared, as it is recorded.
+fn shared(tag: Tag) -> u64 {
+    if tag == Tag::AcquireShared { how::SHARED } else { 0 }
+}
+
+/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time.
 pub(super) fn take(
     lock: Lock,
     tag: Tag,
+    patience: u64,
     pc: usize,
     attempt: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
@@ -46,9 +57,9 @@ pub(super) fn take(
             }
         }
         if took(out) {
-            sync(t, tag, pc, lock as usize, u64::from(out == EOWNERDEAD));
+            sync(t, tag, pc, lock as usize, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
-            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+            sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
         leave(t);
         out
@@ -66,9 +77,9 @@ pub(super) fn try_take(lock: Lock, tag: Tag, pc: usize, attempt: impl FnOnce() -
         access::settle(t);
         let out = attempt();
         if took(out) {
-            sync(t, tag, pc, lock as usize, u64::from(out == EOWNERDEAD));
+            sync(t, tag, pc, lock as usize, died(out) | how::TRIED);
         } else if out == EBUSY || out == super::c11::BUSY {
-            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+            sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
         leave(t);
         out
@@ -142,6 +153,7 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
     take(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || mutex_attempt(lock),
         || real!(pthread_mutex_lock(lock => Lock) -> c_int),
@@ -154,13 +166,13 @@ extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+    take(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+    take(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
@@ -189,6 +201,7 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
     take(
         lock,
         Tag::AcquireShared,
+        0,
         pc,
         || read_attempt(lock),
         || real!(pthread_rwlock_rdlock(lock => Lock) -> c_int),
@@ -201,19 +214,20 @@ extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedrdlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+    take(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockrdlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockrdlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+    take(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
     take(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || write_attempt(lock),
         || real!(pthread_rwlock_wrlock(lock => Lock) -> c_int),
@@ -226,13 +240,13 @@ extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedwrlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+    take(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockwrlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockwrlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+    take(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
@@ -257,6 +271,7 @@ extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
     take(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || spin_attempt(lock),
         || real!(pthread_spin_lock(lock => Lock) -> c_int),

@@ -159,7 +159,7 @@ pub(super) fn start_thread(
     }
     // SAFETY: in a hook of `t`; the new thread is nobody else's.
     unsafe {
-        access::settle(t);
+        access::before_write(t, handle as usize, 8);
         let new = thread::allocate();
         if new.is_null() {
             log::give_up();
@@ -173,6 +173,7 @@ pub(super) fn start_thread(
         let out = plain(entry as usize, new as usize);
         if out == 0 {
             remember(*handle, (*new).id);
+            access::written(t, handle as usize, 8, pc);
             sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);
@@ -182,8 +183,14 @@ pub(super) fn start_thread(
     }
 }
 
-/// Waits for a thread by `wait` and records it if that worked.
-pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -> c_int {
+/// Waits for a thread by `wait` and records it, and what libc writes of its result, if that worked.
+pub(super) fn wait_for(
+    handle: usize,
+    result: *mut c_void,
+    size: usize,
+    pc: usize,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
     let t = enter();
     if t.is_null() {
         return wait();
@@ -191,11 +198,18 @@ pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -
     let other = by_handle(handle);
     // SAFETY: in a hook of `t`.
     unsafe {
+        if !result.is_null() {
+            access::before_write(t, result as usize, size);
+        }
         step_aside(t);
         let out = wait();
         if out == 0 && !enter().is_null() {
             if let Some(other) = other {
                 sync(t, Tag::Join, pc, 0, other);
+            }
+            if !result.is_null() {
+                access::before_write(t, result as usize, size);
+                access::written(t, result as usize, size, pc);
             }
             leave(t);
         }
@@ -204,16 +218,30 @@ pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -
 }
 
 extern "C" fn join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
-    wait_for(handle, pc, || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int))
+    wait_for(
+        handle,
+        out,
+        8,
+        pc,
+        || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int),
+    )
 }
 
 extern "C" fn try_join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
-    wait_for(handle, pc, || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int))
+    wait_for(
+        handle,
+        out,
+        8,
+        pc,
+        || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int),
+    )
 }
 
 extern "C" fn timed_join(handle: usize, out: *mut c_void, until: usize, pc: usize) -> c_int {
     wait_for(
         handle,
+        out,
+        8,
         pc,
         || real!(pthread_timedjoin_np(handle => usize, out => *mut c_void, until => usize) -> c_int),
     )
@@ -228,6 +256,8 @@ extern "C" fn clock_join(
 ) -> c_int {
     wait_for(
         handle,
+        out,
+        8,
         pc,
         || real!(pthread_clockjoin_np(handle => usize, out => *mut c_void, clock => c_int, until => usize) -> c_int),
     )
