@@ -129,10 +129,12 @@ fn a_race_of_a_million_accesses_has_no_wrong_value() {
             assert_eq!((stats.external_writes, stats.inexact), (0, 0), "{filter}");
             let (all, foreign, wrong) = reads(&trace);
             assert_eq!(wrong, 0, "of {all}");
-            // Others' writes are what could have been missed.
-            assert!(foreign > 100, "{foreign} of {all}");
-            assert!(filter == "shared" || trace.events.len() > 1_000_000);
-            assert!(filter == "shared" || all > 700_000 && stats.checked_reads >= all as u64);
+            if filter == "none" {
+                assert!(trace.events.len() > 1_000_000);
+                assert!(all > 700_000 && stats.checked_reads >= all as u64, "{all}");
+                // Others' writes are what could have been missed.
+                assert!(foreign > 100, "{foreign} of {all}");
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ use foresee_trace::{
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
+use crate::commands::thinned;
 use crate::config::Config;
 use crate::input::Input;
 use crate::{bug, checks, input, output, specs};
@@ -62,6 +63,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
          a check with --check NAME"
     );
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    if !wanted.compiled.is_empty() {
+        let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
+        thinned::ensure_whole(&trace, specs)?;
+    }
     look(wanted, &args.analysis, &trace, &[])
 }
 
