@@ -38,6 +38,9 @@ impl Workshop {
             (self.path(&format!("{name}.{compiler}.o")), self.path(&format!("{name}.{compiler}")));
         let mut compile = Command::new(compiler);
         compile.args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(self.dir.path());
+        if compiler.starts_with('g') {
+            compile.arg("-fno-builtin");
+        }
         if compiler.starts_with("clang") {
             compile.args(["-mllvm", "-tsan-instrument-read-before-write=1"]);
         }
