@@ -12,6 +12,7 @@ mod cases;
 mod correct;
 mod index;
 mod lattices;
+mod monitorability;
 mod nondeterminism;
 mod patterns;
 mod reorder;
@@ -81,6 +82,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "nondeterminism".contains(&args.filter) {
         nondeterminism::run()?;
+    }
+    if "monitorability".contains(&args.filter) {
+        monitorability::run()?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;

@@ -49,7 +49,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         is_free_running: args.mode == CaptureMode::Async,
         // Where critical sections swap every access matters; and variables that cannot be named
         // beforehand are complete only if everything is recorded.
-        is_unfiltered: args.all || !wanted.compiled.is_empty() && (!is_maz || !is_known),
+        // And without the token the filter's books are not exact.
+        is_unfiltered: args.all
+            || args.mode == CaptureMode::Async
+            || !wanted.compiled.is_empty() && (!is_maz || !is_known),
         watch: Some(&list),
         limit: args.log_limit.map(|mib| mib << 20),
     };
