@@ -13,6 +13,7 @@ mod checks;
 mod correct;
 mod index;
 mod lattices;
+mod monitorability;
 mod nondeterminism;
 mod patterns;
 mod reorder;
@@ -88,6 +89,9 @@ fn main() -> anyhow::Result<()> {
     }
     if "checks".contains(&args.filter) {
         checks::run(&args.events, &args.threads)?;
+    }
+    if "monitorability".contains(&args.filter) {
+        monitorability::run()?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;

@@ -437,13 +437,16 @@ impl Part {
         let default = MonitorabilityOptions::default();
         let options = MonitorabilityOptions {
             order,
-            is_exact: is_asked,
+            is_asked,
             nodes: args.max_states.unwrap_or(default.nodes),
             time: args.time_limit.map(Duration::from_secs),
             ..default
         };
-        let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
-        analyses.push(Box::new(monitorability));
+        // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
+        if !self.is_patterns || is_asked || order == FileOrder::Notes {
+            let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+            analyses.push(Box::new(monitorability));
+        }
         // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
         // for its monitorability alone wants nothing else.
         if args.window == Some(1) || is_asked && !asks_for(args, "spec") {
