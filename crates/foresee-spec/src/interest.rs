@@ -77,7 +77,9 @@ impl Interest {
     /// Looks at the names that are new, and tells whether any of them may be meant.
     pub fn look(&mut self, names: &Names) -> Touch {
         let now = [names.vars.len(), names.locks.len(), names.threads.len(), names.syms.len()];
-        let [vars, locks, threads, syms] = std::mem::replace(&mut self.seen, now);
+        // A trace that is read again has fewer names at first; they are not new.
+        let [vars, locks, threads, syms] = self.seen;
+        self.seen = std::array::from_fn(|i| self.seen[i].max(now[i]));
         let is_text = |i: usize| self.texts.contains(names.syms.get(Id::new(i)));
         Touch {
             names: self.vars.fits_new(&names.vars, vars)
