@@ -109,6 +109,10 @@ impl Names for Globals {
         }
     }
 
+    fn block(&mut self, _block: &Block, out: &mut String) {
+        out.push_str("?block");
+    }
+
     fn location(&mut self, _pc: Pc, _out: &mut String) {}
 
     fn function(&mut self, pc: Pc, out: &mut String) {
