@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use foresee_predict::Analysis;
-use foresee_predict::checks::{Algorithm, CHECKS, CheckKind, Checks, Options};
+use foresee_predict::checks::{
+    ATOMICITY, Algorithm, AtomicityOptions, CHECKS, CheckKind, Checks, Options,
+};
 
 use crate::args::{AlgorithmArg, AnalysisArgs};
+use crate::config::Config;
 
 /// What is kept of each event of the trace, at most.
 const BYTES_AN_EVENT: usize = 60;
@@ -33,18 +36,33 @@ pub(crate) fn asked_for(args: &AnalysisArgs) -> anyhow::Result<Option<Box<dyn An
             "--algorithm {flag} is about races: add --check race"
         );
     }
-    Ok((!kinds.is_empty()).then(|| Box::new(Checks::new(&kinds, options(args))) as Box<_>))
+    for (flag, is_given) in
+        [("--region", !args.checks.region.is_empty()), ("--cycle", args.checks.cycle > 2)]
+    {
+        let is_atomicity = |kind: &&CheckKind| kind.name == ATOMICITY;
+        ensure!(
+            !is_given || args.check.is_empty() || kinds.iter().any(is_atomicity),
+            "{flag} is about atomicity: add --check atomicity"
+        );
+    }
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(Checks::new(&kinds, options(args)?))))
 }
 
 /// The checks of a run for which nothing was asked.
-pub(crate) fn by_default(args: &AnalysisArgs) -> Box<dyn Analysis> {
+pub(crate) fn by_default(args: &AnalysisArgs) -> anyhow::Result<Box<dyn Analysis>> {
     let kinds: Vec<&CheckKind> = CHECKS.iter().filter(|kind| kind.is_default).collect();
-    Box::new(Checks::new(&kinds, Options { only_relevant: true, ..options(args) }))
+    let options = Options { only_relevant: true, ..options(args)? };
+    Ok(Box::new(Checks::new(&kinds, options)))
 }
 
-fn options(args: &AnalysisArgs) -> Options {
+fn options(args: &AnalysisArgs) -> anyhow::Result<Options> {
     let default = Options::default();
-    Options {
+    let methods = Config::new(&args.checks)?.regions;
+    Ok(Options {
+        atomicity: AtomicityOptions { methods, with_three: args.checks.cycle == 3 },
         reads: args.reads.into(),
         look_back: args.checks.look_back,
         tries: args.checks.tries.max(1),
@@ -59,5 +77,5 @@ fn options(args: &AnalysisArgs) -> Options {
         time: args.time_limit.map(Duration::from_secs),
         trace: args.max_memory.saturating_mul(1 << 20) / BYTES_AN_EVENT,
         ..default
-    }
+    })
 }

@@ -4,6 +4,7 @@ mod args;
 mod bug;
 mod checks;
 mod commands;
+mod config;
 mod input;
 mod output;
 mod specs;
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
+        Command::Observe(args) => commands::observe::run(*args),
+        Command::Send(args) => commands::send::run(&args),
         Command::Index(args) => commands::index::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),

@@ -1,10 +1,12 @@
 //! For machines: the object described in the contract. Fields are added, never renamed.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
-use foresee_trace::{Finding, FindingKind, Witness};
+use foresee_trace::{Finding, FindingKind, Witness, is_hidden};
 
 use crate::report::Report;
 
@@ -17,7 +19,16 @@ struct Root<'a> {
     assumptions: &'static str,
     trace: Trace<'a>,
     analyses: Vec<Analysis<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<JsonSuppression<'a>>,
     summary: Summary,
+}
+
+#[derive(Serialize)]
+struct JsonSuppression<'a> {
+    pattern: &'a str,
+    at: &'a str,
+    findings: u64,
 }
 
 #[derive(Serialize)]
@@ -86,6 +97,8 @@ struct Summary {
     predicted: usize,
     #[serde(skip_serializing_if = "is_zero")]
     schedule_dependent: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed: Option<u64>,
 }
 
 fn is_zero(n: &usize) -> bool {
@@ -130,15 +143,45 @@ pub fn report(report: &Report) -> String {
             warnings: &report.remarks.warnings,
         },
         analyses,
+        suppressions: report
+            .suppressions
+            .all
+            .iter()
+            .map(|one| JsonSuppression { pattern: &one.text, at: &one.place, findings: one.used })
+            .collect(),
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
             schedule_dependent: count(FindingKind::ScheduleDependent),
+            suppressed: (!report.suppressions.all.is_empty()).then(|| report.suppressions.used()),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
     text.push('\n');
-    text
+    visible(&text)
+}
+
+/// JSON that says the same in characters that terminals do not obey: what the standard lets stand as
+/// it is stands outside of texts only if it is a space.
+pub fn visible(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            c if c != '\n' && is_hidden(c) => {
+                let mut units = [0; 2];
+                // Writing to a string cannot fail.
+                let _ =
+                    c.encode_utf16(&mut units).iter().try_for_each(|u| write!(out, "\\u{u:04x}"));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// One finding as one JSON object, as it stands in a report.
+pub fn one(finding: &Finding) -> String {
+    serde_json::to_string(&self::finding(0, finding)).expect("a finding has only text keys")
 }
 
 fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {

@@ -1,5 +1,6 @@
 //! Everything one command has to say.
 
+use foresee_predict::checks::Suppressions;
 use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
 use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
@@ -47,6 +48,24 @@ pub struct Report {
     pub witnesses: Vec<Option<Diagram>>,
     /// What the reader had to say.
     pub remarks: Remarks,
+    /// What was not wanted, and how much of it there was.
+    pub suppressions: Suppressions,
+}
+
+impl Report {
+    /// Takes away the findings that are not wanted. What they rest on stays as it was.
+    pub fn suppress(&mut self, mut suppressions: Suppressions) {
+        let findings = std::mem::take(&mut self.findings);
+        let witnesses = std::mem::take(&mut self.witnesses);
+        let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
+        for (finding, witness) in findings.into_iter().zip(witnesses) {
+            if !suppressions.cover(&finding) {
+                self.findings.push(finding);
+                self.witnesses.push(witness);
+            }
+        }
+        self.suppressions = suppressions;
+    }
 }
 
 /// The exit status of the contract: 1 if something was found, 0 if nothing was and the answer is

@@ -178,6 +178,12 @@ tags! {
     OnceDone = 0xa0;
     /// It was found to be done (address).
     OnceSeen = 0xa1;
+    /// Something is sent through a channel (address: its number, value: the file descriptor).
+    Send = 0xa4;
+    /// Something is received from a channel (address, value).
+    Receive = 0xa5;
+    /// It is seen whether something could be received (address, value).
+    Look = 0xa6;
     /// Memory is allocated (address, value: size).
     Alloc = 0xa8;
     /// Memory is given back (address).

@@ -15,6 +15,12 @@ impl Glob {
         &self.0
     }
 
+    /// Whether a name fits, or what is left of it without namespaces or classes in front.
+    pub fn matches_path(&self, name: &str) -> bool {
+        let ends = name.match_indices("::").map(|(at, _)| &name[at + 2..]);
+        self.matches(name) || ends.into_iter().any(|end| self.matches(end))
+    }
+
     /// Whether a name fits the pattern from end to end. Takes time of at most their lengths
     /// multiplied: only the latest `*` is ever tried again.
     pub fn matches(&self, name: &str) -> bool {
@@ -60,6 +66,9 @@ mod tests {
         assert!(fits("*.c:1?", "bank.c:12") && !fits("*.c:1?", "bank.c:1"));
         assert!(fits("a*b*c", "a-b-b-c") && !fits("a*b*c", "a-c-b"));
         assert!(fits("*é?", "caféx"));
+        let path = |pattern: &str, name: &str| Glob::new(pattern).matches_path(name);
+        assert!(path("Account::*", "bank::Account::add") && path("add", "bank::Account::add"));
+        assert!(!path("Account", "bank::Account::add"));
     }
 
     #[test]

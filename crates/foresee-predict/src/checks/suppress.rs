@@ -99,15 +99,15 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Takes the findings away that are covered, and counts them.
-    pub fn apply(&mut self, findings: &mut Vec<Finding>) {
-        findings.retain(|finding| {
-            let covering = self.all.iter_mut().find(|one| one.covers(finding));
-            covering.is_none_or(|one| {
+    /// Whether a finding is covered; the suppression that does counts it.
+    pub fn cover(&mut self, finding: &Finding) -> bool {
+        match self.all.iter_mut().find(|one| one.covers(finding)) {
+            Some(one) => {
                 one.used += 1;
-                false
-            })
-        });
+                true
+            }
+            None => false,
+        }
     }
 
     /// How many findings were covered.
@@ -137,7 +137,7 @@ mod tests {
     fn left(text: &str, mut findings: Vec<Finding>) -> (usize, Vec<u64>) {
         let mut suppressions = Suppressions::default();
         suppressions.read("s", text).unwrap();
-        suppressions.apply(&mut findings);
+        findings.retain(|finding| !suppressions.cover(finding));
         (findings.len(), suppressions.all.iter().map(|one| one.used).collect())
     }
 

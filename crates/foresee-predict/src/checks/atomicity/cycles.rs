@@ -151,6 +151,9 @@ struct Group {
     other: [u32; 3],
 }
 
+/// How far events are apart, those that happen, and the one that is next.
+type Tuple = (u32, Vec<u32>, u32);
+
 /// For a thread and a variable, its accesses in their order.
 type ByThread = HashMap<(u32, u32), Vec<u32>, RandomState>;
 
@@ -205,7 +208,7 @@ pub(super) fn cycles(
     tally.by_locks += excluded.count() as u64;
     let mut groups: Vec<_> = search.groups.into_iter().collect();
     groups.sort_unstable_by_key(|(group, _)| *group);
-    let candidate = |(_, mut tries): (Group, Vec<(u32, Vec<u32>, u32)>)| {
+    let candidate = |(_, mut tries): (Group, Vec<Tuple>)| {
         tries.sort_unstable();
         tries.dedup();
         tries.truncate(TRIES);
@@ -231,8 +234,7 @@ struct Search<'a> {
     threads: u32,
     /// Those that locks make impossible.
     excluded: HashSet<Group, RandomState>,
-    /// With the extent of each tuple, the events that happen, and the one that is next.
-    groups: HashMap<Group, Vec<(u32, Vec<u32>, u32)>, RandomState>,
+    groups: HashMap<Group, Vec<Tuple>, RandomState>,
     tuples: usize,
     with_three: bool,
 }

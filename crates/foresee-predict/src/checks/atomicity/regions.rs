@@ -62,7 +62,7 @@ impl Regions {
         let Some(sym) = name.filter(|_| !self.methods.is_empty()) else { return false };
         let methods = &self.methods;
         let known = entry(&mut self.is_method, sym.index());
-        *known.get_or_insert_with(|| methods.iter().any(|m| m.matches(names.syms.get(sym))))
+        *known.get_or_insert_with(|| methods.iter().any(|m| m.matches_path(names.syms.get(sym))))
     }
 
     /// Takes the next event.

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Event, Op, ThreadId, Trace, entry};
 
-use super::needs::Needs;
 use super::objects::{Objects, Said};
+use crate::analysis::AnalysisError;
 
 /// What is wrong, or could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,12 +29,21 @@ pub(super) struct Pair {
     pub(super) second: u32,
 }
 
+/// A use of an object.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    event: u32,
+    epoch: Epoch,
+    /// Whether an event says so; else it is an access.
+    is_said: bool,
+}
+
 /// One life of an object, as far as it has come.
 #[derive(Debug, Default)]
 struct Life {
     begin: Option<u32>,
-    /// The last use by each thread at each place, and whether it was said or was an access.
-    uses: Vec<(u32, bool)>,
+    /// The last use by each thread at each place.
+    uses: Vec<Use>,
     end: Option<u32>,
 }
 
@@ -52,13 +62,18 @@ pub(super) struct Lives {
 
 impl Lives {
     /// Follows all objects through a trace. What `strangers` do counts for nothing.
-    pub(super) fn new(trace: &Trace, objects: &Objects, strangers: &[ThreadId]) -> Lives {
+    pub(super) fn new(
+        trace: &Trace,
+        objects: &Objects,
+        strangers: &[ThreadId],
+    ) -> Result<Lives, AnalysisError> {
         let mut this = Lives::default();
-        let mut needs = Needs::default();
+        let mut needs: Clocks = Clocks::new(Order::Needs);
         let mut lives: Vec<Life> = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             let i = i as u32;
-            needs.event(i, event);
+            let stamp = needs.event(event)?;
+            needs.forget_old(&[]);
             let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
             if strangers.contains(&event.thread()) {
                 continue;
@@ -66,17 +81,25 @@ impl Lives {
             let life = entry(&mut lives, object as usize);
             match said {
                 Said::Begins => this.begin(life, object, i),
-                Said::Used => this.used(life, object, i, trace),
-                Said::Ends(_) => this.end(life, object, i, trace, &needs),
+                Said::Used => {
+                    let is_said = event.op() == Op::Event;
+                    let now = Use { event: i, epoch: stamp.epoch(), is_said };
+                    this.used(life, object, now, trace);
+                }
+                Said::Ends(_) => {
+                    let is_needed = |epoch: Epoch| needs.knows(&stamp, epoch);
+                    this.end(life, object, i, trace, is_needed);
+                }
             }
         }
-        this
+        Ok(this)
     }
 
     fn begin(&mut self, life: &mut Life, object: u32, i: u32) {
         // What is said to be used before it is said to begin for the first time is used too early.
         if life.begin.is_none() && life.end.is_none() {
-            for &(first, _) in life.uses.iter().filter(|&&(_, is_said)| is_said) {
+            for early in life.uses.iter().filter(|use_| use_.is_said) {
+                let first = early.event;
                 let pair = Pair { wrong: Wrong::UsedBeforeBegin, object, first, second: i };
                 self.observed.push(pair);
             }
@@ -84,29 +107,36 @@ impl Lives {
         *life = Life { begin: Some(i), ..Life::default() };
     }
 
-    fn used(&mut self, life: &mut Life, object: u32, i: u32, trace: &Trace) {
+    fn used(&mut self, life: &mut Life, object: u32, now: Use, trace: &Trace) {
         if let Some(first) = life.end {
-            self.observed.push(Pair { wrong: Wrong::UsedAfterEnd, object, first, second: i });
+            let pair = Pair { wrong: Wrong::UsedAfterEnd, object, first, second: now.event };
+            self.observed.push(pair);
             return;
         }
-        let event = &trace.events[i as usize];
-        let is_said = event.op() == Op::Event;
-        if let Some(begin) = life.begin.filter(|_| is_said) {
-            // Whether it could have come earlier is asked once for each place.
-            let known = |&(use_, said): &(u32, bool)| said && is_alike(trace, use_, event);
-            let of_other = trace.events[begin as usize].thread() != event.thread();
-            if of_other && !life.uses.iter().any(known) {
-                let pair = Pair { wrong: Wrong::UsedBeforeBegin, object, first: i, second: begin };
-                self.possible.push(pair);
-            }
+        let event = &trace.events[now.event as usize];
+        let known = life.uses.iter_mut().find(|known| is_alike(trace, known.event, event));
+        // Whether it could have come before the beginning is asked once for each place.
+        let is_first = !known.as_ref().is_some_and(|known| known.is_said);
+        if let Some(begin) = life.begin.filter(|_| now.is_said && is_first)
+            && trace.events[begin as usize].thread() != event.thread()
+        {
+            let (wrong, first) = (Wrong::UsedBeforeBegin, now.event);
+            self.possible.push(Pair { wrong, object, first, second: begin });
         }
-        match life.uses.iter_mut().find(|(use_, _)| is_alike(trace, *use_, event)) {
-            Some(known) => *known = (i, is_said),
-            None => life.uses.push((i, is_said)),
+        match known {
+            Some(known) => *known = Use { is_said: now.is_said || known.is_said, ..now },
+            None => life.uses.push(now),
         }
     }
 
-    fn end(&mut self, life: &mut Life, object: u32, i: u32, trace: &Trace, needs: &Needs) {
+    fn end(
+        &mut self,
+        life: &mut Life,
+        object: u32,
+        i: u32,
+        trace: &Trace,
+        is_needed: impl Fn(Epoch) -> bool,
+    ) {
         if let Some(first) = life.end {
             self.observed.push(Pair { wrong: Wrong::EndedTwice, object, first, second: i });
             return;
@@ -114,13 +144,13 @@ impl Lives {
         self.ended += 1;
         life.end = Some(i);
         let thread = trace.events[i as usize].thread();
-        for (second, _) in std::mem::take(&mut life.uses) {
-            let other = trace.events[second as usize].thread();
-            if other == thread {
+        for used in std::mem::take(&mut life.uses) {
+            if trace.events[used.event as usize].thread() == thread {
                 continue;
             }
-            let pair = Pair { wrong: Wrong::UsedAfterEnd, object, first: i, second };
-            match needs.has(thread, other, second) {
+            let (wrong, second) = (Wrong::UsedAfterEnd, used.event);
+            let pair = Pair { wrong, object, first: i, second };
+            match is_needed(used.epoch) {
                 true => self.impossible.push(pair),
                 false => self.possible.push(pair),
             }

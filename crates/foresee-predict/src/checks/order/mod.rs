@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `objects` | what events say of objects, and which variables belong to them |
 //! | `lives` | what the observed order does wrong, and what another could |
-//! | `needs` | what every order keeps |
 //!
 //! A use that was seen before the end of its object is asked for after it: the end has happened, and
 //! the use is next. Objects of different lives are different objects: an address that is handed out
@@ -15,7 +14,6 @@
 //! reordering of this run uses one of them too late or too early.
 
 mod lives;
-mod needs;
 mod objects;
 
 use std::collections::BTreeMap;
@@ -170,7 +168,7 @@ impl Check for LifeOrder {
             return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
         }
         let Lives { observed, possible, impossible, ended } =
-            Lives::new(trace, &self.objects, &context.strangers());
+            Lives::new(trace, &self.objects, &context.strangers())?;
         let mut groups: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
         for pair in &possible {
             groups.entry(places(trace, pair)).or_default().push(pair);

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use foresee_trace::{Event, Id, Names, Op, Pool, Value, VarId};
+use foresee_trace::{Event, HEAP_FREE, Id, Names, Op, Pool, Value, VarId, object_of};
 
 /// What an event says of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +31,10 @@ fn word(name: &str) -> Option<Said> {
     Some(match name {
         "init" | "open" => Said::Begins,
         "use" => Said::Used,
-        "free" | "heap_free" => Said::Ends("freed"),
+        "free" | HEAP_FREE => Said::Ends("freed"),
         "close" | "closed" => Said::Ends("closed"),
         _ => return None,
     })
-}
-
-/// The name of the object that a variable belongs to.
-fn owner(variable: &str) -> &str {
-    let mut depth = 0u32;
-    for (i, c) in variable.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '+' | '.' | '[' if depth == 0 => return &variable[..i],
-            '-' if depth == 0 && variable[i..].starts_with("->") => return &variable[..i],
-            _ => {}
-        }
-    }
-    variable
 }
 
 /// The objects whose lives the events of a trace speak of.
@@ -89,7 +74,7 @@ impl Objects {
         }
         if !this.names.is_empty() {
             let owner = |(_, name): (VarId, &str)| {
-                let sym = names.syms.lookup(owner(name))?;
+                let sym = names.syms.lookup(object_of(name))?;
                 this.numbers.get(&Value::Str(sym)).copied()
             };
             this.of_variable = names.vars.iter().map(owner).collect();
@@ -132,15 +117,6 @@ impl Objects {
 mod tests {
     use super::*;
     use foresee_testkit::trace;
-
-    #[test]
-    fn variables_belong_to_the_object_that_their_names_begin_with() {
-        assert_eq!(owner("heap(list.c:7(make))#2+8"), "heap(list.c:7(make))#2");
-        assert_eq!(owner("heap(list.c:7)#2.next"), "heap(list.c:7)#2");
-        assert_eq!(owner("a[3].x"), "a");
-        assert_eq!(owner("p->next"), "p");
-        assert_eq!(owner("count-down"), "count-down");
-    }
 
     #[test]
     fn events_speak_of_objects_by_number_or_name() {

@@ -1,5 +1,7 @@
 //! Against the exhaustive oracle.
 
+#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+
 use std::collections::BTreeSet;
 
 use foresee_causality::judge::{Judge, Reads, Space};
@@ -24,9 +26,9 @@ fn random(seed: u64) -> Trace {
         in_sections: [0.5, 0.9, 1.0][(seed % 3) as usize],
         section_events: 2.0,
         max_nesting: 2,
-        shared: if seed % 5 == 0 { 0.4 } else { 0.0 },
+        shared: if seed.is_multiple_of(5) { 0.4 } else { 0.0 },
         reads: 0.5,
-        rmws: if seed % 7 == 0 { 0.3 } else { 0.0 },
+        rmws: if seed.is_multiple_of(7) { 0.3 } else { 0.0 },
         values: Written::Repeating(2),
         forked: if seed % 2 == 1 { 0.7 } else { 0.0 },
         joined: 0.7,
