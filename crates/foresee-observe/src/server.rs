@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::address::{Address, Listener, Stream};
 use crate::limits::Limits;
 use crate::program::Program;
-use crate::reassemble::Accepted;
 use crate::spool::{Shelf, Spool};
 use crate::wire::{Hello, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
 
@@ -39,6 +38,8 @@ pub struct ServerOptions {
 
 /// How often those who wait look whether they should go on waiting.
 const TICK: Duration = Duration::from_millis(50);
+/// What those are told who may come back.
+const STOPPING: &str = "the observer is about to stop";
 /// How many programs that are over are remembered.
 const REMEMBERED: usize = 4096;
 
@@ -183,7 +184,7 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
         match Spool::resume(&path) {
             Ok((spool, order)) => {
                 let paths = Some((path, shelf.paths(&name, id).1));
-                let program = Program::new(id, name, order, spool, paths, shared.limits);
+                let program = Program::new(id, name, order, spool, paths, shared.limits, true);
                 let mut programs = shared.programs();
                 begin(shared, &mut programs, program)?;
             }
@@ -300,28 +301,28 @@ impl Connection<'_> {
             Ok(None) => return,
             Err(why) => return self.part(why, None, 0),
         };
-        match program.frames.connect(hello.channels) {
+        let result = match program.frames.connect(hello.channels) {
             Ok(next) => {
-                let result =
-                    self.reply(Status::Welcome, next, "").and_then(|()| self.listen_to(&program));
+                let welcome = self.reply(Status::Welcome, next, "");
+                let heard = welcome.and_then(|()| self.listen_to(&program));
                 program.frames.disconnect();
-                let result = result.and_then(|end| {
-                    // What is on its way to the disk would be lost with the observer.
-                    match program.frames.wait_until_stored(end) {
-                        (_, Some(Some(error))) => Err(Break::Refused(error)),
-                        (next, over) if over.is_some() || next >= end => {
-                            self.reply(Status::Farewell, next, "")
-                        }
-                        _ => Err(Break::Later("the observer is about to stop".to_owned())),
-                    }
-                });
-                if let Err(why) = result {
-                    let next = program.spool().frames();
-                    self.part(why, Some(&program.name), next);
-                }
+                heard.and_then(|end| self.farewell(&program, end))
             }
-            Err(Some(error)) => self.part(Break::Refused(error), Some(&program.name), 0),
-            Err(None) => drop(self.reply(Status::Farewell, u64::MAX, "")),
+            Err(error) => Err(Break::Refused(error)),
+        };
+        if let Err(why) = result {
+            let next = program.spool().frames();
+            self.part(why, Some(&program.name), next);
+        }
+    }
+
+    /// Lets a sender go when everything before frame `end` is stored: what is still on its way to the
+    /// disk would be lost with the observer.
+    fn farewell(&self, program: &Program, end: u64) -> Result<(), Break> {
+        match program.frames.wait_until_stored(end) {
+            Some(Ok(next)) => self.reply(Status::Farewell, next, ""),
+            Some(Err(error)) => Err(Break::Refused(error)),
+            None => Err(Break::Later(STOPPING.to_owned())),
         }
     }
 
@@ -360,7 +361,7 @@ impl Connection<'_> {
             return Ok(None);
         }
         if shared.is_stopping() {
-            return Err(Break::Later("the observer is about to stop".to_owned()));
+            return Err(Break::Later(STOPPING.to_owned()));
         }
         if programs.running.len() >= shared.limits.connections {
             return Err(Break::Later(format!(
@@ -376,7 +377,7 @@ impl Connection<'_> {
         };
         let spool = spool.map_err(stored)?;
         let name = hello.name.clone();
-        let program = Program::new(id, name, hello.order, spool, paths, shared.limits);
+        let program = Program::new(id, name, hello.order, spool, paths, shared.limits, false);
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }
 
@@ -403,11 +404,7 @@ impl Connection<'_> {
                 return Ok(end);
             };
             end = end.max(frame.number.saturating_add(1));
-            match program.frames.accept(frame) {
-                Accepted::Yes => {}
-                Accepted::Over(None) => return Ok(end),
-                Accepted::Over(Some(error)) => return Err(Break::Refused(error)),
-            }
+            program.frames.accept(frame).map_err(Break::Refused)?;
         }
     }
 
@@ -449,7 +446,7 @@ fn refusal(error: WireError, what: &str) -> Break {
             Break::Refused(format!("nothing came for too long, in {what}"))
         }
         WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
-            Break::Later("the observer is about to stop".to_owned())
+            Break::Later(STOPPING.to_owned())
         }
         WireError::Io(error) => Break::Refused(format!("the connection failed: {error}")),
         error => Break::Refused(error.to_string()),

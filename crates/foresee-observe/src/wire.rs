@@ -313,6 +313,11 @@ impl Numbered {
         Ok(Some(Numbered { number, header, bytes: frame }))
     }
 
+    /// How many events it holds.
+    pub fn events(&self) -> u64 {
+        if self.header.kind == Kind::Events { u64::from(self.header.count) } else { 0 }
+    }
+
     /// How many threads there are with those that this frame names, if it names threads.
     pub fn threads(&self) -> Option<u64> {
         let payload = &self.bytes[HEADER..];

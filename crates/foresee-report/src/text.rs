@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::FindingKind;
+use foresee_trace::{FindingKind, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
@@ -171,23 +171,27 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     writeln!(
         out,
         "{}: {} events, {} threads, {} variables, {} locks",
-        report.name, facts.events, facts.threads, facts.variables, facts.locks
+        Visible(&report.name),
+        facts.events,
+        facts.threads,
+        facts.variables,
+        facts.locks
     )?;
     for warning in &report.remarks.warnings {
-        writeln!(out, "note: {warning}")?;
+        writeln!(out, "note: {}", Visible(warning))?;
     }
     if let Some(why) = &report.remarks.cut_short {
-        writeln!(out, "note: the trace was cut short: {why}")?;
+        writeln!(out, "note: the trace was cut short: {}", Visible(why))?;
     }
     if let Some(why) = &report.remarks.partial {
-        writeln!(out, "note: the trace does not hold everything: {why}")?;
+        writeln!(out, "note: the trace does not hold everything: {}", Visible(why))?;
     }
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
         writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;
-        writeln!(out, "  {}", finding.message)?;
+        writeln!(out, "  {}", Visible(&finding.message))?;
         for (name, value) in &finding.details {
-            writeln!(out, "  {name}: {value}")?;
+            writeln!(out, "  {name}: {}", Visible(value))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
             let shown = diagram.rows.len() as u64;
@@ -209,7 +213,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         let title = format!("{}{property}", one.name);
         writeln!(out, "\n{}: {}", style.bold(&title), one.statement)?;
         for note in &one.notes {
-            writeln!(out, "  note: {note}")?;
+            writeln!(out, "  note: {}", Visible(note))?;
         }
         for (name, stat) in &one.stats {
             let name = name.replace('_', " ");

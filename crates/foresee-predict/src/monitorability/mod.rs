@@ -56,10 +56,11 @@ pub const MONITORABILITY: &str = "monitorability";
 pub struct MonitorabilityOptions {
     /// What the order of the trace stands for.
     pub order: FileOrder,
-    /// Whether the exact test follows where the cheap one fails. It needs the trace in memory, so
-    /// without it properties are only warned of. Traces of notes always get it: their verdicts are
-    /// worth nothing without.
-    pub is_exact: bool,
+    /// Whether somebody asked. Then the exact test follows where the cheap one fails, for which the
+    /// trace is kept in memory, and what depends on the schedule is a finding. Else there are only
+    /// warnings; but traces of notes always get the exact test, because their verdicts are worth
+    /// nothing without.
+    pub is_asked: bool,
     /// How many events are kept for the exact test.
     pub events: usize,
     /// How many nodes the exact test visits, for each property and binding.
@@ -72,7 +73,7 @@ impl Default for MonitorabilityOptions {
     fn default() -> Self {
         MonitorabilityOptions {
             order: FileOrder::Observed,
-            is_exact: true,
+            is_asked: true,
             events: 4_000_000,
             nodes: 1_000_000,
             time: None,
@@ -108,6 +109,7 @@ impl Verdict {
 /// properties with parameters the steps are kept.
 pub struct Monitorability {
     options: MonitorabilityOptions,
+    is_exact: bool,
     spec: Spec,
     resolved: Resolved,
     running: Running,
@@ -154,9 +156,8 @@ impl Monitorability {
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
-        mut options: MonitorabilityOptions,
+        options: MonitorabilityOptions,
     ) -> Monitorability {
-        options.is_exact |= options.order == FileOrder::Notes;
         let watch = |mut property: Compiled| {
             let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
             Watch {
@@ -172,6 +173,7 @@ impl Monitorability {
         };
         Monitorability {
             options,
+            is_exact: options.is_asked || options.order == FileOrder::Notes,
             spec: spec.clone(),
             resolved: resolved.clone(),
             running: Running::new(options.order),
@@ -206,7 +208,7 @@ impl Monitorability {
                 None => {
                     let label = watch.labels.number(step, step.events, &watch.lens);
                     watch.pairs.step(place, label, time, &watch.labels, known);
-                    watch.is_done = !self.options.is_exact && watch.pairs.count > 0;
+                    watch.is_done = !self.is_exact && watch.pairs.count > 0;
                 }
                 Some(steps) if steps.len() < BOUND_STEPS => {
                     let bound = BoundStep { place, step, time, now };
@@ -220,7 +222,7 @@ impl Monitorability {
 
     /// Keeps a batch for the exact test, as far as there is room.
     fn keep(&mut self, batch: &Batch) {
-        if !self.options.is_exact || self.is_cut_off {
+        if !self.is_exact || self.is_cut_off {
             return;
         }
         if self.trace.events.len() + batch.events.len() > self.options.events {
@@ -259,10 +261,12 @@ impl Analysis for Monitorability {
         out: &mut dyn FindingSink,
     ) -> Result<Vec<Analysed>, AnalysisError> {
         self.trace.names = names.clone();
-        let mut exact = Exact { options: self.options, trace: &self.trace, orders: None };
-        if self.is_cut_off {
-            exact.options.is_exact = false;
-        }
+        let mut exact = Exact {
+            options: self.options,
+            is_wanted: self.is_exact && !self.is_cut_off,
+            trace: &self.trace,
+            orders: None,
+        };
         let lost = match &self.running {
             Running::Notes(clocks) => Some((clocks.conflicting_writes(), clocks.uncertain_reads())),
             Running::Steps(_) => None,
@@ -273,7 +277,7 @@ impl Analysis for Monitorability {
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
             // A warning that nobody asked for is given only where there is something to warn of.
-            if !self.options.is_exact && said.verdict == Verdict::Monitorable {
+            if !self.is_exact && said.verdict == Verdict::Monitorable {
                 continue;
             }
             if said.verdict == Verdict::Unknown && self.is_cut_off {
@@ -281,9 +285,17 @@ impl Analysis for Monitorability {
                 said.why = "the trace is longer than is kept for asking whether they matter".into();
             }
             let finding = said.finding.take();
-            analysed.push(watch.analysed(&said, self.options, lost, names));
+            if !self.options.is_asked {
+                // Nor does it answer for anything.
+                said.outcome = match said.verdict {
+                    Verdict::Monitorable => Outcome::Window,
+                    _ if self.is_exact => Outcome::OrderUnknown,
+                    _ => Outcome::Window,
+                };
+            }
+            analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
             // What nobody asked for does not count as found.
-            if let Some(finding) = finding.filter(|_| self.options.is_exact)
+            if let Some(finding) = finding.filter(|_| self.options.is_asked)
                 && out.finding(finding) == Flow::Stop
             {
                 break;
@@ -336,8 +348,7 @@ impl Watch {
                 };
                 events.filter_map(step).collect()
             };
-            let steps =
-                if pairs.count > 0 && exact.options.is_exact { steps(self) } else { vec![] };
+            let steps = if pairs.count > 0 && exact.is_wanted { steps(self) } else { vec![] };
             let about = About { number, binding: Vec::new(), spec, resolved };
             self.settle(pairs, &steps, about, exact, &mut said)?;
             return Ok(said);
@@ -361,7 +372,7 @@ impl Watch {
             let binding = self.property.params.named(binding);
             let about = About { number, binding, spec, resolved };
             self.settle(pairs, &relevant, about, exact, &mut said)?;
-            if !exact.options.is_exact && said.count > 0 {
+            if !exact.is_wanted && said.count > 0 {
                 break;
             }
         }
@@ -404,7 +415,7 @@ impl Watch {
         said.count += pairs.count;
         let room = TOLD_PAIRS.saturating_sub(said.pairs.len());
         said.pairs.extend(pairs.found().iter().take(room));
-        let (verdict, outcome, why) = match exact.options.is_exact {
+        let (verdict, outcome, why) = match exact.is_wanted {
             false => (Verdict::Unknown, Outcome::Window, String::new()),
             true => exact.ask(self, &pairs, steps, &about, &mut said.finding)?,
         };
@@ -426,11 +437,12 @@ impl Watch {
     fn analysed(
         &self,
         said: &Said,
-        options: MonitorabilityOptions,
+        is_exact: bool,
+        order: FileOrder,
         lost: Option<(u64, u64)>,
         names: &Names,
     ) -> Analysed {
-        let of_notes = options.order == FileOrder::Notes;
+        let of_notes = order == FileOrder::Notes;
         let outcome = match self.steps {
             0 => Outcome::NothingRelevant,
             _ => said.outcome,
@@ -460,7 +472,7 @@ impl Watch {
                     "schedule-dependent: {pairs} by the execution, and another order that the threads can run in has another verdict"
                 )
             }
-            Verdict::Unknown if !options.is_exact => format!(
+            Verdict::Unknown if !is_exact => format!(
                 "the verdict may depend on the schedule: at least {pairs} by the execution; \
                  --check monitorability tells whether that changes the verdict"
             ),
@@ -476,7 +488,7 @@ impl Watch {
             );
         }
         let mut stats = vec![("verdict", Stat::Text(said.verdict.word().to_owned()))];
-        if !options.is_exact {
+        if !is_exact {
             stats.clear();
         }
         stats.push(("relevant_events", Stat::Count(self.steps)));
@@ -527,6 +539,7 @@ struct About<'a> {
 /// The exact test, and what it needs of the whole trace.
 struct Exact<'a> {
     options: MonitorabilityOptions,
+    is_wanted: bool,
     trace: &'a Trace,
     orders: Option<Orders<'a>>,
 }

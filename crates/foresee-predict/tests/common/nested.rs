@@ -20,6 +20,8 @@ pub(crate) struct Nested {
     pub(crate) reentrant: u8,
     pub(crate) waits: u8,
     pub(crate) forks: u8,
+    /// Of locks that are tried for, which may fail.
+    pub(crate) tries: u8,
 }
 
 impl Nested {
@@ -34,6 +36,7 @@ impl Nested {
         reentrant: 0,
         waits: 0,
         forks: 0,
+        tries: 0,
     };
 
     pub(crate) fn trace(&self, seed: u64, events: usize) -> Trace {
@@ -129,11 +132,20 @@ impl Machine {
             let (lock, shared) = (self.rng.usize(..self.kind.locks), self.chance(self.kind.shared));
             let again = self.threads[t].held.contains(&(lock, shared));
             let is_upgrade = self.threads[t].held.iter().any(|h| h.0 == lock) && !again;
-            if again && !self.chance(self.kind.reentrant)
-                || is_upgrade && shared
-                || !self.is_free(t, lock, shared)
-            {
+            if again && !self.chance(self.kind.reentrant) || is_upgrade && shared {
                 return;
+            }
+            let is_try = self.chance(self.kind.tries);
+            if !self.is_free(t, lock, shared) {
+                if is_try {
+                    let word = if shared { "rbusy" } else { "busy" };
+                    self.emit(t, &format!("{word}(l{lock})"));
+                }
+                return;
+            }
+            if is_try {
+                let word = self.rng.choice(["try", "try_for"]).unwrap();
+                self.emit(t, &format!("{word}(l{lock})"));
             }
             let word = if shared { "racq" } else { "acq" };
             self.take(t, lock, shared, &format!("{word}(l{lock})"));

@@ -2,7 +2,8 @@
 //!
 //! A thread waits for another if its next step is to take a lock that the other has in a mode that
 //! shuts it out, or to join the other before it has ended. The end of a wait takes its lock back,
-//! notified or not, so it counts like any acquire. Which reads see what does not matter: a thread
+//! notified or not, so it counts like any acquire. A try-lock does not wait; a lock that is waited
+//! for only for some time does, for that time. Which reads see what does not matter: a thread
 //! that has seen another value than in the trace is in no ring, and can as well be stopped before.
 
 use std::collections::BTreeSet;
@@ -54,6 +55,14 @@ impl WaitsFor {
                 held == Some(false) || held == Some(true) && !shared
             };
             let others = (0..threads).filter(|&u| u != t);
+            let is_try = |i: &usize| {
+                let own = |j: &usize| trace.events[*j].thread() == event.thread();
+                let before = (0..*i).rev().find(own);
+                before.is_some_and(|before| trace.events[before].op() == Op::Try)
+            };
+            if next[t].as_ref().is_some_and(is_try) {
+                return Vec::new();
+            }
             match (requested(event), event.op()) {
                 (Some((lock, shared)), _) => others.filter(|&u| holds(u, lock, shared)).collect(),
                 (None, Op::Join) => {
@@ -125,6 +134,18 @@ mod tests {
             T1: racq(l), acq(l), rel(l), rrel(l); T2: racq(l), acq(l), rel(l), rrel(l)
         };
         assert_eq!(rings(&upgrade), [[1, 5]]);
+    }
+
+    #[test]
+    fn a_try_lock_does_not_wait_but_is_waited_for() {
+        let second = trace! {
+            T1: acq(l), try(m), acq(m), rel(m), rel(l); T2: acq(m), acq(l), rel(l), rel(m)
+        };
+        assert!(rings(&second).is_empty());
+        let first = trace! {
+            T1: try(l), acq(l), acq(m), rel(m), rel(l); T2: acq(m), try_for(l), acq(l), rel(l), rel(m)
+        };
+        assert_eq!(rings(&first), [[2, 7]]);
     }
 
     #[test]

@@ -13,6 +13,9 @@
 //! | `nearest` | which of their events to try |
 //! | `report` | what is told of them |
 //!
+//! A try-lock never waits, so it is in no ring, but what it took others wait for. A lock that is
+//! waited for only for some time makes a *stall* of a ring.
+//!
 //! Not predicted: that a reader waits for a writer who has queued up before it, and waits outside
 //! locks, joins and conditions.
 
@@ -34,7 +37,8 @@ use super::tally::{Tally, Words};
 use super::tries::{Candidate, Found, Try};
 use super::{Check, CheckKind, Context, Proposal};
 use crate::analysis::{AnalysisError, Stat};
-use requests::{Requests, Want};
+use crate::reorder::NONE;
+use requests::{Patience, Requests, Want};
 use rings::{Limits, Ring};
 
 /// The entry in the list of checks.
@@ -160,6 +164,12 @@ impl Check for Deadlocks {
         let stuck = &found.by.next;
         for (i, &event) in stuck.iter().enumerate() {
             let next = context.trace.events[stuck[(i + 1) % stuck.len()] as usize].thread();
+            // The judge knows nothing of patience: the event before tells.
+            let previous = Some(context.requirements.previous(event)).filter(|&e| e != NONE);
+            let before = previous.map(|e| Patience::after(&context.trace.events[e as usize]));
+            if before == Some(Patience::None) {
+                return Err(format!("event {event} does not wait for its lock"));
+            }
             let is_kept = match Want::of(&context.trace.events[event as usize]) {
                 Some(Want::Lock(hold)) => {
                     seen.holds(next, hold.lock).is_some_and(|shared| !(shared && hold.shared))
@@ -176,6 +186,6 @@ impl Check for Deadlocks {
     }
 
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
-        report::ring(context, &found.by.next, |event| self.requests.held_at(event))
+        report::ring(context, &found.by.next, |event| self.requests.class_of(event))
     }
 }

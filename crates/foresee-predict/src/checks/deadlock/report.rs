@@ -2,24 +2,28 @@
 
 use foresee_trace::Op;
 
-use super::requests::Want;
+use super::requests::{Places, Want};
 use crate::checks::Context;
 use crate::checks::scene::Held;
 
 /// What happens, in one sentence, and what helps to understand it, for threads that are stuck at
-/// these events, each because of the next one. `held` tells how many locks a thread has at one.
-pub(crate) fn ring(
+/// these events, each because of the next one.
+pub(crate) fn ring<'p>(
     context: &Context<'_>,
     stuck: &[u32],
-    held: impl Fn(u32) -> usize,
+    class_of: impl Fn(u32) -> Option<&'p Places>,
 ) -> (String, Vec<(String, String)>) {
     let threads: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
-    let message = format!("{} can wait for each other for ever", listed(&threads));
+    let is_timed = |&event: &u32| class_of(event).is_some_and(|places| places.class.is_timed);
+    let message = match stuck.iter().any(is_timed) {
+        true => format!("stall: {} can wait for each other until one gives up", listed(&threads)),
+        false => format!("{} can wait for each other for ever", listed(&threads)),
+    };
     let mut details = vec![("ring".to_owned(), drawing(context, stuck))];
     for (i, &event) in stuck.iter().enumerate() {
         let before = stuck[(i + stuck.len() - 1) % stuck.len()];
         let wanted_of_it = wanted(context, before);
-        let held = context.held_at(event, held(event));
+        let held = context.held_at(event, class_of(event).map_or(0, |places| places.has.len()));
         let tell = |held: &Held| {
             let lock = context.trace.names.locks.get(held.hold.lock);
             let shared = if held.hold.shared { " (shared)" } else { "" };
@@ -39,6 +43,9 @@ pub(crate) fn ring(
             text += &format!("also has {}; ", tell_all(&others));
         }
         text += &request(context, event);
+        if is_timed(&event) {
+            text += ", for some time";
+        }
         details.push((threads[i].to_owned(), text));
     }
     let origins = stuck.iter().map(|&event| {

@@ -42,6 +42,8 @@ pub(crate) struct Class {
     pub(crate) has: LockSetId,
     pub(crate) wants: Want,
     pub(crate) loc: LocId,
+    /// Whether the thread gives up after some time.
+    pub(crate) is_timed: bool,
 }
 
 /// The events of a class.
@@ -59,6 +61,31 @@ pub(crate) struct Places {
 pub(crate) struct Requests {
     pub(crate) classes: Vec<Places>,
     numbers: HashMap<Class, usize, RandomState>,
+    /// For each thread, how it takes the lock that it takes next.
+    patience: Vec<Patience>,
+}
+
+/// How long a thread waits for a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as it takes.
+    #[default]
+    Endless,
+    /// For some time.
+    Timed,
+    /// Not at all.
+    None,
+}
+
+impl Patience {
+    /// What an event says of the acquire that follows it in its thread.
+    pub(crate) fn after(event: &Event) -> Patience {
+        match event.op() {
+            Op::Try => Patience::None,
+            Op::TryFor => Patience::Timed,
+            _ => Patience::Endless,
+        }
+    }
 }
 
 impl Requests {
@@ -66,9 +93,17 @@ impl Requests {
     /// for the thread itself, which is not known yet.
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
-        let Some(wants) = Want::of(event) else { return };
+        let Some(wants) = Want::of(event) else {
+            // What is said of a lock is said by the event just before it.
+            if matches!(event.op(), Op::Try | Op::TryFor) {
+                *entry(&mut self.patience, event.thread().index()) = Patience::after(event);
+            }
+            return;
+        };
+        let patience = self.patience.get_mut(event.thread().index());
+        let patience = patience.map(std::mem::take).unwrap_or_default();
         let has = scene.set(event.thread());
-        if has == LockSetId::EMPTY && matches!(wants, Want::Lock(_)) {
+        if has == LockSetId::EMPTY && matches!(wants, Want::Lock(_)) || patience == Patience::None {
             return;
         }
         if let Want::Lock(hold) = wants {
@@ -78,20 +113,14 @@ impl Requests {
                 return;
             }
         }
-        self.add(index, event, has, wants, |set| scene.locksets.get(set).into());
+        let is_timed = patience == Patience::Timed;
+        let class = Class { thread: event.thread(), has, wants, loc: event.loc(), is_timed };
+        self.add(index, class, |set| scene.locksets.get(set).into());
     }
 
-    fn add(
-        &mut self,
-        index: u32,
-        event: &Event,
-        has: LockSetId,
-        wants: Want,
-        locks: impl FnOnce(LockSetId) -> Box<[Hold]>,
-    ) {
-        let class = Class { thread: event.thread(), has, wants, loc: event.loc() };
+    fn add(&mut self, index: u32, class: Class, locks: impl FnOnce(LockSetId) -> Box<[Hold]>) {
         let number = *self.numbers.entry(class).or_insert_with(|| {
-            self.classes.push(Places { class, has: locks(has), events: Vec::new() });
+            self.classes.push(Places { class, has: locks(class.has), events: Vec::new() });
             self.classes.len() - 1
         });
         self.classes[number].events.push(index);
@@ -119,15 +148,20 @@ impl Requests {
             return;
         }
         let mut held: Vec<u32> = vec![0; awaited.len()];
+        let mut patience = vec![Patience::Endless; awaited.len()];
         for (i, event) in trace.events.iter().enumerate() {
             let t = event.thread().index();
             if awaited.get(t) != Some(&true) {
                 continue;
             }
+            let patience = std::mem::replace(&mut patience[t], Patience::after(event));
             if let Some(hold) = taken(event) {
-                if held[t] == 0 {
-                    let wants = Want::Lock(hold);
-                    self.add(i as u32, event, LockSetId::EMPTY, wants, |_| Box::default());
+                if held[t] == 0 && patience != Patience::None {
+                    let (thread, loc) = (event.thread(), event.loc());
+                    let is_timed = patience == Patience::Timed;
+                    let (has, wants) = (LockSetId::EMPTY, Want::Lock(hold));
+                    let class = Class { thread, has, wants, loc, is_timed };
+                    self.add(i as u32, class, |_| Box::default());
                 }
                 held[t] += 1;
             } else if given(event).is_some() {
@@ -136,10 +170,9 @@ impl Requests {
         }
     }
 
-    /// How many locks the thread of a request has.
-    pub(crate) fn held_at(&self, event: u32) -> usize {
-        let class = self.classes.iter().find(|class| class.events.binary_search(&event).is_ok());
-        class.map_or(0, |class| class.has.len())
+    /// The class of an event.
+    pub(crate) fn class_of(&self, event: u32) -> Option<&Places> {
+        self.classes.iter().find(|class| class.events.binary_search(&event).is_ok())
     }
 
     /// The classes as rings know them.
