@@ -56,7 +56,7 @@ fn a_block_that_is_meant_to_be_atomic() {
         "PREDICTED atomicity",
         "the region `transfer`",
         "alice.balance",
-        "transfer.c:24",
+        "transfer.c:18(set)",
         "0 and 0",
     ];
     always(folder.path(), &[], 1, &words);
@@ -65,7 +65,7 @@ fn a_block_that_is_meant_to_be_atomic() {
 #[test]
 fn memory_that_another_thread_frees() {
     let folder = built("cc", &example("use-after-free/session.c"));
-    let words = ["PREDICTED order", "can use heap(session.c:43", "after T2 has freed it", "served"];
+    let words = ["PREDICTED order", "session.c:44(main))#1 after T2 has freed it", "served"];
     always(folder.path(), &["--check", "order"], 1, &words);
     // Nothing races, and no thread waits for ever.
     let (status, text) = foresee(folder.path(), &["run", "--", "./program"]);
