@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
-use foresee_predict::checks::Suppressions;
-use foresee_predict::checks::is_check;
+use foresee_predict::checks::{Suppressions, is_check};
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
@@ -233,6 +232,8 @@ pub(crate) fn conclude(
 /// Whether a finding stands in a trace with this order.
 pub(crate) fn stands(finding: &Finding, order: FileOrder) -> bool {
     match (finding.kind, order) {
+        // What these see is an order of conflicting accesses, which notes do not tell.
+        (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
         (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
         (FindingKind::Predicted, FileOrder::Observed) => true,
         (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
