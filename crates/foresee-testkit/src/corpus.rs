@@ -63,6 +63,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ),
     ("order", "the same of the check for the order of use"),
     ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
+    (
         "deadlocks",
         "the events at which threads would wait for each other, each for the next, and which method \
          lets them through: `Y` yes, `-` no",
