@@ -79,7 +79,7 @@ fn locks_in_opposite_orders() {
 
 #[test]
 fn three_philosophers() {
-    let words = ["forks[0]", "forks[1]", "forks[2]", "dinner.c:18"];
+    let words = ["forks[0]", "forks[1]", "forks[2]", "dinner.c:16"];
     always("philosophers", "dinner.c", "3 meals", Some(("deadlock", &words)));
 }
 
