@@ -5,8 +5,9 @@ mod native;
 use std::ffi::OsString;
 
 use foresee_capture::compiler::{self, Kit, Language};
+use foresee_testkit::tools::compilers;
 
-use native::{Workshop, by_thread, compilers, only_trace, programs};
+use native::{Workshop, by_thread, only_trace, programs};
 
 /// `thread: events…` in the lines behind `expect`.
 fn expected(text: &str) -> Vec<(String, Vec<String>)> {

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     },
     /// Analyse a trace.
     Check(Box<CheckArgs>),
+    /// Watch running programs, which tell over sockets what they do.
+    Observe(Box<ObserveArgs>),
+    /// Send a trace to an observer, as the running program would have done.
+    Send(Box<SendArgs>),
     /// Make an index of a trace, from which patterns are answered without reading it again.
     Index(IndexArgs),
     /// Look at traces, convert and make them.
@@ -131,7 +135,8 @@ pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
-    /// What else to look for: `spec` (the default with --spec), `causality`, `nondeterminism`.
+    /// What to look for: `spec` (the default with --spec), `monitorability` (does the verdict depend
+    /// on the schedule?), `causality`, `nondeterminism`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) check: Vec<String>,
     /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
@@ -179,6 +184,9 @@ pub(crate) struct AnalysisArgs {
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
+    /// The trace is still being made, so searches keep less of what has passed.
+    #[arg(skip)]
+    pub(crate) is_live: bool,
 }
 
 /// What `--check nondeterminism` looks for.
@@ -213,6 +221,84 @@ impl NondeterminismArgs {
         ];
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
+}
+
+/// How programs are observed.
+#[derive(Args)]
+pub(crate) struct ObserveArgs {
+    /// Where to listen: HOST:PORT, or unix:PATH; may be given several times. Addresses that other
+    /// machines can reach need --token.
+    #[arg(long, value_name = "ADDR", required = true)]
+    pub(crate) listen: Vec<foresee_observe::Address>,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    /// What senders have to know. Better in the environment, where other users cannot see it.
+    #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// Store each trace in this folder. An observer that is started again with the same folder goes
+    /// on with what was not finished.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Rather drop events than let a program wait. The verdict then speaks of what came before.
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// Stop after so many programs.
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// How many megabytes of one program may wait to be looked at.
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    pub(crate) memory: usize,
+    /// How many megabytes of one program's trace are put aside on disk without --keep.
+    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    pub(crate) disk: u64,
+    /// How many connections there may be at once.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) max_connections: usize,
+    /// How many threads one program may have.
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    pub(crate) max_threads: u32,
+    /// The longest frame, in kilobytes.
+    #[arg(long, value_name = "KB", default_value_t = 16_384)]
+    pub(crate) max_frame: u32,
+    /// End a connection that says nothing for so many seconds; 0 waits for ever.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) idle: u64,
+    /// End a connection that takes longer than so many seconds for one frame.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) stall: u64,
+    /// How many seconds a program without a connection may take to come back.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(crate) linger: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct SendArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Where the observer listens: HOST:PORT, or unix:PATH.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) to: foresee_observe::Address,
+    /// Send so many events a second, instead of as many as the observer takes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rate: Option<u64>,
+    /// Put frames out of order; equal seeds do so in equal ways.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) shuffle: Option<u64>,
+    /// Over how many connections.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) connections: u16,
+    /// How many events make a frame.
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) frame: u32,
+    /// What the observer calls the program, instead of the name of the file.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// What lets one in.
+    #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// Keep calling for so many seconds if there is no observer, and go on where it stopped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(crate) retry: u64,
 }
 
 #[derive(Args)]

@@ -21,6 +21,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
+        Command::Observe(args) => commands::observe::run(*args),
+        Command::Send(args) => commands::send::run(&args),
         Command::Index(args) => commands::index::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),

@@ -75,14 +75,33 @@ pub(crate) fn compile(source: &Source) -> anyhow::Result<(Spec, Vec<Compiled>)> 
     Ok((parsed.spec, compiled))
 }
 
+/// Parses a specification whose warnings have been printed.
+pub(crate) fn parse_again(source: &Source) -> anyhow::Result<Spec> {
+    let parsed = foresee_spec::parse(&source.text);
+    match parsed.has_errors() {
+        true => Err(BadSpec::new(source, &parsed.diagnostics).into()),
+        false => Ok(parsed.spec),
+    }
+}
+
+/// Compiles a specification whose warnings have been printed.
+pub(crate) fn compile_again(source: &Source, spec: &Spec) -> anyhow::Result<Vec<Compiled>> {
+    Ok(Compiled::all(spec).map_err(|errors| BadSpec::new(source, &errors))?)
+}
+
 /// Prints warnings, unless there are mistakes among them.
 pub(crate) fn settle(source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(BadSpec::new(source, diagnostics).into());
     }
     if !diagnostics.is_empty() {
-        let colour = std::io::stderr().is_terminal();
-        output::raw(&render(diagnostics, &source.name, &source.text, colour));
+        warn(source, diagnostics);
     }
     Ok(())
+}
+
+/// Prints warnings.
+pub(crate) fn warn(source: &Source, diagnostics: &[Diagnostic]) {
+    let colour = std::io::stderr().is_terminal();
+    output::raw(&render(diagnostics, &source.name, &source.text, colour));
 }

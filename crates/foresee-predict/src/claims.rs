@@ -26,6 +26,9 @@ pub struct Claims {
     pub matches: Matches,
     /// Violations in other correct reorderings.
     pub reordered: Reorderings,
+    /// Of the first two kinds, what is told while the trace is still being made; see
+    /// [`crate::lattice::Lattice::telling_early`]. It comes again among the others.
+    pub early: (Predictions, Matches),
 }
 
 impl Claims {

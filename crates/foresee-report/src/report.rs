@@ -2,7 +2,7 @@
 
 use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
-use foresee_predict::{Analysed, OBSERVED};
+use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
 use foresee_trace::{Finding, Names, Outcome, Remarks};
 
 use crate::diagram::Diagram;
@@ -65,7 +65,9 @@ pub fn exit_status(report: &Report) -> u8 {
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name);
+        // A warning that nobody asked for is no answer to anything.
+        let is_warning = a.name == MONITORABILITY && a.outcome == Outcome::Window;
+        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name) || is_warning;
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };

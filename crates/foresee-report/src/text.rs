@@ -11,7 +11,7 @@ use crate::report::{Report, exit_status};
 use foresee_predict::lattice::LATTICE;
 use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
-use foresee_predict::{Analysed, OBSERVED, Stat};
+use foresee_predict::{Analysed, MONITORABILITY, OBSERVED, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +124,7 @@ impl Columns {
 /// What stands behind an event: a cause out of sight, or an event that it overtakes.
 fn mark(row: &Row) -> String {
     match row.overtakes {
+        _ if row.is_next => " ← next".to_owned(),
         Some(event) => format!(" « {event}"),
         None if row.caused_earlier => " ↑".to_owned(),
         None => String::new(),
@@ -158,7 +159,9 @@ pub fn report(report: &Report, style: Style) -> String {
 
 /// Whether another analysis says all that this one does: the whole lattice holds the observed run.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
-    let covers = |other: &Analysed| predicts(other) && other.property == one.property;
+    let covers = |other: &Analysed| {
+        predicts(other) && other.name != MONITORABILITY && other.property == one.property
+    };
     one.name == OBSERVED && report.analysed.iter().any(covers)
 }
 
@@ -217,6 +220,10 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     }
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
     let (observed, predicted) = (count(FindingKind::Observed), count(FindingKind::Predicted));
+    let depending = match count(FindingKind::ScheduleDependent) {
+        0 => String::new(),
+        n => format!(", {n} schedule-dependent"),
+    };
     let complete = match exit_status(report) {
         0 => "complete",
         1 => "see above",
@@ -229,11 +236,13 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     writeln!(
         out,
         "{}",
-        style.bold(&format!("foresee: {observed} observed, {predicted} predicted; {complete}"))
+        style.bold(&format!(
+            "foresee: {observed} observed, {predicted} predicted{depending}; {complete}"
+        ))
     )
 }
 
 /// Whether an analysis speaks of other runs.
 fn predicts(one: &Analysed) -> bool {
-    [LATTICE, PATTERN, NONDETERMINISM].contains(&one.name)
+    [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY].contains(&one.name)
 }

@@ -6,10 +6,12 @@
 
 pub mod ast;
 pub mod automaton;
+pub mod dependence;
 pub mod diagnostic;
 pub mod draw;
 pub mod ere;
 pub mod explain;
+mod interest;
 pub mod letter;
 pub mod logic;
 pub mod ltl;
@@ -30,6 +32,7 @@ mod testing;
 pub mod value;
 
 pub use diagnostic::{Diagnostic, Severity, render};
+pub use interest::{Interest, Touch};
 pub use mentions::{methods, variables};
 pub use resolve::{Resolution, Resolved, resolve};
 pub use syntax::{Parsed, format, parse, print, print_atom, print_formula};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::ast::{
-    Atom, Body, EventAtom, EventKind, Expr, ExprKind, Formula, FormulaKind, Pattern, PatternKind,
-    Regex, RegexKind, Span, Spec, Term,
+    Atom, Body, EventAtom, EventKind, Expr, ExprKind, Formula, FormulaKind, Literal, Pattern,
+    PatternKind, Regex, RegexKind, Span, Spec, Term,
 };
 
 /// What a name is a name of.
@@ -22,6 +22,8 @@ pub(crate) enum Entity {
     Sym,
     /// An argument of an event.
     Text,
+    /// A constant that is a text.
+    Literal,
 }
 
 /// One mention.
@@ -109,7 +111,7 @@ impl<'a> Walk<'a> {
 
     fn expr(&mut self, expr: &'a Expr) {
         match &expr.kind {
-            ExprKind::Literal(_) => {}
+            ExprKind::Literal(literal) => self.literal(literal, expr.span),
             ExprKind::Var(name) => self.mention(Entity::State, name, expr.span),
             ExprKind::Neg(operand) => self.expr(operand),
             ExprKind::Arith(_, left, right) => {
@@ -133,8 +135,16 @@ impl<'a> Walk<'a> {
     }
 
     fn term(&mut self, entity: Entity, term: &'a Term) {
-        if let Term::Name(name) = term {
-            self.mention(entity, &name.name, name.span);
+        match term {
+            Term::Name(name) => self.mention(entity, &name.name, name.span),
+            Term::Literal(literal, span) => self.literal(literal, *span),
+            Term::Any | Term::Param(_) => {}
+        }
+    }
+
+    fn literal(&mut self, literal: &'a Literal, span: Span) {
+        if let Literal::Str(text) = literal {
+            self.mention(Entity::Literal, text, span);
         }
     }
 

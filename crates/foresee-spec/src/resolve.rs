@@ -15,7 +15,7 @@ use crate::nearest::{distance, nearest, tolerance};
 use crate::syntax::Reports;
 
 /// What the names of a specification are in a trace. A name without an entry does not occur there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// Variables, in expressions and as targets of `read` and `write`.
     pub vars: HashMap<String, VarId>,
@@ -179,7 +179,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// The proper endings of a name that may stand for it.
-fn endings(name: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn endings(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices(['.', ':', '/']).map(|(i, _)| &name[i + 1..]).filter(|e| !e.is_empty())
 }
 

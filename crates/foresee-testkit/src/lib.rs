@@ -5,9 +5,11 @@
 //!   no code with the analyses it is compared with.
 //! - [`random_trace`] is a tiny random trace, different for every seed; see
 //!   [`foresee_trace::generate`] for larger ones.
+//! - [`asynchronous`] runs programs whose actions are noted without stopping them.
 //! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
 //!   expected to say about it.
 //! - [`shrink`] makes a failing trace small enough to look at.
+//! - [`tools`] finds or installs the compilers that captured programs are built with.
 //!
 //! ```
 //! use foresee_testkit::oracle::{possible_writers, Order, Relation};
@@ -20,10 +22,12 @@
 //! assert!(possible_writers(&trace)[4].contains(&None));
 //! ```
 
+pub mod asynchronous;
 pub mod corpus;
 mod notation;
 pub mod oracle;
 mod shrink;
+pub mod tools;
 
 pub use notation::parse_trace;
 pub use shrink::{only, shrink};

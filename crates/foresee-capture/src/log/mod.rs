@@ -116,8 +116,6 @@ pub struct Log {
     /// Accesses that were held back, by thread and place.
     delayed: Vec<Held>,
     boundaries: Boundaries,
-    /// Locks that somebody failed to take.
-    tried: HashSet<u64>,
     channels: Channels,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
@@ -228,7 +226,6 @@ impl Log {
             tail: tail.to_owned(),
             delayed: Vec::new(),
             boundaries: Boundaries::default(),
-            tried: HashSet::default(),
             channels: Channels::default(),
             interrupted: HashSet::default(),
             called: HashMap::default(),
@@ -249,9 +246,6 @@ impl Log {
                 What::Access(_, size) => log.boundaries.add(record.address, size as u64),
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
-                What::Sync(Tag::TryFailed) => {
-                    log.tried.insert(record.address);
-                }
                 What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
                     log.channels.add(record.address, record.thread, tag);
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::HashMap;
-use foresee_rt::format::{Access, RECORD_MAX, Tag};
+use foresee_rt::format::{Access, RECORD_MAX, Tag, how};
 use foresee_trace::{
     Batch, CondId, ErrorKind, Event, EventSource, FileOrder, LocId, LockId, Op, Position,
     ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
@@ -33,8 +33,6 @@ struct Lock {
     id: Option<LockId>,
     owner: Option<(u32, u32)>,
     readers: Vec<(u32, u32)>,
-    /// Written with each change of hands, for those who try and fail to read.
-    state: Option<VarId>,
 }
 
 #[derive(Debug, Default)]
@@ -439,10 +437,15 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::Acquire | Tag::AcquireShared => {
                 let shared = tag == Tag::AcquireShared;
                 // The last owner died with the lock in its hands: it is as good as a new one.
-                if value == 1 {
+                if value & how::OWNER_DIED != 0 {
                     self.locks.remove(&address);
                 }
                 let id = self.lock(address)?;
+                if value & how::TRIED != 0 {
+                    out.put(event(Op::Try).with_target(id.0), &[]);
+                } else if value & how::TIMED != 0 {
+                    out.put(event(Op::TryFor).with_target(id.0), &[]);
+                }
                 let op = if shared { Op::AcquireShared } else { Op::Acquire };
                 out.put(event(op).with_target(id.0), &[]);
                 let lock = self.locks.entry(address).or_default();
@@ -453,7 +456,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                 } else {
                     lock.readers.push((me, 1));
                 }
-                self.changes_hands(address, who, loc, out)?;
             }
             Tag::Release => {
                 let id = self.lock(address)?;
@@ -471,12 +473,22 @@ impl<'l, N: Names> LogSource<'l, N> {
                     // Not held, as far as was seen: it was taken before recording began, or this failed.
                     return Ok(());
                 };
-                self.changes_hands(address, who, loc, out)?;
                 out.put(event(op).with_target(id.0), &[]);
             }
             Tag::TryFailed => {
-                let var = self.lock_state(address)?;
-                out.put(event(Op::VolatileRead).with_target(var.0), &[]);
+                let id = self.lock(address)?;
+                let shared = value & how::SHARED != 0;
+                let lock = self.locks.entry(address).or_default();
+                let is_owned = lock.owner.is_some_and(|owner| owner.0 != me);
+                let is_read = lock.readers.iter().any(|reader| reader.0 != me);
+                // A thread that has the lock itself would fail in every order; nobody known has it
+                // if it was taken before recording began, or the attempt failed for no reason.
+                if is_owned || !shared && is_read {
+                    let op = if shared { Op::BusyShared } else { Op::Busy };
+                    out.put(event(op).with_target(id.0), &[]);
+                } else if lock.owner.is_none() {
+                    self.stats.inexact += 1;
+                }
             }
             Tag::WaitBegin => {
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
@@ -492,9 +504,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                         .is_empty();
                 let thread = self.threads.entry(me).or_default();
                 (thread.interrupted, thread.depth) = (interrupted, depth);
-                if depth > 0 {
-                    self.changes_hands(value, who, loc, out)?;
-                }
                 if interrupted {
                     for _ in 0..depth {
                         out.put(event(Op::Release).with_target(id.0), &[]);
@@ -519,9 +528,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                 } else {
                     let wait = event(Op::WaitEnd).with_target(cond.0);
                     out.put(wait.with_wait_lock((depth > 0).then_some(id)), &[]);
-                }
-                if depth > 0 {
-                    self.changes_hands(value, who, loc, out)?;
                 }
             }
             Tag::Notify | Tag::NotifyAll => {
@@ -656,32 +662,6 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
         }
         self.objects.retain(|&at, _| !within(at));
-    }
-
-    /// The variable that stands for who has a lock, for those who look without taking it.
-    fn lock_state(&mut self, address: u64) -> Result<VarId> {
-        if let Some(var) = self.locks.get(&address).and_then(|l| l.state) {
-            return Ok(var);
-        }
-        let var = self.object_var(address, "held(", ")")?;
-        self.locks.entry(address).or_default().state = Some(var);
-        Ok(var)
-    }
-
-    /// A failed attempt to take a lock depends on its being held: where there are such attempts, taking and giving back
-    /// are writes of what the attempt reads, so that no reordering moves it to where it would have succeeded.
-    fn changes_hands(
-        &mut self,
-        address: u64,
-        who: ThreadId,
-        loc: LocId,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
-        if self.log.tried.contains(&address) {
-            let var = self.lock_state(address)?;
-            out.put(Event::new(who, Op::VolatileWrite).with_target(var.0).with_loc(loc), &[]);
-        }
-        Ok(())
     }
 
     /// What is left when all records are read.

@@ -61,7 +61,7 @@ impl Walk<'_> {
         // What the current entry is inside of: depth and name.
         let mut scopes: Vec<(isize, String)> = Vec::new();
         let mut skip: Option<isize> = None;
-        let mut captured = false;
+        let mut captured = None;
         let mut file = String::new();
         while let Ok(Some(entry)) = cursor.next_dfs() {
             let depth = entry.depth();
@@ -79,10 +79,11 @@ impl Walk<'_> {
                     if file.starts_with("/rustc/") {
                         return;
                     }
+                    // Where the compiler's own words are lost, nothing is known.
                     let producer = self.text(unit, entry, gimli::DW_AT_producer);
-                    captured = producer.is_some_and(|p| is_captured(&p));
-                    self.coverage.units += 1;
-                    self.coverage.captured_units += u64::from(captured);
+                    captured = producer.map(|p| is_captured(&p));
+                    self.coverage.units += u64::from(captured.is_some());
+                    self.coverage.captured_units += u64::from(captured == Some(true));
                 }
                 gimli::DW_TAG_namespace => {
                     let name = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
@@ -90,8 +91,8 @@ impl Walk<'_> {
                 }
                 gimli::DW_TAG_subprogram => {
                     if entry.has_attr(gimli::DW_AT_low_pc) || entry.has_attr(gimli::DW_AT_ranges) {
-                        self.coverage.functions += 1;
-                        self.coverage.captured_functions += u64::from(captured);
+                        self.coverage.functions += u64::from(captured.is_some());
+                        self.coverage.captured_functions += u64::from(captured == Some(true));
                     }
                     let name = self.function_name(unit, entry, &scopes);
                     // The name is whole already: what it is inside of does not count again.

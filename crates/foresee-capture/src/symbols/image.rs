@@ -20,8 +20,6 @@ pub(super) struct Image {
     pub(super) globals: Vec<Global>,
     pub(super) types: Types,
     pub(super) coverage: Coverage,
-    /// Whether it has debugging information.
-    pub(super) has_debug_info: bool,
     lines: Option<addr2line::Context<Reader>>,
     /// Functions of the symbol table, for code without debugging information: address, end, name.
     functions: Vec<(u64, u64, String)>,
@@ -87,8 +85,7 @@ impl Image {
         relocated.sort_unstable();
         let lines = dwarf.as_ref();
         let lines = lines.and_then(|d| addr2line::Context::from_arc_dwarf(d.sections.clone()).ok());
-        let has_debug_info = dwarf.is_some();
-        Ok(Image { globals, types, coverage, has_debug_info, lines, functions, bytes, relocated })
+        Ok(Image { globals, types, coverage, lines, functions, bytes, relocated })
     }
 
     /// The variable that holds an address.

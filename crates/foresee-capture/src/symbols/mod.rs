@@ -153,10 +153,11 @@ impl Symbols {
         loaded.image.get()?.as_ref().err()
     }
 
-    /// How much of a module was built for capture; none if it has no debugging information.
+    /// How much of a module was built for capture; none if its debugging information, or the lack
+    /// of it, does not tell.
     pub fn coverage(&self, module: &Module) -> Option<Coverage> {
         let image = self.modules.iter().find(|m| m.module == *module)?.image()?;
-        image.has_debug_info.then_some(image.coverage)
+        (image.coverage.units > 0).then_some(image.coverage)
     }
 
     /// Where an instruction comes from. For a return address ask for the byte before it.

@@ -11,21 +11,6 @@ use foresee_capture::symbols::Scalar;
 use foresee_trace::{Mode, Trace, Validated};
 use object::{Object, ObjectSymbol};
 
-/// The compilers that programs are built with; clang is installed where that can be done.
-pub(crate) fn compilers() -> Vec<[&'static str; 2]> {
-    let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    assert!(
-        has("gcc") && has("g++"),
-        "gcc and g++ are missing: install them (Debian: apt-get install g++)"
-    );
-    if !has("clang-19") {
-        let _ = Command::new("apt-get").args(["update", "-qq"]).status();
-        let _ = Command::new("apt-get").args(["install", "-qqy", "clang-19"]).status();
-    }
-    assert!(has("clang-19"), "clang-19 is missing: install it (Debian: apt-get install clang-19)");
-    vec![["gcc", "g++"], ["clang-19", "clang++-19"]]
-}
-
 /// A directory with the runtime and the header.
 pub(crate) struct Workshop {
     pub(crate) dir: tempfile::TempDir,

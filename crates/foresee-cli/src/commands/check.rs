@@ -12,13 +12,16 @@ use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
 use foresee_predict::pattern::{Algorithm, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
-    ANALYSES, Analysis, Claims, Court, Observed, Reorder, keeps_causality, learn_initial_values,
+    ANALYSES, Analysis, Claims, Court, MONITORABILITY, Monitorability, MonitorabilityOptions,
+    Observed, Reorder, Summary, keeps_causality, learn_initial_values, settle_notes,
 };
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace};
+use foresee_trace::{
+    Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace, Validated,
+};
 
 use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
 use crate::commands::picture::Pictures;
@@ -31,6 +34,9 @@ const DRAWN_EVENTS: usize = 60;
 
 /// What searches beyond the causality keep of each event of the trace.
 const BYTES_AN_EVENT: usize = 20;
+
+/// What a lattice keeps of a program that is still running, to find a witness without a second pass.
+const LIVE_MEMORY: usize = 16 << 20;
 
 /// How many witnesses of one check are drawn at most; the others are in the JSON.
 const DRAWN_WITNESSES: usize = 100;
@@ -96,7 +102,7 @@ pub(crate) fn look(
     let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
-        let names = trace.names()?;
+        let (names, order) = trace.names()?;
         for (source, mut spec, properties) in compiled {
             let resolution = foresee_spec::resolve(&spec, &names);
             specs::settle(&source, &resolution.diagnostics)?;
@@ -104,10 +110,8 @@ pub(crate) fn look(
             let open = || trace.open_raw();
             learn_initial_values(&mut spec, &properties, &resolved, &names, open)
                 .with_context(|| trace.name())?;
-            for part in Part::of(&spec, &resolved, args) {
-                part.searches(&source, &names, args, &mut analyses)?;
-                parts.push(part);
-            }
+            let meaning = (&spec, &resolved);
+            parts.extend(Part::all(&source, meaning, &names, order, args, &mut analyses)?);
         }
     }
     let mut source = trace.open()?;
@@ -118,35 +122,64 @@ pub(crate) fn look(
     })
     .with_context(|| trace.name())?;
     bar.finish_and_clear();
+    let passed = Passed { summary, findings, answered };
+    let mut report = conclude(passed, &parts, source.names(), &trace.name(), &|| trace.open())?;
+    draw_first(args, &report)?;
+    report.remarks.warnings.splice(0..0, notes.iter().cloned());
+    let status = print(args, &report)?;
+    if let Some(mut pictures) = pictures {
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for Part { spec, resolved, claims, .. } in &parts {
+            let predictions = claims.predictions.borrow();
+            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
+        }
+    }
+    Ok(status)
+}
+
+/// What a pass over a trace came to.
+pub(crate) struct Passed {
+    pub(crate) summary: Summary,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) answered: Answered,
+}
+
+/// Everything that can be said after a pass: what was predicted is confirmed on the trace, which is
+/// opened again for that.
+pub(crate) fn conclude(
+    passed: Passed,
+    parts: &[Part],
+    names: &Names,
+    name: &str,
+    open: &dyn Fn() -> anyhow::Result<Validated<Box<dyn EventSource>>>,
+) -> anyhow::Result<Report> {
+    let Passed { mut summary, mut findings, answered } = passed;
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order != FileOrder::Notes;
     let is_thinned = summary.remarks.order == FileOrder::Thinned;
-    findings.retain(|finding| match finding.kind {
-        FindingKind::Observed => true,
-        FindingKind::Predicted => {
-            is_order_known && (!is_thinned || keeps_causality(finding.analysis))
-        }
-    });
+    findings.retain(|finding| stands(finding, summary.remarks.order));
+    if !is_order_known {
+        settle_notes(&mut summary.analysed, &mut findings);
+    }
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     if findings.iter().any(|finding| finding.witness.is_some()) {
         // They have been confirmed by the analysis that made them.
-        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        let whole = Trace::load(&mut open()?).with_context(|| name.to_owned())?;
         for (finding, witness) in findings.iter().zip(&mut witnesses).take(DRAWN_WITNESSES) {
             *witness = draw(finding, &whole);
         }
     }
-    draw_first(args, &witnesses)?;
     let has_claims = parts.iter().any(|part| !part.claims.is_empty());
     if is_order_known && (has_claims || answered.needed_events() > 0) {
-        let needed: Option<Vec<u64>> = parts.iter().map(|p| p.claims.needed_events()).collect();
-        let whole = match needed.map(|all| all.into_iter().max().unwrap_or(0)) {
-            Some(events) => load_first(&mut trace.open()?, events.max(answered.needed_events())),
-            None => Trace::load(&mut trace.open()?),
+        let needed = needed_events(parts).map(|events| events.max(answered.needed_events()));
+        let whole = match needed {
+            Some(events) => load_first(&mut open()?, events),
+            None => Trace::load(&mut open()?),
         };
-        let whole = whole.with_context(|| trace.name())?;
+        let whole = whole.with_context(|| name.to_owned())?;
         let judge = Judge::new(&whole);
         let mut confirmed = answered.confirm(&whole, &judge)?;
-        for part in &parts {
+        for part in parts {
             if is_thinned {
                 part.claims.reordered.take();
             }
@@ -157,25 +190,30 @@ pub(crate) fn look(
             findings.push(finding);
         }
     }
-    let mut remarks = summary.remarks;
-    remarks.warnings.splice(0..0, notes.iter().cloned());
-    let report = Report {
-        name: trace.name(),
-        trace: TraceFacts::new(summary.events, source.names()),
+    Ok(Report {
+        name: name.to_owned(),
+        trace: TraceFacts::new(summary.events, names),
         analysed: [answered.analysed, summary.analysed].concat(),
         findings,
         witnesses,
-        remarks,
-    };
-    let status = print(args, &report)?;
-    if let Some(mut pictures) = pictures {
-        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
-        for Part { spec, resolved, claims, .. } in &parts {
-            let predictions = claims.predictions.borrow();
-            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
-        }
+        remarks: summary.remarks,
+    })
+}
+
+/// Whether a finding stands in a trace with this order.
+pub(crate) fn stands(finding: &Finding, order: FileOrder) -> bool {
+    match (finding.kind, order) {
+        (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
+        (FindingKind::Predicted, FileOrder::Observed) => true,
+        (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
+        (FindingKind::Predicted, FileOrder::Notes) => false,
     }
-    Ok(status)
+}
+
+/// How many of the first events of the trace are needed to judge what is claimed; `None` is all.
+pub(crate) fn needed_events(parts: &[Part]) -> Option<u64> {
+    let needed: Option<Vec<u64>> = parts.iter().map(|part| part.claims.needed_events()).collect();
+    needed.map(|all| all.into_iter().max().unwrap_or(0))
 }
 
 fn print(args: &AnalysisArgs, report: &Report) -> anyhow::Result<u8> {
@@ -210,10 +248,17 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
     print(&args.analysis, &report)
 }
 
+/// The checks that are about a specification.
+const NEED_SPEC: &[&str] = &["spec", MONITORABILITY];
+
+fn asks_for(args: &AnalysisArgs, check: &str) -> bool {
+    args.check.iter().any(|name| name == check)
+}
+
 /// The checks that need no specification.
-fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
+pub(crate) fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in args.check.iter().filter(|name| *name != "spec") {
+    for name in args.check.iter().filter(|name| !NEED_SPEC.contains(&name.as_str())) {
         match ANALYSES.iter().find(|kind| kind.name == name) {
             Some(kind) if kind.name == NONDETERMINISM => {
                 analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
@@ -221,7 +266,11 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
             Some(kind) => analyses.push((kind.new)()),
             None => {
                 let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
-                bail!("there is no check named `{name}`; there are: spec, {}", known.join(", "));
+                bail!(
+                    "there is no check named `{name}`; there are: {}, {}",
+                    NEED_SPEC.join(", "),
+                    known.join(", ")
+                );
             }
         }
     }
@@ -231,10 +280,11 @@ fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
             "{flag} is about nondeterminism: add --check nondeterminism"
         );
     }
-    ensure!(
-        !args.spec.is_empty() || !args.check.iter().any(|name| name == "spec"),
-        "--check spec needs a specification: give one with --spec FILE"
-    );
+    for name in NEED_SPEC.iter().filter(|name| asks_for(args, name)) {
+        let is_given = !args.spec.is_empty()
+            || *name == MONITORABILITY && !(args.pattern.is_empty() && args.patterns.is_empty());
+        ensure!(is_given, "--check {name} needs a specification: give one with --spec FILE");
+    }
     Ok(analyses)
 }
 
@@ -252,10 +302,12 @@ fn nondeterminism(args: &AnalysisArgs) -> Options {
     }
 }
 
-/// Draws the witness of the first finding that has one.
-fn draw_first(args: &AnalysisArgs, witnesses: &[Option<Diagram>]) -> anyhow::Result<()> {
+/// Draws the witness of the first read that could have seen another write.
+fn draw_first(args: &AnalysisArgs, report: &Report) -> anyhow::Result<()> {
     let Some(file) = &args.nondeterminism.witness_svg else { return Ok(()) };
-    match witnesses.iter().flatten().next() {
+    let drawn = report.findings.iter().zip(&report.witnesses);
+    let mut drawn = drawn.filter(|(finding, _)| finding.analysis == NONDETERMINISM);
+    match drawn.find_map(|(_, witness)| witness.as_ref()) {
         Some(diagram) => output::write_file(file, &diagram.to_svg()),
         None => {
             output::note(&format!("{}: there is no witness to draw", file.display()));
@@ -265,7 +317,11 @@ fn draw_first(args: &AnalysisArgs, witnesses: &[Option<Diagram>]) -> anyhow::Res
 }
 
 fn limits(args: &AnalysisArgs) -> Limits {
-    let default = Limits::default();
+    let mut default = Limits::default();
+    if args.is_live {
+        // There may be many programs, and each goes on for as long as it likes.
+        (default.history, default.kept_events) = (LIVE_MEMORY, LIVE_MEMORY);
+    }
     Limits {
         window: args.window.map(|w| w as usize),
         lookahead: args.lookahead,
@@ -284,7 +340,7 @@ fn draw(finding: &Finding, trace: &Trace) -> Option<Diagram> {
 }
 
 /// The first events of a trace, in whole batches: all that the witnesses of patterns need.
-fn load_first(source: &mut dyn EventSource, events: u64) -> Result<Trace, ReadError> {
+pub(crate) fn load_first(source: &mut dyn EventSource, events: u64) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
     let mut batch = Batch::default();
     while (trace.events.len() as u64) < events && source.next_batch(&mut batch)? {
@@ -295,15 +351,31 @@ fn load_first(source: &mut dyn EventSource, events: u64) -> Result<Trace, ReadEr
 }
 
 /// Properties of a specification for which the same searches are made, and what these claim.
-struct Part {
-    spec: Spec,
-    resolved: Resolved,
-    claims: Claims,
+pub(crate) struct Part {
+    pub(crate) spec: Spec,
+    pub(crate) resolved: Resolved,
+    pub(crate) claims: Claims,
     /// Whether these are patterns that have a search of their own, instead of the lattice.
     is_patterns: bool,
 }
 
 impl Part {
+    /// All searches for the properties of a specification, added to `analyses`.
+    pub(crate) fn all(
+        source: &specs::Source,
+        (spec, resolved): (&Spec, &Resolved),
+        names: &Names,
+        order: FileOrder,
+        args: &AnalysisArgs,
+        analyses: &mut Vec<Box<dyn Analysis>>,
+    ) -> anyhow::Result<Vec<Part>> {
+        let parts: Vec<Part> = Part::of(spec, resolved, args).collect();
+        for part in &parts {
+            part.searches(source, names, order, args, analyses)?;
+        }
+        Ok(parts)
+    }
+
     /// The patterns of a specification, and everything else.
     fn of(spec: &Spec, resolved: &Resolved, args: &AnalysisArgs) -> impl Iterator<Item = Part> {
         let part = |is_patterns| Part {
@@ -331,6 +403,7 @@ impl Part {
         &self,
         source: &specs::Source,
         names: &Names,
+        order: FileOrder,
         args: &AnalysisArgs,
         analyses: &mut Vec<Box<dyn Analysis>>,
     ) -> anyhow::Result<()> {
@@ -339,18 +412,32 @@ impl Part {
         if self.is_patterns {
             // This one watches the observed run, too.
             let found = Rc::clone(&claims.matches);
-            let patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found);
+            let patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found)
+                .telling_early(Rc::clone(&claims.early.1));
             analyses.push(Box::new(patterns));
         } else {
             analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
         }
-        // The observed run alone needs no lattice, and no more memory than its monitor.
-        if args.window == Some(1) {
+        let is_asked = asks_for(args, MONITORABILITY);
+        let default = MonitorabilityOptions::default();
+        let options = MonitorabilityOptions {
+            order,
+            is_exact: is_asked,
+            nodes: args.max_states.unwrap_or(default.nodes),
+            time: args.time_limit.map(Duration::from_secs),
+            ..default
+        };
+        let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+        analyses.push(Box::new(monitorability));
+        // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
+        // for its monitorability alone wants nothing else.
+        if args.window == Some(1) || is_asked && !asks_for(args, "spec") {
             return Ok(());
         }
         if !self.is_patterns {
             let (limits, found) = (limits(args), Rc::clone(&claims.predictions));
-            let lattice = Lattice::new(spec, compile()?, resolved, names, limits, found);
+            let lattice = Lattice::new(spec, compile()?, resolved, names, limits, found)
+                .telling_early(Rc::clone(&claims.early.0));
             analyses.push(Box::new(lattice));
         }
         let reorder = Reorder::from(args.reorder);

@@ -3,9 +3,13 @@
 pub(crate) mod cc;
 pub(crate) mod check;
 pub(crate) mod index;
+pub(crate) mod live;
+pub(crate) mod observe;
+mod observe_view;
 pub(crate) mod picture;
 pub(crate) mod query;
 pub(crate) mod run;
+pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;

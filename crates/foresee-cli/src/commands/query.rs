@@ -295,5 +295,6 @@ fn observed(name: &str, events: &[u64]) -> Finding {
         event: last,
         witness: None,
         details: vec![("events that led there".to_owned(), all.join(", "))],
+        about: Vec::new(),
     }
 }

@@ -10,8 +10,8 @@ use foresee_trace::{ErrorKind, FileOrder, Position, ReadError, Remarks};
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FSE\r\n\x1a\n";
 /// The version of the format.
 const VERSION: u16 = 1;
-/// The length of the file header and of a frame header.
-pub(crate) const HEADER: usize = 16;
+/// The length of the file header and of a frame header, in bytes.
+pub const HEADER: usize = 16;
 
 /// The longest payload of a frame, in bytes.
 pub const MAX_PAYLOAD: u32 = 16 << 20;
@@ -21,15 +21,23 @@ const OPTIONAL: u8 = 128;
 
 /// What a frame is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Texts and their numbers.
     Names,
+    /// Records of events.
     Events,
+    /// What is known of the trace as a whole.
     Remarks,
+    /// Where each frame stands.
     Index,
+    /// The end mark.
     End,
     /// Unknown, but not needed.
     Optional(u8),
 }
+
+/// Frames of this kind say how many events were lost at their place; see `docs/native-format.md`.
+pub const LOST: Kind = Kind::Optional(128);
 
 impl Kind {
     fn from_code(code: u8) -> Option<Kind> {
@@ -58,17 +66,20 @@ impl Kind {
 
 /// The first sixteen bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameHeader {
-    pub(crate) kind: Kind,
-    pub(crate) length: u32,
+pub struct FrameHeader {
+    /// What the frame is about.
+    pub kind: Kind,
+    /// The length of the payload in bytes, at most [`MAX_PAYLOAD`].
+    pub length: u32,
     /// How many events, names or entries there are.
-    pub(crate) count: u32,
-    pub(crate) crc: u32,
+    pub count: u32,
+    /// The checksum of the payload.
+    pub crc: u32,
 }
 
 impl FrameHeader {
     /// The header of a payload; too long a payload is refused.
-    pub(crate) fn of(kind: Kind, count: u32, payload: &[u8]) -> io::Result<FrameHeader> {
+    pub fn of(kind: Kind, count: u32, payload: &[u8]) -> io::Result<FrameHeader> {
         match u32::try_from(payload.len()) {
             Ok(length) if length <= MAX_PAYLOAD => {
                 Ok(FrameHeader { kind, length, count, crc: crc32fast::hash(payload) })
@@ -80,7 +91,8 @@ impl FrameHeader {
         }
     }
 
-    pub(crate) fn encode(&self) -> [u8; HEADER] {
+    /// The header as it stands in front of its payload.
+    pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[0] = self.kind.code();
         bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
@@ -92,7 +104,7 @@ impl FrameHeader {
     }
 
     /// Reads a header that stands at byte `at`.
-    pub(crate) fn decode(bytes: &[u8; HEADER], at: u64) -> Result<FrameHeader, ReadError> {
+    pub fn decode(bytes: &[u8; HEADER], at: u64) -> Result<FrameHeader, ReadError> {
         let check = u16::from_le_bytes([bytes[2], bytes[3]]);
         let mut checked = *bytes;
         checked[2..4].fill(0);
@@ -118,7 +130,7 @@ impl FrameHeader {
     }
 
     /// Fails unless `payload` is what was written.
-    pub(crate) fn check(&self, payload: &[u8], at: u64) -> Result<(), ReadError> {
+    pub fn check(&self, payload: &[u8], at: u64) -> Result<(), ReadError> {
         if crc32fast::hash(payload) == self.crc {
             return Ok(());
         }
@@ -136,8 +148,8 @@ pub(crate) fn damaged(at: u64, message: impl Into<String>) -> ReadError {
     ReadError::new(ErrorKind::Syntax, Position::Byte(at), message)
 }
 
-/// The file header.
-pub(crate) fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
+/// The file header of a trace with this order.
+pub fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
     let flags = u16::from(order.code());
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -149,7 +161,7 @@ pub(crate) fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
 }
 
 /// What the file header says of the order of events.
-pub(crate) fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
+pub fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
     let format = |message: String| ReadError::new(ErrorKind::Format, Position::Byte(0), message);
     let seen = &bytes[..bytes.len().min(MAGIC.len())];
     if *seen != MAGIC[..seen.len()] {
@@ -200,7 +212,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The payloads of the remarks frames that say it all.
-pub(crate) fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
+pub fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
     let order = remarks.order.code();
     let texts = [(1, &remarks.cut_short), (2, &remarks.partial)];
     let said = texts.iter().filter_map(|(kind, text)| Some((*kind, text.as_deref()?)));

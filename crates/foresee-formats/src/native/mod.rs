@@ -14,10 +14,20 @@ use std::io::{Read, Write};
 use foresee_trace::{EventSink, EventSource, ReadError};
 
 pub use append::{Appended, append};
-pub use frame::MAX_PAYLOAD;
+pub use frame::{
+    FrameHeader, HEADER, Kind, LOST, MAX_PAYLOAD, decode_file_header, encode_file_header,
+    encode_remarks,
+};
 pub use indexed::{Block, Indexed};
 
 use crate::Format;
+
+/// Starts to write frames of at most so many events, for readers that do not wait for a whole file.
+pub fn write_frames<'w>(output: Box<dyn Write + 'w>, events: u32) -> Box<dyn EventSink + 'w> {
+    let mut sink = writer::NativeSink::new(output);
+    sink.frame_events = events.clamp(1, writer::FRAME_EVENTS);
+    Box::new(sink)
+}
 
 /// Our own binary format.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use crate::shape::check_batch;
 
 /// How many events make a frame: enough to make its costs vanish, few enough to be decoded in the
 /// cache, and not too many to lose in a crash.
-const FRAME_EVENTS: u32 = 1 << 16;
+pub(super) const FRAME_EVENTS: u32 = 1 << 16;
 /// A frame also ends when it has this many bytes.
 const FRAME_BYTES: usize = 4 << 20;
 
@@ -56,6 +56,8 @@ pub(crate) struct NativeSink<W> {
     finished: bool,
     /// What the file header says of the order.
     order: FileOrder,
+    /// How many events make a frame.
+    pub(super) frame_events: u32,
 }
 
 impl<W: Write> NativeSink<W> {
@@ -71,6 +73,7 @@ impl<W: Write> NativeSink<W> {
             entries: Vec::new(),
             finished: false,
             order: FileOrder::Observed,
+            frame_events: FRAME_EVENTS,
         }
     }
 
@@ -178,7 +181,7 @@ impl<W: Write> EventSink for NativeSink<W> {
             }
             encode(event, &batch.pool, &mut self.frame);
             self.count += 1;
-            if self.count == FRAME_EVENTS || self.frame.len() > FRAME_BYTES {
+            if self.count >= self.frame_events || self.frame.len() > FRAME_BYTES {
                 self.flush(names)?;
             }
         }

@@ -99,6 +99,9 @@ pub struct Lattice {
     limits: Limits,
     watches: Vec<Watch>,
     predictions: Predictions,
+    /// Where a violation is told as soon as it is found, and of which properties it was.
+    early: Option<Predictions>,
+    told: Vec<bool>,
     /// Which threads have been heard of.
     threads: Vec<bool>,
 }
@@ -149,7 +152,7 @@ impl Search {
 }
 
 /// The initial state of the program, and of the monitor after it.
-pub(super) fn beginning(
+pub(crate) fn beginning(
     lens: &Lens,
     property: &mut Compiled,
 ) -> Result<(ProgramState, StateId), TooManyStates> {
@@ -197,7 +200,34 @@ impl Lattice {
             limits,
             watches: properties.into_iter().map(watch).collect(),
             predictions,
+            early: None,
+            told: Vec::new(),
             threads: Vec::new(),
+        }
+    }
+
+    /// Tells of violations as soon as they are found, not only at the end: for traces that are
+    /// still being made. What is told early has its runs looked for again in the events so far; the
+    /// last word, which may show a better run, comes at the end all the same. Only a search with a
+    /// window, of a property without parameters, finds anything before the end.
+    #[must_use]
+    pub fn telling_early(mut self, early: Predictions) -> Lattice {
+        self.told = vec![false; self.watches.len()];
+        self.early = Some(early);
+        self
+    }
+
+    fn tell_early(&mut self) {
+        let Some(early) = &self.early else { return };
+        for (property, (watch, told)) in self.watches.iter().zip(&mut self.told).enumerate() {
+            let Steps::All(search) = &watch.steps else { continue };
+            // Where the observed run fails, there is nothing to foresee.
+            let is_foreseen = search.explorer.found.violation.is_some()
+                && search.observed.monitor != StateId::BAD;
+            if is_foreseen && !std::mem::replace(told, true) {
+                let (binding, limits) = (Vec::new(), search.explorer.limits());
+                early.borrow_mut().push(Prediction { property, binding, runs: None, limits });
+            }
         }
     }
 
@@ -285,6 +315,7 @@ impl Analysis for Lattice {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         self.take(first, &batch.events, &batch.pool)?;
+        self.tell_early();
         Ok(Flow::Continue)
     }
 

@@ -43,6 +43,10 @@ pub struct Patterns {
     /// How many bindings of each pattern the observed run has.
     observed: Vec<usize>,
     matches: Matches,
+    /// Where matches of patterns without parameters are told as soon as they are certain, and of
+    /// which patterns it was.
+    early: Option<Matches>,
+    told: Vec<bool>,
 }
 
 impl Patterns {
@@ -109,7 +113,29 @@ impl Patterns {
         }
         let core = Core::new(watches, table, &users, map);
         let observed = vec![0; called.len()];
-        Patterns { core, engine: AnyEngine::new(), names: called, atoms, observed, matches }
+        let (engine, told) = (AnyEngine::new(), Vec::new());
+        Patterns { core, engine, names: called, atoms, observed, matches, early: None, told }
+    }
+
+    /// Tells of matches as soon as they are certain, not only at the end: for traces that are still
+    /// being made. Those of patterns with parameters wait for the end.
+    #[must_use]
+    pub fn telling_early(mut self, early: Matches) -> Patterns {
+        self.told = vec![false; self.names.len()];
+        self.early = Some(early);
+        self
+    }
+
+    fn tell_early(&mut self) {
+        let Some(early) = &self.early else { return };
+        for watch in 0..self.told.len() {
+            let is_found = matches!(
+                &self.core.watches[watch].state, State::One(tracker) if tracker.found.is_some()
+            );
+            if is_found && !std::mem::replace(&mut self.told[watch], true) {
+                early.borrow_mut().append(&mut self.found(watch).0);
+            }
+        }
     }
 
     fn binding(
@@ -154,6 +180,7 @@ impl Patterns {
             event,
             witness: None,
             details,
+            about: Vec::new(),
         }
     }
 
@@ -315,6 +342,7 @@ impl Analysis for Patterns {
         out: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         self.engine.events(&mut self.core, first, batch)?;
+        self.tell_early();
         Ok(self.report(names, out))
     }
 

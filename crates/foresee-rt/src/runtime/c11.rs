@@ -6,7 +6,7 @@ use super::locks::{give, make, note, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 /// `thrd_busy`.
 pub(super) const BUSY: c_int = 1;
@@ -63,6 +63,7 @@ extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || attempt(lock),
         || real!(mtx_lock(lock => Object) -> c_int),
@@ -75,7 +76,7 @@ extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, pc, || attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {

@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use super::next::real;
 use super::thread::Thread;
 use super::{access, clocks, enter, hook, leave, step_aside, sync};
-use crate::format::Tag;
+use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
 const ETIMEDOUT: c_int = 110;
@@ -23,10 +23,22 @@ fn took(result: c_int) -> bool {
     result == 0 || result == EOWNERDEAD
 }
 
-/// Takes a lock: `attempt` does not wait, `wait` does. Locks that are smaller than what a clock is kept for carry none.
+/// Whether the last owner died, as it is recorded.
+fn died(result: c_int) -> u64 {
+    if result == EOWNERDEAD { how::OWNER_DIED } else { 0 }
+}
+
+/// Whether a lock was to be shared, as it is recorded.
+fn shared(tag: Tag) -> u64 {
+    if tag == Tag::AcquireShared { how::SHARED } else { 0 }
+}
+
+/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time. Locks that are smaller than
+/// what a clock is kept for carry none.
 pub(super) fn take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
+    patience: u64,
     pc: usize,
     attempt: impl FnOnce() -> c_int,
     wait: impl FnOnce() -> c_int,
@@ -47,9 +59,9 @@ pub(super) fn take<const CARRIES: bool>(
             }
         }
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, out);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
-            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+            sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
         leave(t);
         out
@@ -62,13 +74,13 @@ unsafe fn took_it<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
     pc: usize,
-    out: c_int,
+    value: u64,
 ) {
     // SAFETY: in a hook of `t`.
     unsafe {
-        sync(t, tag, pc, lock as usize, u64::from(out == EOWNERDEAD));
+        sync(t, tag, pc, lock as usize, value);
         if CARRIES {
-            if out == EOWNERDEAD {
+            if value & how::OWNER_DIED != 0 {
                 clocks::made(t, lock as usize);
             }
             clocks::taken(t, lock as usize, tag == Tag::Acquire);
@@ -92,9 +104,9 @@ pub(super) fn try_take<const CARRIES: bool>(
         access::settle(t);
         let out = attempt();
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, out);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED);
         } else if out == EBUSY || out == super::c11::BUSY {
-            sync(t, Tag::TryFailed, pc, lock as usize, 0);
+            sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
         leave(t);
         out
@@ -195,6 +207,7 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || mutex_attempt(lock),
         || real!(pthread_mutex_lock(lock => Lock) -> c_int),
@@ -207,13 +220,13 @@ extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
@@ -236,6 +249,7 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::AcquireShared,
+        0,
         pc,
         || read_attempt(lock),
         || real!(pthread_rwlock_rdlock(lock => Lock) -> c_int),
@@ -248,19 +262,20 @@ extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedrdlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockrdlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockrdlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::AcquireShared, pc, || read_attempt(lock), wait)
+    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || write_attempt(lock),
         || real!(pthread_rwlock_wrlock(lock => Lock) -> c_int),
@@ -273,13 +288,13 @@ extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedwrlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockwrlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockwrlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, pc, || write_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
@@ -287,7 +302,13 @@ extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn spin_init(lock: Lock, shared: c_int, pc: usize) -> c_int {
-    make(lock, pc, || real!(pthread_spin_init(lock => Lock, shared => c_int) -> c_int))
+    note(
+        Tag::LockInit,
+        lock,
+        0,
+        pc,
+        || real!(pthread_spin_init(lock => Lock, shared => c_int) -> c_int),
+    )
 }
 
 fn spin_attempt(lock: Lock) -> c_int {
@@ -298,6 +319,7 @@ extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
     take::<false>(
         lock,
         Tag::Acquire,
+        0,
         pc,
         || spin_attempt(lock),
         || real!(pthread_spin_lock(lock => Lock) -> c_int),

@@ -1,0 +1,114 @@
+//! Variables that only one thread ever touches. In whatever order threads run, such a thread sees
+//! there what it wrote itself, so leaving its accesses out changes nothing that can be asked about
+//! other orders: unlike the runtime's filter, this is exact for every space of reorderings. Which
+//! variables they are is known only at the end of a run, so a trace is written first and copied then.
+
+use foresee_trace::{
+    Batch, Event, Id, Interner, Names, TargetKind, ThreadId, TooManyNames, VarId, entry,
+};
+
+/// Whose each variable is, as far as a trace has been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    owners: Vec<Owner>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Nobody,
+    One(ThreadId),
+    Many,
+}
+
+fn is_access(event: &Event) -> bool {
+    event.op().target_kind() == TargetKind::Var
+}
+
+impl Owners {
+    /// Looks at the next stretch of a trace.
+    pub(crate) fn see(&mut self, batch: &Batch) {
+        for event in batch.events.iter().filter(|event| is_access(event)) {
+            let owner = entry(&mut self.owners, event.var().index());
+            *owner = match *owner {
+                Owner::Nobody => Owner::One(event.thread()),
+                Owner::One(thread) if thread == event.thread() => continue,
+                _ => Owner::Many,
+            };
+        }
+    }
+
+    /// Keeps a variable whoever touches it.
+    pub(crate) fn keep(&mut self, var: VarId) {
+        *entry(&mut self.owners, var.index()) = Owner::Many;
+    }
+
+    /// What remains without the variables of one thread; none if there are no such variables.
+    pub(crate) fn shared(&self, names: &Names) -> Result<Option<Shared>, TooManyNames> {
+        let is_kept = |var: VarId| self.owners.get(var.index()) == Some(&Owner::Many);
+        if names.vars.iter().all(|(var, _)| is_kept(var)) {
+            return Ok(None);
+        }
+        let mut vars = Interner::default();
+        let mut numbers = Vec::with_capacity(names.vars.len());
+        for (var, name) in names.vars.iter() {
+            numbers.push(if is_kept(var) { Some(vars.intern(name)?) } else { None });
+        }
+        Ok(Some(Shared { numbers, names: Names { vars, ..names.clone() } }))
+    }
+}
+
+/// The variables that more than one thread touches, numbered anew.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    numbers: Vec<Option<VarId>>,
+    /// All names that are left.
+    pub(crate) names: Names,
+}
+
+impl Shared {
+    /// Leaves out of a stretch of the trace what is of one thread alone.
+    pub(crate) fn narrow(&self, batch: &mut Batch) {
+        batch.events.retain_mut(|event| {
+            if !is_access(event) {
+                return true;
+            }
+            let number = self.numbers.get(event.var().index()).copied().flatten();
+            *event = event.with_target(number.map_or(0, |var| var.0));
+            number.is_some()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foresee_testkit::trace;
+
+    /// Events in words, with the names that their numbers stand for.
+    fn told(batch: &Batch, names: &Names) -> Vec<String> {
+        batch.events.iter().map(|e| e.describe(names, &batch.pool).to_string()).collect()
+    }
+
+    #[test]
+    fn what_one_thread_touches_is_left_out_and_the_rest_keeps_its_names() {
+        let trace = trace! {
+            T1: w(mine)=1, acq(l), w(ours)=2, w(named)=3, rel(l), r(mine)=1;
+            T2: acq(l), r(ours)=2, w(yours)=70000000000, r(yours)=70000000000, rel(l)
+        };
+        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut owners = Owners::default();
+        owners.see(&batch);
+        owners.keep(trace.names.vars.lookup("named").expect("it is there"));
+        let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
+        shared.narrow(&mut batch);
+        let left = ["acq(l)", "w(ours)=2", "w(named)=3", "rel(l)", "acq(l)", "r(ours)=2", "rel(l)"];
+        assert_eq!(told(&batch, &shared.names), left);
+        assert_eq!(shared.names.vars.len(), 2);
+        // Nothing more can be left out of what is left.
+        let mut owners = Owners::default();
+        owners.see(&batch);
+        owners.keep(shared.names.vars.lookup("named").expect("it was kept"));
+        assert!(owners.shared(&shared.names).expect("few names").is_none());
+    }
+}

@@ -1,0 +1,254 @@
+//! `foresee observe`: watches running programs.
+//!
+//! The sockets are `foresee-observe`'s, the analyses those of `foresee check` (see `live.rs`); here is
+//! what is printed, and when to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
+use foresee_report::exit_status;
+use foresee_trace::{Finding, Name};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::{AnalysisArgs, ObserveArgs, PatternAlgorithm, ReorderArg, ReportFormat};
+use crate::commands::check::built_in;
+use crate::commands::live::{Listener, examine};
+use crate::commands::observe_view::View;
+use crate::commands::query;
+use crate::{output, specs};
+
+/// How many cuts of a level are followed if nothing else is asked for: memory must not depend on how
+/// long a program runs.
+const WINDOW: u32 = 256;
+
+pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
+    let desk = Arc::new(Desk::new(args.analysis)?);
+    let limits = Limits {
+        connections: args.max_connections,
+        frame: args.max_frame.saturating_mul(1 << 10),
+        memory: args.memory.saturating_mul(1 << 20),
+        threads: args.max_threads,
+        disk: args.disk.saturating_mul(1 << 20),
+        stall: Duration::from_secs(args.stall.max(1)),
+        idle: (args.idle > 0).then(|| Duration::from_secs(args.idle)),
+        linger: Duration::from_secs(args.linger),
+        lossy: args.lossy,
+        ..Limits::default()
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Whoever asks twice does not want to wait for verdicts.
+        let register = signal_hook::flag::register_conditional_shutdown;
+        register(signal, 2, Arc::clone(&stop)).context("cannot catch signals")?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
+    }
+    let options = ServerOptions {
+        listen: args.listen.clone(),
+        token: args.token.clone().filter(|token| !token.is_empty()),
+        keep: args.keep.clone(),
+        limits,
+    };
+    let server = Server::start(options, Arc::clone(&desk) as Arc<dyn Observer>)?;
+    for address in server.addresses() {
+        let text = format!("observing on {address}");
+        desk.say(&text, json!({"what": "listening", "address": address.to_string()}));
+    }
+    let programs = args.programs.unwrap_or(u64::MAX);
+    while !stop.load(Ordering::SeqCst) && !desk.is_deaf() {
+        if server.wait(programs, Duration::from_millis(200)) {
+            break;
+        }
+        desk.view.show(&server.now(), desk.findings());
+    }
+    desk.view.clear();
+    server.stop();
+    desk.finish()
+}
+
+/// Where findings and verdicts come together.
+pub(crate) struct Desk {
+    args: AnalysisArgs,
+    sources: Vec<specs::Source>,
+    view: View,
+    totals: Mutex<Totals>,
+}
+
+#[derive(Default)]
+struct Totals {
+    programs: u64,
+    findings: u64,
+    errors: u64,
+    incomplete: u64,
+    /// Nobody reads what is printed.
+    is_deaf: bool,
+    last_said: Option<Instant>,
+}
+
+impl Desk {
+    /// Judges what is asked for before anybody is let in.
+    pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<Desk> {
+        let mut sources = Vec::new();
+        for file in &analysis.spec {
+            sources.push(specs::read(file)?);
+        }
+        sources.extend(query::sources(&analysis)?);
+        for source in &sources {
+            specs::compile(source)?;
+        }
+        built_in(&analysis)?;
+        ensure!(
+            !sources.is_empty() || !analysis.check.is_empty(),
+            "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
+             a check with --check NAME"
+        );
+        ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
+        ensure!(
+            analysis.nondeterminism.witness_svg.is_none(),
+            "--witness-svg draws one trace: use `foresee check`"
+        );
+        analysis.is_live = true;
+        if analysis.window.is_none() && analysis.algorithm != PatternAlgorithm::Ideals {
+            analysis.window = Some(WINDOW);
+        }
+        if matches!(analysis.reorder, ReorderArg::Auto) {
+            // The stronger spaces keep the whole trace, so they have to be asked for.
+            analysis.reorder = ReorderArg::Maz;
+        }
+        if analysis.jobs == 0 {
+            // Each program has a thread already.
+            analysis.jobs = 1;
+        }
+        let view = View::new(analysis.format == ReportFormat::Text);
+        Ok(Desk { args: analysis, sources, view, totals: Mutex::default() })
+    }
+
+    fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn findings(&self) -> u64 {
+        self.totals().findings
+    }
+
+    fn is_deaf(&self) -> bool {
+        self.totals().is_deaf
+    }
+
+    /// Prints a line, or an object.
+    fn say(&self, text: &str, object: serde_json::Value) {
+        self.print(&match self.args.format {
+            ReportFormat::Text => format!("{}\n", text.trim_end()),
+            ReportFormat::Json => format!("{object}\n"),
+        });
+    }
+
+    fn print(&self, text: &str) {
+        let mut totals = self.totals();
+        totals.last_said = Some(Instant::now());
+        if self.view.around(|| output::print(text)).is_err() {
+            totals.is_deaf = true;
+        }
+    }
+
+    /// The exit status of everything.
+    fn finish(&self) -> anyhow::Result<u8> {
+        let totals = self.totals();
+        Ok(match &*totals {
+            Totals { findings: 1.., .. } => 1,
+            Totals { errors: 1.., .. } => 2,
+            Totals { incomplete: 1.., .. } | Totals { programs: 0, .. } => 3,
+            _ => 0,
+        })
+    }
+}
+
+/// What a program is called: its name as it says, and enough of its number to tell it from others.
+fn label(program: &Program) -> String {
+    format!("{} [{}]", Name(&program.name), &program.id.to_string()[..8])
+}
+
+impl Observer for Desk {
+    fn observe(&self, program: &Arc<Program>) -> Result<(), String> {
+        let label = label(program);
+        let about = json!({"name": program.name, "id": program.id.to_string()});
+        self.say(&format!("{label}: connected"), json!({"what": "program", "program": about}));
+        let mut teller = Teller { desk: self, label: &label, about: &about };
+        let examined = examine(&self.args, &self.sources, program, &mut teller);
+        self.totals().programs += 1;
+        match examined {
+            Ok(examined) => {
+                for (source, diagnostics) in &examined.warnings {
+                    let source = &self.sources[*source];
+                    self.view.around(|| specs::warn(source, diagnostics));
+                }
+                let report = examined.report;
+                let status = exit_status(&report);
+                self.totals().incomplete += u64::from(status == 3);
+                self.print(&match self.args.format {
+                    ReportFormat::Text => foresee_report::text::report(&report, output::style()),
+                    ReportFormat::Json => format!(
+                        "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
+                        foresee_report::json::report(&report).trim_end()
+                    ),
+                });
+                Ok(())
+            }
+            Err(error) => {
+                self.totals().errors += 1;
+                let text = format!("{error:#}");
+                let line = json!({"what": "error", "program": about, "message": text});
+                self.say(&format!("{label}: error: {text}"), line);
+                Err(text)
+            }
+        }
+    }
+
+    fn trouble(&self, peer: &str, program: Option<&str>, what: &str) {
+        let who =
+            program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
+        match self.args.format {
+            ReportFormat::Text => self.view.around(|| output::note(&format!("{who}: {what}"))),
+            ReportFormat::Json => {
+                let line =
+                    json!({"what": "trouble", "peer": peer, "name": program, "message": what});
+                self.print(&format!("{line}\n"));
+            }
+        }
+    }
+}
+
+/// Tells of findings as they are made.
+struct Teller<'a> {
+    desk: &'a Desk,
+    label: &'a str,
+    about: &'a serde_json::Value,
+}
+
+impl Teller<'_> {
+    fn tell(&self, what: &str, word: &str, finding: &Finding) {
+        let Finding { property, message, .. } = finding;
+        self.desk.print(&match self.desk.args.format {
+            ReportFormat::Text => format!("{}: {word} {property}: {message}\n", self.label),
+            ReportFormat::Json => format!(
+                "{{\"what\":\"{what}\",\"program\":{},\"finding\":{}}}\n",
+                self.about,
+                foresee_report::json::one(finding)
+            ),
+        });
+    }
+}
+
+impl Listener for Teller<'_> {
+    fn found(&mut self, finding: &Finding) {
+        self.desk.totals().findings += 1;
+        self.tell("finding", &finding.kind.word().to_uppercase(), finding);
+    }
+
+    fn withdrawn(&mut self, finding: &Finding) {
+        self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
+    }
+}

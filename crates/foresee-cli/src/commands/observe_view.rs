@@ -1,0 +1,93 @@
+//! The live view of an observer, on a terminal: programs, speed, backlog and findings.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use foresee_observe::{Listening, ProgramId};
+use foresee_trace::Name;
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+
+/// How many programs are shown.
+const SHOWN: usize = 12;
+
+/// A block of lines at the bottom of the terminal; nothing where there is no terminal.
+pub(crate) struct View {
+    bar: Option<ProgressBar>,
+    /// How many events of each program there were when it was last shown.
+    last: Mutex<(Option<Instant>, HashMap<ProgramId, u64>)>,
+}
+
+impl View {
+    pub(crate) fn new(wanted: bool) -> View {
+        let is_shown = wanted && std::io::stderr().is_terminal();
+        let bar = is_shown.then(|| {
+            let style = ProgressStyle::with_template("{msg}");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+            ProgressBar::new_spinner().with_style(style)
+        });
+        View { bar, last: Mutex::default() }
+    }
+
+    /// Does something that prints, with the view out of its way.
+    pub(crate) fn around<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    pub(crate) fn show(&self, now: &Listening, findings: u64) {
+        let Some(bar) = &self.bar else { return };
+        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        bar.set_message(describe(now, findings, &mut last));
+        bar.tick();
+    }
+
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn describe(
+    now: &Listening,
+    findings: u64,
+    last: &mut (Option<Instant>, HashMap<ProgramId, u64>),
+) -> String {
+    let seconds = last.0.replace(Instant::now()).map_or(0.0, |then| then.elapsed().as_secs_f64());
+    let mut text = format!(
+        "{} programs, {} over, {findings} findings",
+        now.running.len(),
+        HumanCount(now.finished)
+    );
+    let mut counts = HashMap::new();
+    for (i, program) in now.running.iter().enumerate() {
+        let (events, backlog) = (program.events(), program.backlog());
+        let before = last.1.get(&program.id).copied().unwrap_or(events);
+        counts.insert(program.id, events);
+        if i >= SHOWN {
+            continue;
+        }
+        let rate = if seconds > 0.0 { (events - before) as f64 / seconds } else { 0.0 };
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n  {:<24} {:>14} events {:>12}/s  {:>10} waiting ({} early)  {} connections",
+            Name(&program.name).to_string(),
+            HumanCount(events).to_string(),
+            HumanCount(rate as u64).to_string(),
+            HumanBytes(backlog.bytes as u64).to_string(),
+            backlog.early,
+            backlog.connections,
+        );
+    }
+    if now.running.len() > SHOWN {
+        let _ = write!(text, "\n  … and {} more", now.running.len() - SHOWN);
+    }
+    last.1 = counts;
+    text
+}

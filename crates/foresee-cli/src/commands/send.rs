@@ -1,0 +1,44 @@
+//! `foresee send`: a stored trace told to an observer, as the running program would have done.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use foresee_observe::{ProgramId, SendOptions};
+
+use crate::args::SendArgs;
+use crate::input::Input;
+use crate::output;
+
+pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
+    ensure!(!args.input.repair, "a trace is sent as it is: the observer is told what is wrong");
+    let trace = Input::new(&args.input, args.retry > 0)?;
+    let name = args.name.clone().unwrap_or_else(|| {
+        let path: &Path = &args.input.trace;
+        path.file_name().map_or_else(|| trace.name(), |name| name.to_string_lossy().into_owned())
+    });
+    let options = SendOptions {
+        to: args.to.clone(),
+        token: args.token.clone().unwrap_or_default().into_bytes(),
+        program: ProgramId::random(),
+        name,
+        connections: args.connections,
+        frame_events: args.frame,
+        rate: args.rate,
+        shuffle: args.shuffle,
+        retry: Duration::from_secs(args.retry),
+    };
+    let sent =
+        foresee_observe::send(&mut || trace.open_raw(), &options).with_context(|| trace.name())?;
+    let again = match sent.retries {
+        0 => String::new(),
+        n => format!(", after calling again {n} times"),
+    };
+    output::print(&format!(
+        "{}: {} events sent to {}{again}\n",
+        trace.name(),
+        sent.events,
+        args.to
+    ))?;
+    Ok(0)
+}

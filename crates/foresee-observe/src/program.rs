@@ -1,0 +1,271 @@
+//! One program that is observed: its frames on their way to the analyses.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foresee_formats::Format;
+use foresee_formats::native::{FrameHeader, Kind, LOST, Native, encode_remarks};
+use foresee_trace::{EventSource, FileOrder, ReadError, Remarks};
+
+use crate::limits::Limits;
+use crate::reassemble::{Backlog, Reassembler, Taken};
+use crate::spool::Spool;
+use crate::wire::ProgramId;
+
+/// A program that is observed.
+#[derive(Debug)]
+pub struct Program {
+    /// Its number.
+    pub id: ProgramId,
+    /// What people know it by. It comes from outside: escape it wherever it is shown.
+    pub name: String,
+    /// Where it was stored up to now, if it is kept, and where it is going to be.
+    pub(crate) paths: Option<(PathBuf, PathBuf)>,
+    pub(crate) frames: Reassembler,
+    spool: Mutex<Spool>,
+    order: FileOrder,
+    limits: Limits,
+    /// How many events have been handed to the analyses.
+    events: AtomicU64,
+    /// How many bytes the names have.
+    names: AtomicU64,
+}
+
+impl Program {
+    pub(crate) fn new(
+        id: ProgramId,
+        name: String,
+        order: FileOrder,
+        spool: Spool,
+        paths: Option<(PathBuf, PathBuf)>,
+        limits: Limits,
+    ) -> Program {
+        Program {
+            id,
+            name,
+            paths,
+            frames: Reassembler::new(&limits, spool.frames()),
+            spool: Mutex::new(spool),
+            order,
+            limits,
+            events: AtomicU64::new(0),
+            names: AtomicU64::new(0),
+        }
+    }
+
+    /// The trace from its first event on, as far as it is known, and then as it arrives. There may
+    /// be one such source at a time; a new one starts again.
+    pub fn follow(self: &Arc<Self>) -> Result<Box<dyn EventSource>, ReadError> {
+        let feed = Feed {
+            program: Arc::clone(self),
+            at: 0,
+            is_live: false,
+            ended: false,
+            bytes: Vec::new(),
+            next: 0,
+        };
+        Native.read(Box::new(feed))
+    }
+
+    /// The trace as far as it has been handed out.
+    pub fn stored(self: &Arc<Self>) -> Result<Box<dyn EventSource>, ReadError> {
+        Native.read(Box::new(Stored { program: Arc::clone(self), at: 0 }))
+    }
+
+    /// Whether everything that was handed out is stored: not if there was no more room on disk.
+    pub fn is_all_stored(&self) -> bool {
+        !self.spool().is_full()
+    }
+
+    /// How many events have been read from its connections and put in order.
+    pub fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    /// What waits to be looked at.
+    pub fn backlog(&self) -> Backlog {
+        self.frames.backlog()
+    }
+
+    /// How many events were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.frames.dropped()
+    }
+
+    /// What the order of its events stands for.
+    pub fn order(&self) -> FileOrder {
+        self.order
+    }
+
+    pub(crate) fn spool(&self) -> MutexGuard<'_, Spool> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores what is next, and hands it on; nothing at the end.
+    fn advance(&self) -> io::Result<Option<Vec<u8>>> {
+        let taken = self.frames.take();
+        let mut spool = self.spool();
+        let bytes = match taken {
+            Taken::Frame(frame) if frame.header.kind == Kind::End => spool.finish()?,
+            Taken::Frame(frame) => {
+                self.check_names(&frame)?;
+                if frame.header.kind == Kind::Events {
+                    self.events.fetch_add(u64::from(frame.header.count), Ordering::Relaxed);
+                }
+                spool.append(&frame.bytes)?;
+                frame.bytes
+            }
+            Taken::Lost(events) => {
+                let why = format!(
+                    "after event {} the program was faster than the observer, and events were \
+                     dropped: nothing after that was looked at",
+                    self.events()
+                );
+                let lost = optional(LOST, &events.to_le_bytes())?;
+                let remarks = Remarks { partial: Some(why), ..self.remarks() };
+                self.close(&mut spool, lost, &remarks)?
+            }
+            Taken::Ended(why) => {
+                let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
+                self.close(&mut spool, Vec::new(), &remarks)?
+            }
+            // The file stays as it is, so that the program can go on when an observer is back.
+            Taken::Stopped => {
+                let why = "the observer was stopped before the program ended".to_owned();
+                let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
+                let mut last = remarks_frames(&remarks)?;
+                last.extend(optional(Kind::End, &[0; 8])?);
+                return Ok(Some(last));
+            }
+        };
+        let frames = spool.frames();
+        drop(spool);
+        self.frames.stored(frames);
+        Ok(Some(bytes))
+    }
+
+    fn remarks(&self) -> Remarks {
+        Remarks { order: self.order, ..Remarks::default() }
+    }
+
+    /// Ends the trace in place of the program.
+    fn close(
+        &self,
+        spool: &mut Spool,
+        mut bytes: Vec<u8>,
+        remarks: &Remarks,
+    ) -> io::Result<Vec<u8>> {
+        bytes.extend(remarks_frames(remarks)?);
+        spool.append(&bytes)?;
+        bytes.extend(spool.finish()?);
+        Ok(bytes)
+    }
+
+    /// Names stay in memory for as long as the program does.
+    fn check_names(&self, frame: &crate::wire::Numbered) -> io::Result<()> {
+        let most = u64::from(self.limits.threads);
+        if let Some(threads) = frame.threads().filter(|&threads| threads > most) {
+            return Err(io::Error::other(format!(
+                "the program has {threads} threads; {most} are allowed here (--max-threads)"
+            )));
+        }
+        if frame.header.kind == Kind::Names {
+            let bytes = frame.bytes.len() as u64;
+            let all = self.names.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if all > self.limits.memory as u64 {
+                return Err(io::Error::other(format!(
+                    "the names of the program take more than {} bytes (--memory)",
+                    self.limits.memory
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn optional(kind: Kind, payload: &[u8]) -> io::Result<Vec<u8>> {
+    Ok([&FrameHeader::of(kind, 0, payload)?.encode()[..], payload].concat())
+}
+
+fn remarks_frames(remarks: &Remarks) -> io::Result<Vec<u8>> {
+    let frames = encode_remarks(remarks);
+    let frames: io::Result<Vec<Vec<u8>>> =
+        frames.iter().map(|payload| optional(Kind::Remarks, payload)).collect();
+    Ok(frames?.concat())
+}
+
+/// The bytes of a trace: first those stored, then those that arrive.
+struct Feed {
+    program: Arc<Program>,
+    /// Where the next stored byte is.
+    at: u64,
+    /// Everything that was stored has been read.
+    is_live: bool,
+    ended: bool,
+    /// What arrived last, and how much of it has been handed out.
+    bytes: Vec<u8>,
+    next: usize,
+}
+
+impl Read for Feed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.next < self.bytes.len() {
+                let count = buffer.len().min(self.bytes.len() - self.next);
+                buffer[..count].copy_from_slice(&self.bytes[self.next..self.next + count]);
+                self.next += count;
+                return Ok(count);
+            }
+            if self.ended {
+                return Ok(0);
+            }
+            if !self.is_live {
+                let spool = self.program.spool();
+                let count = spool.read_at(buffer, self.at)?;
+                self.at += count as u64;
+                if count > 0 || buffer.is_empty() {
+                    return Ok(count);
+                }
+                if spool.is_full() {
+                    return Err(io::Error::other(
+                        "the trace has to be read again from its start, but is longer than may be \
+                         put aside: allow more with --disk, or keep it with --keep",
+                    ));
+                }
+                self.ended = spool.is_finished();
+                self.is_live = true;
+                continue;
+            }
+            self.next = 0;
+            self.bytes = self.program.advance()?.unwrap_or_default();
+            // The end mark is the last frame, and nothing is waited for behind it.
+            self.ended = ends(&self.bytes);
+        }
+    }
+}
+
+/// Whether bytes of whole frames end with an end mark.
+fn ends(bytes: &[u8]) -> bool {
+    const END: usize = foresee_formats::native::HEADER + 8;
+    let last = bytes.len().checked_sub(END).map(|at| &bytes[at..]);
+    let header = last.and_then(|last| last.first_chunk());
+    header.is_some_and(|header| {
+        FrameHeader::decode(header, 0).is_ok_and(|h| h.kind == Kind::End && h.length == 8)
+    })
+}
+
+/// The bytes that are stored.
+struct Stored {
+    program: Arc<Program>,
+    at: u64,
+}
+
+impl Read for Stored {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.program.spool().read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}

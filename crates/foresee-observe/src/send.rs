@@ -1,0 +1,339 @@
+//! The other end: a stored trace sent as a running program would.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use foresee_formats::native::{FrameHeader, HEADER, Kind, write_frames};
+use foresee_trace::{Batch, EventSource, ReadError, Remarks};
+
+use crate::address::{Address, Stream};
+use crate::wire::{Hello, ProgramId, Reply, Status};
+
+/// How a trace is sent.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// Where to.
+    pub to: Address,
+    /// What lets it in.
+    pub token: Vec<u8>,
+    /// Which program it is.
+    pub program: ProgramId,
+    /// What people know it by.
+    pub name: String,
+    /// Over how many connections.
+    pub connections: u16,
+    /// How many events make a frame.
+    pub frame_events: u32,
+    /// How many events a second.
+    pub rate: Option<u64>,
+    /// Frames are put out of order by chance that begins here.
+    pub shuffle: Option<u64>,
+    /// How long to try again when the observer is gone or full.
+    pub retry: Duration,
+}
+
+/// How many frames may change places with each other.
+const SHUFFLED: usize = 64;
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Events of the trace.
+    pub events: u64,
+    /// Frames that went over the wire.
+    pub frames: u64,
+    /// How often the observer had to be called again.
+    pub retries: u64,
+}
+
+/// Why a trace was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The observer cannot be reached, or is gone.
+    #[error("cannot reach an observer at {0}: {1}")]
+    Connection(Address, io::Error),
+    /// The observer does not want it.
+    #[error("the observer says: {0}")]
+    Refused(String),
+    /// The observer does not want it now.
+    #[error("the observer says: {0}")]
+    Later(String),
+}
+
+impl SendError {
+    /// Whether it may be better later.
+    fn may_pass(&self) -> bool {
+        matches!(self, SendError::Connection(..) | SendError::Later(_))
+    }
+}
+
+/// Opens the trace from its start.
+pub type Open<'a> = &'a mut dyn FnMut() -> Result<Box<dyn EventSource>, ReadError>;
+
+/// Sends a trace and waits until the observer has it. If the observer goes away, it is called again
+/// and sent what it has not stored.
+pub fn send(open: Open<'_>, options: &SendOptions) -> Result<Sent, SendError> {
+    let mut sent = Sent::default();
+    let mut failing: Option<Instant> = None;
+    // The first frame that the observer had not stored when it was last reached.
+    let mut from = 0;
+    loop {
+        let before = from;
+        match attempt(open, options, &mut from, &mut sent) {
+            Err(error) if error.may_pass() => {
+                if from > before {
+                    failing = None;
+                }
+                if failing.get_or_insert_with(Instant::now).elapsed() >= options.retry {
+                    return Err(error);
+                }
+                sent.retries += 1;
+                std::thread::sleep(Duration::from_millis(20).min(options.retry));
+            }
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(sent),
+        }
+    }
+}
+
+fn attempt(
+    open: Open<'_>,
+    options: &SendOptions,
+    from: &mut u64,
+    sent: &mut Sent,
+) -> Result<(), SendError> {
+    let mut source = open()?;
+    let order = source.remarks().order;
+    let hello = Hello {
+        program: options.program,
+        name: options.name.clone(),
+        order,
+        channels: options.connections.max(1),
+        token: options.token.clone(),
+    };
+    let failed = |error: io::Error| SendError::Connection(options.to.clone(), error);
+    let hello = hello.encode().map_err(failed)?;
+    let mut streams = Vec::new();
+    let mut stored = u64::MAX;
+    for _ in 0..options.connections.max(1) {
+        let stream = options.to.connect().map_err(failed)?;
+        let mut half = &stream;
+        half.write_all(&hello).map_err(failed)?;
+        match Reply::read(&mut half).map_err(failed)? {
+            Some(Reply { status: Status::Welcome, next, .. }) => stored = stored.min(next),
+            // It has everything already.
+            Some(Reply { status: Status::Farewell, .. }) => return Ok(()),
+            Some(reply) => return Err(refused(reply)),
+            None => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        }
+        streams.push(stream);
+    }
+    *from = stored;
+    let results: Vec<Result<u64, SendError>> = std::thread::scope(|scope| {
+        let mut channels = Vec::new();
+        let mut workers = Vec::new();
+        for stream in &streams {
+            let (channel, frames) = sync_channel::<Vec<u8>>(4);
+            channels.push(channel);
+            workers.push(scope.spawn(move || deliver(stream, &frames, &options.to)));
+        }
+        let produced = produce(&mut source, options, stored, channels, sent);
+        let mut results: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+            .collect();
+        results.push(produced.map(|()| 0));
+        results
+    });
+    // What the observer said explains more than that it closed a connection.
+    let mut failure = None;
+    for result in results {
+        match result {
+            Ok(frames) => sent.frames += frames,
+            Err(error) if failure.is_none() || !error.may_pass() => failure = Some(error),
+            Err(_) => {}
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn refused(reply: Reply) -> SendError {
+    match reply.status {
+        Status::Later => SendError::Later(reply.text),
+        _ => SendError::Refused(reply.text),
+    }
+}
+
+/// Makes frames of the trace and gives them to the connections; those before `from` are known.
+fn produce(
+    source: &mut dyn EventSource,
+    options: &SendOptions,
+    from: u64,
+    channels: Vec<SyncSender<Vec<u8>>>,
+    sent: &mut Sent,
+) -> Result<(), SendError> {
+    let chance = options.shuffle.map(fastrand::Rng::with_seed);
+    let dealer = Dealer { channels, turn: 0, chance, held: Vec::new(), next: 0, from };
+    let splitter = Splitter { dealer, bytes: Vec::new(), begun: false };
+    let events = match options.rate {
+        // A hundred frames a second, so that events do not grow old.
+        Some(rate) => u32::try_from(rate / 100).unwrap_or(u32::MAX).clamp(1, options.frame_events),
+        None => options.frame_events,
+    };
+    let mut sink = write_frames(Box::new(splitter), events);
+    let start = Instant::now();
+    let mut batch = Batch::default();
+    sent.events = 0;
+    let closed = |_: io::Error| SendError::Connection(options.to.clone(), closed());
+    let remarks = Remarks { order: source.remarks().order, ..Remarks::default() };
+    sink.begin(&remarks).map_err(closed)?;
+    while source.next_batch(&mut batch)? {
+        let mut rest = std::mem::take(&mut batch.events);
+        let step = options.rate.map_or(rest.len(), |_| events as usize);
+        while !rest.is_empty() {
+            let later = rest.split_off(step.min(rest.len()));
+            sent.events += rest.len() as u64;
+            batch.events = rest;
+            sink.write_batch(&batch, source.names()).map_err(closed)?;
+            rest = later;
+            if let Some(rate) = options.rate {
+                let due = Duration::from_secs_f64(sent.events as f64 / rate.max(1) as f64);
+                std::thread::sleep(due.saturating_sub(start.elapsed()));
+            }
+        }
+    }
+    sink.finish(source.names(), source.remarks()).map_err(closed)
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the connection was closed")
+}
+
+/// Cuts what a writer of the native format writes into frames, and leaves out the index: places in
+/// a file mean nothing to an observer.
+struct Splitter {
+    dealer: Dealer,
+    bytes: Vec<u8>,
+    /// The file header has been seen.
+    begun: bool,
+}
+
+impl Write for Splitter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        if !self.begun && self.bytes.len() >= HEADER {
+            self.bytes.drain(..HEADER);
+            self.begun = true;
+        }
+        let mut at = 0;
+        while let Some(head) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<HEADER>) {
+            let header = FrameHeader::decode(head, 0).map_err(io::Error::other)?;
+            let end = at + HEADER + header.length as usize;
+            let Some(frame) = self.bytes.get(at..end) else { break };
+            match header.kind {
+                Kind::Index => {}
+                Kind::End => {
+                    let end = FrameHeader::of(Kind::End, 0, &[0; 8])?.encode();
+                    self.dealer.deal([&end[..], &[0; 8]].concat())?;
+                    self.dealer.finish()?;
+                }
+                _ => self.dealer.deal(frame.to_vec())?,
+            }
+            at = end;
+        }
+        self.bytes.drain(..at);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Numbers frames and gives them to connections, in turn or by chance.
+struct Dealer {
+    channels: Vec<SyncSender<Vec<u8>>>,
+    turn: usize,
+    chance: Option<fastrand::Rng>,
+    /// Frames that wait to be put out of order.
+    held: Vec<Vec<u8>>,
+    next: u64,
+    from: u64,
+}
+
+impl Dealer {
+    fn deal(&mut self, frame: Vec<u8>) -> io::Result<()> {
+        let number = self.next;
+        self.next += 1;
+        if number < self.from {
+            return Ok(());
+        }
+        let numbered = [&number.to_le_bytes()[..], &frame].concat();
+        if self.chance.is_none() {
+            return self.give(numbered);
+        }
+        self.held.push(numbered);
+        match self.held.len() >= SHUFFLED {
+            true => self.give_any(),
+            false => Ok(()),
+        }
+    }
+
+    fn give_any(&mut self) -> io::Result<()> {
+        let Some(chance) = &mut self.chance else { return Ok(()) };
+        let frame = self.held.swap_remove(chance.usize(..self.held.len()));
+        self.turn = chance.usize(..self.channels.len());
+        self.give(frame)
+    }
+
+    fn give(&mut self, frame: Vec<u8>) -> io::Result<()> {
+        let turn = self.turn % self.channels.len();
+        self.turn = turn + 1;
+        self.channels[turn].send(frame).map_err(|_| closed())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        while !self.held.is_empty() {
+            self.give_any()?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the frames of one connection, and waits for the observer's last word on them.
+fn deliver(stream: &Stream, frames: &Receiver<Vec<u8>>, to: &Address) -> Result<u64, SendError> {
+    let mut count = 0;
+    let mut half = stream;
+    let written = (|| {
+        let mut output = BufWriter::with_capacity(1 << 16, half);
+        while let Ok(frame) = frames.recv() {
+            output.write_all(&frame)?;
+            count += 1;
+            // Small frames share a packet only with those that are there already.
+            let mut more = frames.try_recv();
+            while let Ok(frame) = more {
+                output.write_all(&frame)?;
+                count += 1;
+                more = frames.try_recv();
+            }
+            output.flush()?;
+        }
+        output.flush()?;
+        stream.finish_writing()
+    })();
+    let failed = |error| SendError::Connection(to.clone(), error);
+    // If writing failed, the observer may have said why.
+    match (Reply::read(&mut half), written) {
+        (Ok(Some(Reply { status: Status::Farewell, .. })), _) => {
+            let _ = half.read(&mut [0]);
+            Ok(count)
+        }
+        (Ok(Some(reply)), _) => Err(refused(reply)),
+        (_, Err(error)) | (Err(error), _) => Err(failed(error)),
+        (Ok(None), Ok(())) => Err(failed(closed())),
+    }
+}

@@ -1,0 +1,488 @@
+//! Lets programs in, and listens to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::address::{Address, Listener, Stream};
+use crate::limits::Limits;
+use crate::program::Program;
+use crate::reassemble::Accepted;
+use crate::spool::{Shelf, Spool};
+use crate::wire::{Hello, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
+
+/// What becomes of programs.
+pub trait Observer: Send + Sync {
+    /// Looks at a program until it is over; called on a thread of its own. An error is told to the
+    /// program's senders.
+    fn observe(&self, program: &Arc<Program>) -> Result<(), String>;
+
+    /// Somebody was not let in, or did something wrong.
+    fn trouble(&self, peer: &str, program: Option<&str>, what: &str);
+}
+
+/// How an observer listens.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where.
+    pub listen: Vec<Address>,
+    /// What senders have to know.
+    pub token: Option<String>,
+    /// Where traces are kept.
+    pub keep: Option<PathBuf>,
+    /// What one sender may cost.
+    pub limits: Limits,
+}
+
+/// How often those who wait look whether they should go on waiting.
+const TICK: Duration = Duration::from_millis(50);
+/// How many programs that are over are remembered.
+const REMEMBERED: usize = 4096;
+
+struct Shared {
+    observer: Arc<dyn Observer>,
+    token: Option<String>,
+    shelf: Option<Shelf>,
+    limits: Limits,
+    stop: AtomicBool,
+    connections: AtomicUsize,
+    programs: Mutex<Programs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Programs {
+    running: HashMap<ProgramId, Arc<Program>>,
+    /// Programs that are over, and how many there were.
+    over: VecDeque<ProgramId>,
+    finished: u64,
+}
+
+/// An observer at work.
+pub struct Server {
+    shared: Arc<Shared>,
+    listening: Vec<Address>,
+}
+
+/// How things stand with all programs.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Those that are not over.
+    pub running: Vec<Arc<Program>>,
+    /// How many are.
+    pub finished: u64,
+}
+
+impl Server {
+    /// Starts to listen. Kept traces of programs that were not over are taken up again.
+    pub fn start(options: ServerOptions, observer: Arc<dyn Observer>) -> io::Result<Server> {
+        if options.token.is_none()
+            && let Some(open) = options.listen.iter().find(|address| !address.is_local())
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{open} can be reached from other machines: give a token with --token"),
+            ));
+        }
+        let shelf = options.keep.as_deref().map(Shelf::open).transpose()?;
+        let shared = Arc::new(Shared {
+            observer,
+            token: options.token,
+            shelf,
+            limits: options.limits,
+            stop: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            programs: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let mut listening = Vec::new();
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            let listener = Listener::bind(address).map_err(|e| {
+                io::Error::new(e.kind(), format!("cannot listen on {address}: {e}"))
+            })?;
+            listening.push(listener.address()?);
+            listeners.push(listener);
+        }
+        take_up_again(&shared)?;
+        for listener in listeners {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("listener".to_owned())
+                .spawn(move || listen(&shared, &listener))?;
+        }
+        Ok(Server { shared, listening })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[Address] {
+        &self.listening
+    }
+
+    /// How things stand.
+    pub fn now(&self) -> Listening {
+        let programs = self.shared.programs();
+        let mut running: Vec<_> = programs.running.values().cloned().collect();
+        running.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        Listening { running, finished: programs.finished }
+    }
+
+    /// Waits until so many programs are over, or for so long.
+    pub fn wait(&self, finished: u64, time: Duration) -> bool {
+        let mut programs = self.shared.programs();
+        let end = Instant::now() + time;
+        while programs.finished < finished {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.shared.changed.wait_timeout(programs, left);
+            programs = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Lets nobody in any more, and waits until every program has had its verdict on what arrived.
+    pub fn stop(self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        for address in &self.listening {
+            // The listener waits for a connection, so it gets one.
+            let _ = address.connect();
+        }
+        let mut programs = self.shared.programs();
+        programs.running.values().for_each(|program| program.frames.stop());
+        while !programs.running.is_empty() {
+            programs = self
+                .shared
+                .changed
+                .wait_timeout(programs, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            programs.running.values().for_each(|program| program.frames.stop());
+        }
+    }
+}
+
+impl Shared {
+    fn programs(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+}
+
+/// Programs of which an observer that was stopped has kept the beginning.
+fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
+    let Some(shelf) = &shared.shelf else { return Ok(()) };
+    for (name, id, path) in shelf.growing()? {
+        match Spool::resume(&path) {
+            Ok((spool, order)) => {
+                let paths = Some((path, shelf.paths(&name, id).1));
+                let program = Program::new(id, name, order, spool, paths, shared.limits);
+                let mut programs = shared.programs();
+                begin(shared, &mut programs, program)?;
+            }
+            Err(error) => {
+                let what = format!("{} cannot be taken up again: {error}", path.display());
+                shared.observer.trouble("a kept trace", Some(&name), &what);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Observes a program on a thread of its own.
+fn begin(
+    shared: &Arc<Shared>,
+    programs: &mut Programs,
+    program: Program,
+) -> io::Result<Arc<Program>> {
+    let program = Arc::new(program);
+    let (shared, observed) = (Arc::clone(shared), Arc::clone(&program));
+    std::thread::Builder::new().name("program".to_owned()).spawn(move || {
+        let run = std::panic::AssertUnwindSafe(|| shared.observer.observe(&observed));
+        // A panic is a mistake of ours; it must not leave senders waiting for ever.
+        let result = std::panic::catch_unwind(run).unwrap_or_else(|_| {
+            Err("internal error: the analysis of the program failed".to_owned())
+        });
+        end(&shared, &observed, result.err());
+    })?;
+    programs.running.insert(program.id, Arc::clone(&program));
+    Ok(program)
+}
+
+/// A program has had its verdict.
+fn end(shared: &Shared, program: &Arc<Program>, error: Option<String>) {
+    let is_final = program.spool().is_finished() || error.is_some();
+    if let Some((growing, kept)) = program.paths.as_ref().filter(|_| is_final)
+        && let Err(error) = std::fs::rename(growing, kept)
+    {
+        let what = format!("cannot rename {}: {error}", growing.display());
+        shared.observer.trouble("a kept trace", Some(&program.name), &what);
+    }
+    program.frames.end(error);
+    let mut programs = shared.programs();
+    programs.running.remove(&program.id);
+    if programs.over.len() == REMEMBERED {
+        programs.over.pop_front();
+    }
+    programs.over.push_back(program.id);
+    programs.finished += 1;
+    shared.changed.notify_all();
+}
+
+fn listen(shared: &Arc<Shared>, listener: &Listener) {
+    while !shared.is_stopping() {
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, most likely: others may give theirs back.
+                shared.observer.trouble("the listener", None, &error.to_string());
+                std::thread::sleep(TICK);
+                continue;
+            }
+        };
+        if shared.is_stopping() {
+            break;
+        }
+        if shared.connections.fetch_add(1, Ordering::SeqCst) >= shared.limits.connections {
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            let text = format!("there are {} connections already", shared.limits.connections);
+            shared.observer.trouble(&peer, None, &text);
+            let _ = stream.set_write_timeout(Some(TICK));
+            let _ = (&stream).write_all(&Reply { status: Status::Later, next: 0, text }.encode());
+            continue;
+        }
+        let talk = {
+            let shared = Arc::clone(shared);
+            move || {
+                Connection { shared: &shared, peer, stream: &stream }.talk();
+                shared.connections.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("connection".to_owned()).spawn(talk) {
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            shared.observer.trouble("the listener", None, &error.to_string());
+        }
+    }
+}
+
+/// Why a connection is not listened to any more.
+enum Break {
+    /// Something is wrong with it.
+    Refused(String),
+    /// The sender may come back.
+    Later(String),
+    /// There is nobody to tell.
+    Gone,
+}
+
+struct Connection<'a> {
+    shared: &'a Arc<Shared>,
+    peer: String,
+    stream: &'a Stream,
+}
+
+impl Connection<'_> {
+    fn talk(&self) {
+        let ready = self.stream.set_read_timeout(Some(TICK)).is_ok()
+            && self.stream.set_write_timeout(Some(self.shared.limits.stall)).is_ok();
+        if !ready {
+            return;
+        }
+        let (hello, program) = match self.hello() {
+            Ok(Some(met)) => met,
+            Ok(None) => return,
+            Err(why) => return self.part(why, None, 0),
+        };
+        match program.frames.connect(hello.channels) {
+            Ok(next) => {
+                let result =
+                    self.reply(Status::Welcome, next, "").and_then(|()| self.listen_to(&program));
+                program.frames.disconnect();
+                let result = result.and_then(|end| {
+                    // What is on its way to the disk would be lost with the observer.
+                    match program.frames.wait_until_stored(end) {
+                        (_, Some(Some(error))) => Err(Break::Refused(error)),
+                        (next, over) if over.is_some() || next >= end => {
+                            self.reply(Status::Farewell, next, "")
+                        }
+                        _ => Err(Break::Later("the observer is about to stop".to_owned())),
+                    }
+                });
+                if let Err(why) = result {
+                    let next = program.spool().frames();
+                    self.part(why, Some(&program.name), next);
+                }
+            }
+            Err(Some(error)) => self.part(Break::Refused(error), Some(&program.name), 0),
+            Err(None) => drop(self.reply(Status::Farewell, u64::MAX, "")),
+        }
+    }
+
+    /// Finds out who that is; nothing if it is over with already.
+    fn hello(&self) -> Result<Option<(Hello, Arc<Program>)>, Break> {
+        let shared = self.shared;
+        let mut input = Patient {
+            stream: self.stream,
+            stop: &shared.stop,
+            until: Some(Instant::now() + shared.limits.hello),
+        };
+        let Some(hello) = Hello::read(&mut input).map_err(|e| refusal(e, "its hello"))? else {
+            return Ok(None);
+        };
+        if let Some(token) = &shared.token
+            && !is_same_token(token.as_bytes(), &hello.token)
+        {
+            return Err(Break::Refused("the token is not the right one".to_owned()));
+        }
+        let program = self.program(&hello)?;
+        if program.is_none() {
+            let _ = self.reply(Status::Farewell, u64::MAX, "this program is over");
+        }
+        Ok(program.map(|program| (hello, program)))
+    }
+
+    /// The program that says hello, which may be new; nothing if it is over.
+    fn program(&self, hello: &Hello) -> Result<Option<Arc<Program>>, Break> {
+        let shared = self.shared;
+        let id = hello.program;
+        let mut programs = shared.programs();
+        if let Some(program) = programs.running.get(&id) {
+            return Ok(Some(Arc::clone(program)));
+        }
+        if programs.over.contains(&id) || shared.shelf.as_ref().is_some_and(|s| s.has(id)) {
+            return Ok(None);
+        }
+        if shared.is_stopping() {
+            return Err(Break::Later("the observer is about to stop".to_owned()));
+        }
+        if programs.running.len() >= shared.limits.connections {
+            return Err(Break::Later(format!(
+                "there are {} programs already",
+                programs.running.len()
+            )));
+        }
+        let stored = |error: io::Error| Break::Later(format!("cannot store the trace: {error}"));
+        let paths = shared.shelf.as_ref().map(|shelf| shelf.paths(&hello.name, id));
+        let spool = match &paths {
+            Some((growing, _)) => Spool::create(growing, hello.order),
+            None => Spool::temporary(hello.order, shared.limits.disk),
+        };
+        let spool = spool.map_err(stored)?;
+        let name = hello.name.clone();
+        let program = Program::new(id, name, hello.order, spool, paths, shared.limits);
+        begin(shared, &mut programs, program).map(Some).map_err(stored)
+    }
+
+    /// Takes frames until the sender has no more; the number behind its last one.
+    fn listen_to(&self, program: &Program) -> Result<u64, Break> {
+        let limits = &self.shared.limits;
+        let until = |time: Duration| Instant::now().checked_add(time);
+        let patient = Patient { stream: self.stream, stop: &self.shared.stop, until: None };
+        let mut input = BufReader::with_capacity(1 << 16, patient);
+        let mut end = 0;
+        loop {
+            input.get_mut().until = limits.idle.and_then(until);
+            if input.buffer().is_empty() {
+                match std::io::BufRead::fill_buf(&mut input) {
+                    Ok([]) => return Ok(end),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(refusal(error.into(), "a frame")),
+                }
+            }
+            input.get_mut().until = until(limits.stall);
+            let frame = Numbered::read(&mut input, limits.frame);
+            let Some(frame) = frame.map_err(|error| refusal(error, "a frame"))? else {
+                return Ok(end);
+            };
+            end = end.max(frame.number.saturating_add(1));
+            match program.frames.accept(frame) {
+                Accepted::Yes => {}
+                Accepted::Over(None) => return Ok(end),
+                Accepted::Over(Some(error)) => return Err(Break::Refused(error)),
+            }
+        }
+    }
+
+    fn reply(&self, status: Status, next: u64, text: &str) -> Result<(), Break> {
+        let reply = Reply { status, next, text: text.to_owned() };
+        let mut stream = self.stream;
+        stream.write_all(&reply.encode()).map_err(|_| Break::Gone)
+    }
+
+    /// Tells a sender why it is not listened to, and everybody else, too.
+    fn part(&self, why: Break, program: Option<&str>, next: u64) {
+        let (status, text) = match why {
+            Break::Refused(text) => (Status::Refused, text),
+            Break::Later(text) => (Status::Later, text),
+            Break::Gone => return,
+        };
+        self.shared.observer.trouble(&self.peer, program, &text);
+        if self.reply(status, next, &text).is_err() || self.stream.finish_writing().is_err() {
+            return;
+        }
+        // Closing with bytes unread would destroy the answer before the sender has seen it.
+        let end = Instant::now() + Duration::from_secs(1);
+        let mut scratch = [0; 1 << 14];
+        let mut stream = self.stream;
+        while Instant::now() < end && !self.shared.is_stopping() {
+            match stream.read(&mut scratch) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if is_wait(&error) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+fn refusal(error: WireError, what: &str) -> Break {
+    match error {
+        WireError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Break::Refused(format!("nothing came for too long, in {what}"))
+        }
+        WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+            Break::Later("the observer is about to stop".to_owned())
+        }
+        WireError::Io(error) => Break::Refused(format!("the connection failed: {error}")),
+        error => Break::Refused(error.to_string()),
+    }
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// A connection that is read until there is something, time is up, or the observer stops.
+struct Patient<'a> {
+    stream: &'a Stream,
+    stop: &'a AtomicBool,
+    until: Option<Instant>,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.stop.load(Ordering::SeqCst) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            let mut stream = self.stream;
+            match stream.read(buffer) {
+                Err(error) if is_wait(&error) => {
+                    if self.until.is_some_and(|until| Instant::now() >= until) {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+}

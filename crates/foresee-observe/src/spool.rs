@@ -1,0 +1,169 @@
+//! Where the frames of a program are put aside, in their order: a native trace that grows.
+//!
+//! A frame is written with one call and counts only when it is whole, so whatever kills the
+//! observer leaves a trace that can be read up to its last whole record. Analyses read it again to
+//! confirm what they predict, and from the start if a name turns up that changes what is meant.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use foresee_formats::native::{FrameHeader, HEADER, Kind, decode_file_header, encode_file_header};
+use foresee_trace::FileOrder;
+
+/// A trace that grows.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    file: File,
+    /// How many bytes of it are whole frames.
+    length: u64,
+    /// How many frames that are.
+    frames: u64,
+    /// How many bytes it may have; afterwards nothing more is put aside.
+    limit: u64,
+    is_full: bool,
+    /// It has its end mark.
+    is_finished: bool,
+}
+
+impl Spool {
+    /// A file that nobody else sees.
+    pub(crate) fn temporary(order: FileOrder, limit: u64) -> io::Result<Spool> {
+        Spool::begin(tempfile::tempfile()?, order, limit)
+    }
+
+    /// A file that stays.
+    pub(crate) fn create(path: &Path, order: FileOrder) -> io::Result<Spool> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Spool::begin(file, order, u64::MAX)
+    }
+
+    fn begin(file: File, order: FileOrder, limit: u64) -> io::Result<Spool> {
+        file.write_all_at(&encode_file_header(order), 0)?;
+        let length = HEADER as u64;
+        Ok(Spool { file, length, frames: 0, limit, is_full: false, is_finished: false })
+    }
+
+    /// A file that an observer left behind. What it had half-written is cut off.
+    pub(crate) fn resume(path: &Path) -> io::Result<(Spool, FileOrder)> {
+        let bad = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let size = file.metadata()?.len();
+        let mut bytes = [0; HEADER];
+        if size < HEADER as u64 {
+            return Err(bad("it is cut off before its first frame".to_owned()));
+        }
+        file.read_exact_at(&mut bytes, 0)?;
+        let order = decode_file_header(&bytes).map_err(|error| bad(error.to_string()))?;
+        let (mut length, mut frames, mut is_finished) = (HEADER as u64, 0, false);
+        let mut payload = Vec::new();
+        while !is_finished && length + HEADER as u64 <= size {
+            file.read_exact_at(&mut bytes, length)?;
+            let Ok(header) = FrameHeader::decode(&bytes, length) else { break };
+            let end = length + HEADER as u64 + u64::from(header.length);
+            if end > size {
+                break;
+            }
+            payload.resize(header.length as usize, 0);
+            file.read_exact_at(&mut payload, length + HEADER as u64)?;
+            if header.check(&payload, length).is_err() {
+                break;
+            }
+            (length, frames) = (end, frames + 1);
+            is_finished = header.kind == Kind::End;
+        }
+        file.set_len(length)?;
+        let limit = u64::MAX;
+        Ok((Spool { file, length, frames, limit, is_full: false, is_finished }, order))
+    }
+
+    /// Adds a whole frame. Once there is no more room for one, nothing is added any more.
+    pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.is_full |= self.length + frame.len() as u64 > self.limit;
+        if !self.is_full {
+            self.file.write_all_at(frame, self.length)?;
+            self.length += frame.len() as u64;
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// Adds the end mark.
+    pub(crate) fn finish(&mut self) -> io::Result<Vec<u8>> {
+        let payload = [0; 8];
+        let header = FrameHeader::of(Kind::End, 0, &payload)?;
+        let frame = [&header.encode()[..], &payload].concat();
+        self.append(&frame)?;
+        self.is_finished = true;
+        Ok(frame)
+    }
+
+    /// Reads what is there from byte `at` on; 0 at the end.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
+        let want = buffer.len().min(left);
+        self.file.read_at(&mut buffer[..want], at)
+    }
+
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Whether something could not be put aside.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+}
+
+/// The folder where traces are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Shelf {
+    folder: PathBuf,
+}
+
+/// The ending of a trace whose program is not over.
+const GROWING: &str = "fse.part";
+
+impl Shelf {
+    pub(crate) fn open(folder: &Path) -> io::Result<Shelf> {
+        std::fs::create_dir_all(folder)?;
+        Ok(Shelf { folder: folder.to_owned() })
+    }
+
+    /// Where the trace of a program grows, and where it stays.
+    pub(crate) fn paths(&self, name: &str, id: crate::ProgramId) -> (PathBuf, PathBuf) {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let name: String = name.chars().take(64).map(safe).collect();
+        let name = name.trim_start_matches('.');
+        let path = |ending: &str| self.folder.join(format!("{name}-{id}.{ending}"));
+        (path(GROWING), path("fse"))
+    }
+
+    /// Whether the trace of a program is here, and whole.
+    pub(crate) fn has(&self, id: crate::ProgramId) -> bool {
+        let ending = format!("-{id}.fse");
+        let Ok(entries) = self.folder.read_dir() else { return false };
+        entries.flatten().any(|e| e.file_name().to_str().is_some_and(|n| n.ends_with(&ending)))
+    }
+
+    /// Programs that were not over when an observer stopped: their names, numbers and files.
+    pub(crate) fn growing(&self) -> io::Result<Vec<(String, crate::ProgramId, PathBuf)>> {
+        let mut found = Vec::new();
+        for entry in self.folder.read_dir()? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let Some(stem) = name.strip_suffix(&format!(".{GROWING}")) else { continue };
+            let Some((name, id)) = stem.rsplit_once('-') else { continue };
+            if let Some(id) = crate::ProgramId::parse(id) {
+                found.push((name.to_owned(), id, path.clone()));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}

@@ -1,0 +1,416 @@
+//! What goes over a connection; `docs/wire.md` describes every byte.
+//!
+//! A sender says hello, is welcomed or refused, and sends frames of the native format, each behind
+//! its number. Nothing that a length field says is believed before it was compared with a limit.
+
+use std::io::{self, Read};
+
+use foresee_formats::native::{FrameHeader, HEADER, Kind};
+use foresee_trace::FileOrder;
+
+/// Like the magic number of traces, with another letter.
+const MAGIC: [u8; 8] = *b"\x89FSO\r\n\x1a\n";
+/// The version of the protocol.
+pub const VERSION: u16 = 1;
+/// The part of a hello whose length is known.
+const HELLO: usize = 40;
+/// The longest token, in bytes.
+pub const MAX_TOKEN: usize = 256;
+/// The longest name of a program, in bytes.
+pub const MAX_NAME: usize = 256;
+/// The first bytes of a reply.
+const REPLY_MAGIC: [u8; 4] = *b"FSOR";
+/// The part of a reply whose length is known.
+const REPLY: usize = 20;
+/// The longest text of a reply, in bytes.
+const MAX_TEXT: usize = 4096;
+/// Memory for a frame is taken in steps of this size, as its bytes arrive.
+const STEP: usize = 1 << 20;
+
+/// The number that tells programs apart; a sender makes it up and keeps it when it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProgramId(pub [u8; 16]);
+
+impl ProgramId {
+    /// A new one.
+    pub fn random() -> ProgramId {
+        ProgramId(fastrand::u128(..).to_le_bytes())
+    }
+
+    /// The number that [`ProgramId`]'s text stands for.
+    pub fn parse(text: &str) -> Option<ProgramId> {
+        let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let number = is_hex.then(|| u128::from_str_radix(text, 16).ok())??;
+        Some(ProgramId(number.to_be_bytes()))
+    }
+}
+
+impl std::fmt::Display for ProgramId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// What a sender says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Which program this is.
+    pub program: ProgramId,
+    /// What people know it by.
+    pub name: String,
+    /// What the order of events stands for.
+    pub order: FileOrder,
+    /// Over how many connections the program sends.
+    pub channels: u16,
+    /// What lets it in, where that is asked for.
+    pub token: Vec<u8>,
+}
+
+/// What is wrong with what a sender sends.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The connection failed, or was ended by a time limit.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The connection ended in the middle of something.
+    #[error("the connection ended in the middle of {0}")]
+    Cut(&'static str),
+    /// Another protocol, or none.
+    #[error("this is not a sender of foresee: its first bytes are not those of a hello")]
+    Stranger,
+    /// A version that is not known here.
+    #[error("the sender speaks version {0} of the protocol; version {VERSION} is known here")]
+    Version(u16),
+    /// A hello that makes no sense.
+    #[error("the hello makes no sense: {0}")]
+    Hello(&'static str),
+    /// A frame that makes no sense.
+    #[error("{0}")]
+    Frame(String),
+}
+
+impl Hello {
+    /// The bytes of it.
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+        if self.token.len() > MAX_TOKEN {
+            return Err(too_long("the token is longer than 256 bytes"));
+        }
+        if self.name.len() > MAX_NAME {
+            return Err(too_long("the name of the program is longer than 256 bytes"));
+        }
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[self.order.code(), 0]);
+        bytes.extend_from_slice(&self.channels.to_le_bytes());
+        bytes.extend_from_slice(&(self.token.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&[0; 6]);
+        bytes.extend_from_slice(&self.program.0);
+        bytes.extend_from_slice(&self.token);
+        bytes.extend_from_slice(self.name.as_bytes());
+        let crc = crc32fast::hash(&bytes);
+        bytes[20..24].copy_from_slice(&crc.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads one; nothing if the connection ends before its first byte.
+    pub fn read(input: &mut impl Read) -> Result<Option<Hello>, WireError> {
+        let mut bytes = vec![0; HELLO];
+        // The magic number first: a stranger may not send more, and wait for an answer.
+        let have = fill(input, &mut bytes[..MAGIC.len()])?;
+        if have == 0 {
+            return Ok(None);
+        }
+        if bytes[..have] != MAGIC[..have] {
+            return Err(WireError::Stranger);
+        }
+        if have < MAGIC.len() || fill(input, &mut bytes[8..10])? < 2 {
+            return Err(WireError::Cut("its hello"));
+        }
+        let u16_at = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let version = u16_at(&bytes, 8);
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        if fill(input, &mut bytes[10..HELLO])? < HELLO - 10 {
+            return Err(WireError::Cut("its hello"));
+        }
+        let (token, name) = (u16_at(&bytes, 14) as usize, u16_at(&bytes, 16) as usize);
+        if token > MAX_TOKEN {
+            return Err(WireError::Hello("its token is longer than 256 bytes"));
+        }
+        if name > MAX_NAME {
+            return Err(WireError::Hello("its name is longer than 256 bytes"));
+        }
+        bytes.resize(HELLO + token + name, 0);
+        if fill(input, &mut bytes[HELLO..])? < token + name {
+            return Err(WireError::Cut("its hello"));
+        }
+        let crc = [bytes[20], bytes[21], bytes[22], bytes[23]];
+        bytes[20..24].fill(0);
+        if crc32fast::hash(&bytes) != u32::from_le_bytes(crc) {
+            return Err(WireError::Hello("its checksum is wrong"));
+        }
+        if bytes[11] != 0 || bytes[18..20] != [0, 0] {
+            return Err(WireError::Hello("it has unknown flags"));
+        }
+        let order = FileOrder::ALL.into_iter().find(|order| order.code() == bytes[10]);
+        let order = order.ok_or(WireError::Hello("it has an unknown order of events"))?;
+        let channels = u16_at(&bytes, 12);
+        if channels == 0 {
+            return Err(WireError::Hello("it announces no connection at all"));
+        }
+        let mut program = [0; 16];
+        program.copy_from_slice(&bytes[24..HELLO]);
+        let name = String::from_utf8(bytes[HELLO + token..].to_vec())
+            .map_err(|_| WireError::Hello("its name is not UTF-8"))?;
+        let token = bytes[HELLO..HELLO + token].to_vec();
+        Ok(Some(Hello { program: ProgramId(program), name, order, channels, token }))
+    }
+}
+
+/// Whether two tokens are the same, in a time that tells nothing of where they differ.
+pub fn is_same_token(a: &[u8], b: &[u8]) -> bool {
+    // Both at one length, so that not even the lengths are told.
+    let padded = |token: &[u8]| {
+        let mut bytes = [0; MAX_TOKEN + 2];
+        let length = token.len().min(MAX_TOKEN);
+        bytes[..length].copy_from_slice(&token[..length]);
+        bytes[MAX_TOKEN..].copy_from_slice(&(token.len() as u16).to_le_bytes());
+        bytes
+    };
+    let (a, b) = (padded(a), padded(b));
+    let differs = a.iter().zip(&b).fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
+    std::hint::black_box(differs) == 0
+}
+
+/// How a reply is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Frames may come.
+    Welcome,
+    /// Everything that this connection sent is stored or was looked at.
+    Farewell,
+    /// The observer does not go on with this connection, and says why.
+    Refused,
+    /// The same, but the sender may come back: the observer is about to stop, or full.
+    Later,
+}
+
+impl Status {
+    const ALL: [Status; 4] = [Status::Welcome, Status::Farewell, Status::Refused, Status::Later];
+}
+
+/// What an observer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// How it is meant.
+    pub status: Status,
+    /// The first frame that the observer has not stored: a sender that comes back goes on there.
+    pub next: u64,
+    /// For people.
+    pub text: String,
+}
+
+impl Reply {
+    /// The bytes of it; a long text is cut off.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut length = self.text.len().min(MAX_TEXT);
+        while !self.text.is_char_boundary(length) {
+            length -= 1;
+        }
+        let mut bytes = REPLY_MAGIC.to_vec();
+        bytes.extend_from_slice(&[self.status as u8, 0, 0, 0]);
+        bytes.extend_from_slice(&self.next.to_le_bytes());
+        bytes.extend_from_slice(&(length as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.text.as_bytes()[..length]);
+        bytes
+    }
+
+    /// Reads one; nothing if the connection ends first.
+    pub fn read(input: &mut impl Read) -> io::Result<Option<Reply>> {
+        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let mut bytes = [0; REPLY];
+        match fill(input, &mut bytes)? {
+            0 => return Ok(None),
+            REPLY if bytes[..4] == REPLY_MAGIC => {}
+            _ => return Err(bad("what answers is not an observer of foresee")),
+        }
+        let status = Status::ALL.get(usize::from(bytes[4]));
+        let status = *status.ok_or_else(|| bad("the observer's answer makes no sense"))?;
+        let mut next = [0; 8];
+        next.copy_from_slice(&bytes[8..16]);
+        let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]) as usize;
+        if length > MAX_TEXT {
+            return Err(bad("the observer's answer is too long"));
+        }
+        let mut text = vec![0; length];
+        if fill(input, &mut text)? < length {
+            return Err(bad("the observer's answer is cut off"));
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(Some(Reply { status, next: u64::from_le_bytes(next), text }))
+    }
+}
+
+/// A frame with its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// Its place among all frames of the program, from 0.
+    pub number: u64,
+    /// What its header says.
+    pub header: FrameHeader,
+    /// Header and payload, as they stand in a file.
+    pub bytes: Vec<u8>,
+}
+
+impl Numbered {
+    /// Reads the next frame, whose payload may have so many bytes; nothing if the connection ends
+    /// here. Its checksums have been compared, its kind may be sent, and its names, if it has some,
+    /// say where they belong.
+    pub fn read(input: &mut impl Read, longest: u32) -> Result<Option<Numbered>, WireError> {
+        let mut head = [0; 8 + HEADER];
+        match fill(input, &mut head)? {
+            0 => return Ok(None),
+            24 => {}
+            _ => return Err(WireError::Cut("a frame")),
+        }
+        let mut number = [0; 8];
+        number.copy_from_slice(&head[..8]);
+        let number = u64::from_le_bytes(number);
+        let mut bytes = [0; HEADER];
+        bytes.copy_from_slice(&head[8..]);
+        let wrong = |what: String| WireError::Frame(format!("frame {number}: {what}"));
+        let header = FrameHeader::decode(&bytes, 8).map_err(|e| {
+            wrong(format!("{}{}", e, e.help().map_or(String::new(), |help| format!(" ({help})"))))
+        })?;
+        if header.length > longest {
+            let length = header.length;
+            return Err(wrong(format!("{length} bytes are more than the {longest} allowed here")));
+        }
+        let is_sound = match header.kind {
+            Kind::Names | Kind::Events => header.length >= 8,
+            Kind::Remarks => header.length >= 2,
+            Kind::End => header.length == 8,
+            Kind::Optional(_) => true,
+            Kind::Index => return Err(wrong("an index has no meaning over a connection".into())),
+        };
+        if !is_sound {
+            return Err(wrong(format!("{} bytes are too few for its kind", header.length)));
+        }
+        let end = HEADER + header.length as usize;
+        let mut frame = bytes.to_vec();
+        while frame.len() < end {
+            let start = frame.len();
+            frame.resize(end.min(start + STEP), 0);
+            let want = frame.len() - start;
+            if fill(input, &mut frame[start..])? < want {
+                return Err(WireError::Cut("a frame"));
+            }
+        }
+        header.check(&frame[HEADER..], 8).map_err(|e| wrong(e.to_string()))?;
+        Ok(Some(Numbered { number, header, bytes: frame }))
+    }
+
+    /// How many threads there are with those that this frame names, if it names threads.
+    pub fn threads(&self) -> Option<u64> {
+        let payload = &self.bytes[HEADER..];
+        if self.header.kind != Kind::Names || payload[0] != 0 {
+            return None;
+        }
+        let first = u32::from_le_bytes([payload[4], payload[5], payload[6], payload[7]]);
+        Some(u64::from(first) + u64::from(self.header.count))
+    }
+}
+
+/// Reads until `buffer` is full or the input ends; says how much there was.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut have = 0;
+    while have < buffer.len() {
+        match input.read(&mut buffer[have..]) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(have)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello {
+            program: ProgramId([7; 16]),
+            name: "landing".to_owned(),
+            order: FileOrder::Thinned,
+            channels: 3,
+            token: b"secret".to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_hello_comes_back_and_no_damaged_one_does() {
+        let bytes = hello().encode().unwrap();
+        assert_eq!(Hello::read(&mut bytes.as_slice()).unwrap(), Some(hello()));
+        assert!(Hello::read(&mut [].as_slice()).unwrap().is_none());
+        for cut in 1..bytes.len() {
+            assert!(Hello::read(&mut &bytes[..cut]).is_err(), "{cut}");
+        }
+        for i in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[i] ^= 0x20;
+            assert!(Hello::read(&mut damaged.as_slice()).is_err(), "byte {i}");
+        }
+        let mut newer = bytes.clone();
+        newer[8] = 9;
+        let error = Hello::read(&mut newer.as_slice()).unwrap_err();
+        assert!(matches!(error, WireError::Version(9)), "{error}");
+        let error = Hello::read(&mut b"GET / HTTP/1.1\r\n".as_slice()).unwrap_err();
+        assert!(matches!(error, WireError::Stranger), "{error}");
+    }
+
+    #[test]
+    fn replies_come_back() {
+        for status in Status::ALL {
+            let reply = Reply { status, next: 1 << 40, text: "é".repeat(10) };
+            assert_eq!(Reply::read(&mut reply.encode().as_slice()).unwrap(), Some(reply));
+        }
+        let long = Reply { status: Status::Refused, next: 0, text: "é".repeat(5000) };
+        let read = Reply::read(&mut long.encode().as_slice()).unwrap().unwrap();
+        assert_eq!(read.text.len(), MAX_TEXT);
+    }
+
+    #[test]
+    fn tokens_are_told_apart() {
+        assert!(is_same_token(b"", b"") && is_same_token(b"abc", b"abc"));
+        for other in [b"".as_slice(), b"ab", b"abd", b"abcd", b"abc\0"] {
+            assert!(!is_same_token(b"abc", other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_frame_is_refused_before_it_is_read() {
+        let header = FrameHeader { kind: Kind::Events, length: 1 << 20, count: 1, crc: 0 };
+        let bytes = [&0u64.to_le_bytes()[..], &header.encode()].concat();
+        let error = Numbered::read(&mut bytes.as_slice(), 1 << 16).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "frame 0: 1048576 bytes are more than the 65536 allowed here"
+        );
+        let huge = FrameHeader { length: u32::MAX, ..header };
+        let bytes = [&5u64.to_le_bytes()[..], &huge.encode()].concat();
+        let error = Numbered::read(&mut bytes.as_slice(), u32::MAX).unwrap_err();
+        assert!(error.to_string().starts_with("frame 5: byte 8: a frame of 4294967295"), "{error}");
+    }
+
+    #[test]
+    fn ids_are_written_and_read() {
+        let id = ProgramId::random();
+        assert_eq!(ProgramId::parse(&id.to_string()), Some(id));
+        assert_eq!(ProgramId::parse("+123"), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! Which names of a trace that is still growing a specification has to hear of.
+//!
+//! What the names of a specification stand for depends on all names of the trace, and so do the
+//! monitors made from it. Whoever begins before the trace has ended needs to know when to begin
+//! anew; most new names change nothing, and are passed over at the cost of a look-up.
+
+use std::collections::HashSet;
+
+use foresee_trace::{Id, Interner, Names};
+
+use crate::ast::{Literal, Spec};
+use crate::mentions::{Entity, Mention, mentions};
+use crate::resolve::endings;
+
+/// The names of a specification, and how many names of the trace have been looked at.
+#[derive(Clone, Debug)]
+pub struct Interest {
+    vars: Wanted,
+    locks: Wanted,
+    threads: Wanted,
+    syms: Wanted,
+    /// Texts that a symbol has to equal as a whole.
+    texts: HashSet<String>,
+    seen: [usize; 4],
+}
+
+/// Names of one kind.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    names: HashSet<String>,
+    lengths: HashSet<usize>,
+}
+
+impl Wanted {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Wanted {
+        let names: HashSet<String> = names.map(str::to_owned).collect();
+        Wanted { lengths: names.iter().map(String::len).collect(), names }
+    }
+
+    /// Whether a name may be meant: as a whole or by its ending.
+    fn fits(&self, name: &str) -> bool {
+        let is_wanted =
+            |text: &str| self.lengths.contains(&text.len()) && self.names.contains(text);
+        !self.names.is_empty() && (is_wanted(name) || endings(name).any(is_wanted))
+    }
+
+    /// Whether one of the names from number `seen` on may be meant.
+    fn fits_new<I: Id>(&self, names: &Interner<I>, seen: usize) -> bool {
+        (seen..names.len()).any(|i| self.fits(names.get(I::new(i))))
+    }
+}
+
+impl Interest {
+    /// What a specification has to hear of.
+    pub fn new(spec: &Spec) -> Interest {
+        let mentions = mentions(spec);
+        let of = |wanted: &dyn Fn(&Mention<'_>) -> bool| {
+            Wanted::new(mentions.iter().filter(|m| wanted(m)).map(|m| m.name))
+        };
+        let is_text = |m: &&Mention<'_>| matches!(m.entity, Entity::Text | Entity::Literal);
+        let mut texts: HashSet<String> =
+            mentions.iter().filter(is_text).map(|m| m.name.to_owned()).collect();
+        texts.extend(spec.inits.iter().filter_map(|init| match &init.value {
+            Literal::Str(text) => Some(text.clone()),
+            _ => None,
+        }));
+        Interest {
+            vars: of(&|m| m.is_variable()),
+            locks: of(&|m| m.entity == Entity::Lock),
+            threads: of(&|m| m.entity == Entity::Thread),
+            syms: of(&|m| m.is_sym()),
+            texts,
+            seen: [0; 4],
+        }
+    }
+
+    /// Looks at the names that are new, and tells whether any of them may be meant.
+    pub fn look(&mut self, names: &Names) -> Touch {
+        let now = [names.vars.len(), names.locks.len(), names.threads.len(), names.syms.len()];
+        let [vars, locks, threads, syms] = std::mem::replace(&mut self.seen, now);
+        let is_text = |i: usize| self.texts.contains(names.syms.get(Id::new(i)));
+        Touch {
+            names: self.vars.fits_new(&names.vars, vars)
+                || self.locks.fits_new(&names.locks, locks)
+                || self.threads.fits_new(&names.threads, threads)
+                || self.syms.fits_new(&names.syms, syms),
+            texts: (syms..names.syms.len()).any(is_text),
+        }
+    }
+}
+
+/// How new names concern a specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touch {
+    /// One may be a name of it: what it means has to be found out again, and may be the same.
+    pub names: bool,
+    /// One is a text of it, which has got a number now.
+    pub texts: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::parse;
+
+    #[test]
+    fn only_names_that_may_be_meant_are_told() {
+        let text = "init mode = \"idle\"\n\
+                    property p: landing == 1 -> mode != \"a \\\"b\\\"\"\n\
+                    pattern q: enter(add, word)@main .. acquire(lock)";
+        let parsed = parse(text);
+        assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+        let mut interest = Interest::new(&parsed.spec);
+        let mut names = Names::default();
+        let mut touched = |add: &dyn Fn(&mut Names)| {
+            add(&mut names);
+            interest.look(&names) != Touch::default()
+        };
+        assert!(!touched(&|_| {}));
+        for var in ["other", "xlanding", "landing.x"] {
+            assert!(!touched(&|n| drop(n.vars.intern(var))), "{var}");
+        }
+        for var in ["main.c:landing", "landing", "mode"] {
+            assert!(touched(&|n| drop(n.vars.intern(var))), "{var}");
+            assert!(!touched(&|_| {}));
+        }
+        for sym in ["idle", "a \"b\"", "word", "List.add"] {
+            assert!(touched(&|n| drop(n.syms.intern(sym))), "{sym}");
+        }
+        for sym in ["x.idle", "landing", "words"] {
+            assert!(!touched(&|n| drop(n.syms.intern(sym))), "{sym}");
+        }
+        assert!(
+            touched(&|n| drop(n.thread("a/main"))) && touched(&|n| drop(n.locks.intern("lock")))
+        );
+    }
+}
