@@ -33,9 +33,8 @@ fn shared(tag: Tag) -> u64 {
     if tag == Tag::AcquireShared { how::SHARED } else { 0 }
 }
 
-/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time.
-/// Locks that are smaller than what a clock is kept for carry none.
-
+/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time. Locks that are smaller than
+/// what a clock is kept for carry none.
 pub(super) fn take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
@@ -60,7 +59,7 @@ pub(super) fn take<const CARRIES: bool>(
             }
         }
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, out, patience);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -75,14 +74,13 @@ unsafe fn took_it<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
     pc: usize,
-    out: c_int,
-    how: u64,
+    value: u64,
 ) {
     // SAFETY: in a hook of `t`.
     unsafe {
-        sync(t, tag, pc, lock as usize, died(out) | how);
+        sync(t, tag, pc, lock as usize, value);
         if CARRIES {
-            if out == EOWNERDEAD {
+            if value & how::OWNER_DIED != 0 {
                 clocks::made(t, lock as usize);
             }
             clocks::taken(t, lock as usize, tag == Tag::Acquire);
@@ -106,7 +104,7 @@ pub(super) fn try_take<const CARRIES: bool>(
         access::settle(t);
         let out = attempt();
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, out, how::TRIED);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED);
         } else if out == EBUSY || out == super::c11::BUSY {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -304,7 +302,13 @@ extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn spin_init(lock: Lock, shared: c_int, pc: usize) -> c_int {
-    make(lock, pc, || real!(pthread_spin_init(lock => Lock, shared => c_int) -> c_int))
+    note(
+        Tag::LockInit,
+        lock,
+        0,
+        pc,
+        || real!(pthread_spin_init(lock => Lock, shared => c_int) -> c_int),
+    )
 }
 
 fn spin_attempt(lock: Lock) -> c_int {
