@@ -313,3 +313,82 @@ fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
     let (_, out, err) = bench.run("--check nondeterminism -- ./program");
     assert!(!out.contains("not looked for"), "{out}{err}");
 }
+
+/// Threads that take turns by the bakery lock, made of atomics alone; with an argument the first
+/// takes no lock.
+const BAKERY: &str = r#"
+#include <foresee.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+enum { THREADS = 3, ROUNDS = 5 };
+static atomic_int choosing[THREADS], number[THREADS];
+static int account, faulty;
+static void lock(int me) {
+    int most = 0;
+    choosing[me] = 1;
+    for (int t = 0; t < THREADS; t++) { int n = number[t]; if (n > most) most = n; }
+    number[me] = most + 1;
+    choosing[me] = 0;
+    for (int t = 0; t < THREADS; t++) {
+        if (t == me) continue;
+        while (choosing[t]) sched_yield();
+        for (;;) {
+            int n = number[t];
+            if (n == 0 || n > most + 1 || (n == most + 1 && t > me)) break;
+            sched_yield();
+        }
+    }
+}
+static void *work(void *p) {
+    int me = (int)(intptr_t)p;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (!(faulty && me == 0)) lock(me);
+        FORESEE_EVENT("bw");
+        account = me;
+        FORESEE_EVENT("aw");
+        if (!(faulty && me == 0)) number[me] = 0;
+    }
+    return 0;
+}
+int main(int argc, char **argv) {
+    (void)argv;
+    pthread_t t[THREADS];
+    faulty = argc > 1;
+    for (int i = 0; i < THREADS; i++) pthread_create(&t[i], 0, work, (void *)(intptr_t)i);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], 0);
+    return 0;
+}
+"#;
+
+/// Notes of a program that is not stopped tell the order of what it synchronises, and no more.
+#[test]
+fn a_free_running_program_is_monitored_soundly() {
+    let spec = root().join("testdata/monitorability/exclusion.spec");
+    for [c, _] in compilers() {
+        let bench = Bench::new();
+        bench.write("bakery.c", BAKERY);
+        bench.built(&format!("cc -- {c} -o program bakery.c -lpthread"));
+        for mode in ["async", "sync"] {
+            for _ in 0..3 {
+                let words =
+                    format!("--mode {mode} --check monitorability --spec {}", spec.display());
+                let (status, out, err) = bench.run(&format!("{words} -- ./program"));
+                assert!(out.contains("verdict: monitorable"), "{mode} with {c}:\n{out}{err}");
+                assert_eq!(status, 0, "{mode} with {c}:\n{out}{err}");
+                let (status, out, err) = bench.run(&format!("{words} -- ./program faulty"));
+                assert!(
+                    out.contains("SCHEDULE-DEPENDENT exclusion"),
+                    "{mode} with {c}:\n{out}{err}"
+                );
+                assert_eq!(status, 1, "{mode} with {c}:\n{out}{err}");
+            }
+        }
+        // Without being asked, what the notes do not tell is no finding, but no clean bill either.
+        let words = format!("--mode async --spec {}", spec.display());
+        let (status, out, err) = bench.run(&format!("{words} -- ./program faulty"));
+        assert_eq!(status, 3, "{c}:\n{out}{err}");
+        assert!(out.contains("0 observed, 0 predicted; NOT complete"), "{c}:\n{out}{err}");
+    }
+}

@@ -273,7 +273,7 @@ fn bindings_are_judged_apart() {
     };
     let (analysed, findings) = check(&Tied::new(&trace, spec), true);
     assert_eq!(stat(&analysed[0], "verdict"), "schedule-dependent");
-    assert_eq!(stat(&analysed[0], "schedule_dependent_bindings"), "1");
+    assert_eq!(stat(&analysed[0], "bindings"), "2");
     assert_eq!(findings[0].details[0], ("o".to_owned(), "1".to_owned()));
     let (warnings, findings) = check(&Tied::new(&trace, spec), false);
     assert!(warnings.len() == 1 && findings.is_empty());

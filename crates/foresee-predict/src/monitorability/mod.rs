@@ -40,7 +40,7 @@ use foresee_trace::{
     Batch, Event, FileOrder, Finding, FindingSink, Flow, LocId, Name, Names, Outcome, Pool, Trace,
 };
 
-use self::exact::{Bounds, Ended, Relevant, Search};
+use self::exact::{Budget, Ended, Relevant, Search};
 use self::labels::Labels;
 use self::order::{Now, Running, Whole};
 use self::pairs::{Pair, Pairs, Place};
@@ -63,7 +63,7 @@ pub struct MonitorabilityOptions {
     pub is_asked: bool,
     /// How many events are kept for the exact test.
     pub events: usize,
-    /// How many nodes the exact test visits, for each property and binding.
+    /// How many nodes the exact test visits.
     pub nodes: u64,
     /// How long it searches.
     pub time: Option<Duration>,
@@ -264,6 +264,7 @@ impl Analysis for Monitorability {
         let mut exact = Exact {
             options: self.options,
             is_wanted: self.is_exact && !self.is_cut_off,
+            budget: Budget::new(self.options.nodes, self.options.time),
             trace: &self.trace,
             orders: None,
         };
@@ -315,7 +316,6 @@ struct Said {
     count: u64,
     finding: Option<Finding>,
     bindings: Option<u64>,
-    dependent_bindings: u64,
 }
 
 impl Watch {
@@ -336,7 +336,6 @@ impl Watch {
             count: 0,
             finding: None,
             bindings: None,
-            dependent_bindings: 0,
         };
         let Some(steps) = self.bound.take() else {
             let pairs = std::mem::take(&mut self.pairs);
@@ -415,20 +414,16 @@ impl Watch {
         said.count += pairs.count;
         let room = TOLD_PAIRS.saturating_sub(said.pairs.len());
         said.pairs.extend(pairs.found().iter().take(room));
+        // One binding that depends on the schedule is enough.
+        if said.verdict == Verdict::ScheduleDependent {
+            return Ok(());
+        }
         let (verdict, outcome, why) = match exact.is_wanted {
             false => (Verdict::Unknown, Outcome::Window, String::new()),
             true => exact.ask(self, &pairs, steps, &about, &mut said.finding)?,
         };
-        if verdict == Verdict::ScheduleDependent {
-            said.dependent_bindings += 1;
-        }
-        // One binding that depends on the schedule is enough; one that is not known leaves it open.
-        let is_graver = match (said.verdict, verdict) {
-            (_, Verdict::ScheduleDependent) => true,
-            (Verdict::Monitorable, Verdict::Unknown) => true,
-            _ => false,
-        };
-        if is_graver {
+        // One that is not known leaves it open.
+        if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
             (said.verdict, said.outcome, said.why) = (verdict, outcome, why);
         }
         Ok(())
@@ -487,15 +482,12 @@ impl Watch {
                     .to_owned(),
             );
         }
-        let mut stats = vec![("verdict", Stat::Text(said.verdict.word().to_owned()))];
-        if !is_exact {
-            stats.clear();
-        }
-        stats.push(("relevant_events", Stat::Count(self.steps)));
-        stats.push(("unordered_pairs", Stat::Count(said.count)));
-        if let Some(bindings) = said.bindings {
-            stats.push(("bindings", Stat::Count(bindings)));
-            stats.push(("schedule_dependent_bindings", Stat::Count(said.dependent_bindings)));
+        let mut stats = Vec::new();
+        if is_exact {
+            stats.push(("verdict", Stat::Text(said.verdict.word().to_owned())));
+            stats.push(("relevant_events", Stat::Count(self.steps)));
+            stats.push(("unordered_pairs", Stat::Count(said.count)));
+            stats.extend(said.bindings.map(|bindings| ("bindings", Stat::Count(bindings))));
         }
         if let Some((conflicting, uncertain)) = lost {
             stats.push(("conflicting_writes", Stat::Count(conflicting)));
@@ -540,6 +532,7 @@ struct About<'a> {
 struct Exact<'a> {
     options: MonitorabilityOptions,
     is_wanted: bool,
+    budget: Budget,
     trace: &'a Trace,
     orders: Option<Orders<'a>>,
 }
@@ -562,7 +555,7 @@ impl<'a> Exact<'a> {
         about: &About<'_>,
         finding: &mut Option<Finding>,
     ) -> Result<(Verdict, Outcome, String), AnalysisError> {
-        let MonitorabilityOptions { order, nodes, time, .. } = self.options;
+        let order = self.options.order;
         if self.orders.is_none() {
             let causality = match order {
                 FileOrder::Notes => None,
@@ -571,6 +564,7 @@ impl<'a> Exact<'a> {
             let execution = Whole::of_execution(self.trace, order)?;
             self.orders = Some(Orders { execution, causality, judge: Judge::new(self.trace) });
         }
+        let budget = &mut self.budget;
         let Some(Orders { execution, causality, judge }) = &self.orders else {
             return Err(AnalysisError::Limit("there is no order to search".to_owned()));
         };
@@ -606,14 +600,13 @@ impl<'a> Exact<'a> {
         let mut offer = |run| offer(is_violated, run);
         // Orders that keep the causality are always ones that the threads can run in.
         for whole in causality.iter().chain([execution]) {
-            match search.swap(pairs.found(), whole, &mut offer) {
+            match search.swap(pairs.found(), whole, budget, &mut offer) {
                 Ok(Ended::Found) => return Ok(found()),
                 Ok(_) => {}
                 Err(error) => return too_large(error),
             }
         }
-        let bounds = Bounds { nodes, time };
-        let ended = match search.all(execution, bounds, &mut offer) {
+        let ended = match search.all(execution, budget, &mut offer) {
             Ok(ended) => ended,
             Err(error) => return too_large(error),
         };
@@ -623,7 +616,7 @@ impl<'a> Exact<'a> {
                 return Ok((Verdict::Monitorable, Outcome::Exhausted, String::new()));
             }
             (Ended::Unconfirmed | Ended::GaveUp, Some(causality)) => {
-                match search.all(causality, bounds, &mut offer) {
+                match search.all(causality, budget, &mut offer) {
                     Ok(Ended::Found) => return Ok(found()),
                     Ok(_) => {}
                     Err(error) => return too_large(error),
