@@ -1,7 +1,7 @@
 //! Frames of one program, from any connection and in any order, back in their order.
 //!
 //! Memory is bounded in two halves. Frames that are next in line wait in the *queue*; frames that
-//! have overtaken others are held *early*. A connection whose frame finds no room in its half is not
+//! have overtaken others are held *early*, until the gap before them is filled and they join the queue. A connection whose frame finds no room in its half is not
 //! read until there is, so that the sender has to wait, too.
 //!
 //! # Why nobody waits for ever
@@ -189,7 +189,10 @@ impl Reassembler {
             let is_next = number == state.next;
             let has_room = match is_next {
                 true => state.queue.is_empty() || state.queued + size <= self.half,
-                false => state.held + size <= self.half,
+                false => {
+                    state.held + size <= self.half
+                        && state.queued + state.held + size <= 2 * self.half
+                }
             };
             if has_room {
                 self.put(&mut state, number, Waiting::Frame(frame));
@@ -207,9 +210,10 @@ impl Reassembler {
                 continue;
             }
             state.stuck.push(number);
-            // One that waits with what is next by now has yet to notice.
+            // One that waits with what is next by now has yet to notice; and while the queue is
+            // emptied, there may be room again.
             let all_wait = state.stuck.len() >= state.open && !state.stuck.contains(&state.next);
-            if all_wait && state.arrived >= state.channels {
+            if all_wait && state.queue.is_empty() && state.arrived >= state.channels {
                 let next = state.next;
                 state.overflow.get_or_insert(next);
                 self.ready.notify_all();
@@ -340,6 +344,12 @@ impl Reassembler {
         self.lock().stopping = true;
         self.room.notify_all();
         self.ready.notify_all();
+    }
+
+    /// Whether there is no use in waiting for frames.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.over.is_some() && !state.losing
     }
 
     /// How many events were dropped.

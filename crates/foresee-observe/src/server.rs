@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::address::{Address, Listener, Stream};
@@ -66,6 +67,7 @@ struct Programs {
 pub struct Server {
     shared: Arc<Shared>,
     listening: Vec<Address>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// How things stand with all programs.
@@ -109,13 +111,13 @@ impl Server {
             listeners.push(listener);
         }
         take_up_again(&shared)?;
+        let mut threads = Vec::new();
         for listener in listeners {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name("listener".to_owned())
-                .spawn(move || listen(&shared, &listener))?;
+            let thread = std::thread::Builder::new().name("listener".to_owned());
+            threads.push(thread.spawn(move || listen(&shared, &listener))?);
         }
-        Ok(Server { shared, listening })
+        Ok(Server { shared, listening, threads })
     }
 
     /// Where it listens.
@@ -152,6 +154,10 @@ impl Server {
         for address in &self.listening {
             // The listener waits for a connection, so it gets one.
             let _ = address.connect();
+        }
+        for thread in self.threads {
+            // It takes its socket away with it. If it has panicked, others have been told.
+            let _ = thread.join();
         }
         let mut programs = self.shared.programs();
         programs.running.values().for_each(|program| program.frames.stop());
@@ -333,6 +339,7 @@ impl Connection<'_> {
             stream: self.stream,
             stop: &shared.stop,
             until: Some(Instant::now() + shared.limits.hello),
+            program: None,
         };
         let Some(hello) = Hello::read(&mut input).map_err(|e| refusal(e, "its hello"))? else {
             return Ok(None);
@@ -385,7 +392,8 @@ impl Connection<'_> {
     fn listen_to(&self, program: &Program) -> Result<u64, Break> {
         let limits = &self.shared.limits;
         let until = |time: Duration| Instant::now().checked_add(time);
-        let patient = Patient { stream: self.stream, stop: &self.shared.stop, until: None };
+        let stop = &self.shared.stop;
+        let patient = Patient { stream: self.stream, stop, until: None, program: Some(program) };
         let mut input = BufReader::with_capacity(1 << 16, patient);
         let mut end = 0;
         loop {
@@ -400,6 +408,10 @@ impl Connection<'_> {
             }
             input.get_mut().until = until(limits.stall);
             let frame = Numbered::read(&mut input, limits.frame);
+            if program.frames.is_over() {
+                // What is wrong with the program explains more than where it was cut off.
+                return Ok(end.max(1));
+            }
             let Some(frame) = frame.map_err(|error| refusal(error, "a frame"))? else {
                 return Ok(end);
             };
@@ -458,8 +470,9 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection that is read until there is something, time is up, or the observer stops.
+/// A connection that is read until there is something, time is up, or nobody listens any more.
 struct Patient<'a> {
+    program: Option<&'a Program>,
     stream: &'a Stream,
     stop: &'a AtomicBool,
     until: Option<Instant>,
@@ -474,6 +487,9 @@ impl Read for Patient<'_> {
             let mut stream = self.stream;
             match stream.read(buffer) {
                 Err(error) if is_wait(&error) => {
+                    if self.program.is_some_and(|program| program.frames.is_over()) {
+                        return Ok(0);
+                    }
                     if self.until.is_some_and(|until| Instant::now() >= until) {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
