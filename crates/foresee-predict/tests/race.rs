@@ -147,7 +147,7 @@ fn try_locks_and_monitors(seed: u64, tries: f64, waits: f64) -> Trace {
         tries,
         waits,
         reads: 0.5,
-        unfinished: seed % 4 == 0,
+        unfinished: seed.is_multiple_of(4),
         ..Config::default()
     }))
 }
