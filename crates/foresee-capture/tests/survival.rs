@@ -146,17 +146,12 @@ fn values_are_right_whatever_orders_the_accesses() {
         let mut events = Vec::new();
         for filter in ["none", "shared"] {
             let settings = [("FORESEE_FILTER", filter), ("FORESEE_QUANTUM", quantum)];
+            let (out, logs) = workshop.capture(&program, &settings);
+            let (_, trace, stats) = only_trace(&out, &logs, &program);
             // On a machine that has too much to do, a thread may be kept from going on so long that the token is taken
-            // from it, which is noted as inexact: another run tells then.
-            let (trace, stats) = (0..5)
-                .map(|_| {
-                    let (out, logs) = workshop.capture(&program, &settings);
-                    let (_, trace, stats) = only_trace(&out, &logs, &program);
-                    (trace, stats)
-                })
-                .find(|(_, stats)| stats.inexact == 0)
-                .expect("one run of five in which the token is not taken");
-            assert_eq!(stats.external_writes, 0, "{level} {filter}");
+            // from it; a store that was under way is then marked as inexact, and may look like somebody else's.
+            assert!(stats.external_writes <= stats.inexact, "{level} {filter}: {stats:?}");
+            assert!(stats.inexact * 1000 < stats.events, "{level} {filter}: {stats:?}");
             events.push(trace.events.len());
         }
         assert!(events[1] * 3 < events[0] * 2, "{level}: {events:?}");
