@@ -150,7 +150,10 @@ fn values_are_right_whatever_orders_the_accesses() {
             let settings = [("FORESEE_FILTER", filter), ("FORESEE_QUANTUM", quantum)];
             let (out, logs) = workshop.capture(&program, &settings);
             let (_, trace, stats) = only_trace(&out, &logs, &program);
-            assert_eq!((stats.external_writes, stats.inexact), (0, 0), "{level} {filter}");
+            // On a machine that has too much to do, a thread may be kept from going on so long that the token is taken
+            // from it; a store that was under way is then marked as inexact, and may look like somebody else's.
+            assert!(stats.external_writes <= stats.inexact, "{level} {filter}: {stats:?}");
+            assert!(stats.inexact * 1000 < stats.events, "{level} {filter}: {stats:?}");
             events.push(trace.events.len());
         }
         assert!(events[1] * 3 < events[0] * 2, "{level}: {events:?}");

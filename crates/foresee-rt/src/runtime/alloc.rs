@@ -38,6 +38,15 @@ pub(super) fn from_site(pc: usize, allocate: impl FnOnce() -> usize) -> usize {
     }
 }
 
+/// The program's last store has happened: it is told before libc may sleep for a lock of its own.
+fn settled() {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller's own thread.
+        unsafe { access::settle_quietly(t) };
+    }
+}
+
 fn allocated(block: usize, size: usize, pc: usize) {
     let t = enter();
     if t.is_null() {
@@ -54,6 +63,7 @@ fn allocated(block: usize, size: usize, pc: usize) {
 }
 
 extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_malloc(size) };
     allocated(block, size, pc);
@@ -61,6 +71,7 @@ extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
 }
 
 extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_calloc(count, size) };
     allocated(block, count.saturating_mul(size), pc);
@@ -68,6 +79,7 @@ extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
 }
 
 extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_memalign(align, size) };
     allocated(block, size, pc);
