@@ -294,7 +294,7 @@ fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
     );
     bench.built("cc -O0 thin.c -o program");
     bench.write("x.spec", "property steps: x == 4 -> once(x == 2)\n");
-    bench.write("y.spec", "property steps: y == 4 -> once(y == 2)\n");
+    bench.write("y.spec", "init y = 0\nproperty steps: y == 4 -> once(y == 2)\n");
     let check = |spec: &str| {
         let mut check = bench.foresee();
         said(&check.args(["check", "t.fse", "--reorder", "maz", "--spec", spec]).output().unwrap())
