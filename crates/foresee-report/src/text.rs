@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::{FindingKind, Visible};
+use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
@@ -158,12 +158,18 @@ pub fn report(report: &Report, style: Style) -> String {
     out
 }
 
-/// Whether another analysis says all that this one does: the whole lattice holds the observed run.
+/// Whether something else says all that this one does: the whole lattice holds the observed run, and
+/// a prediction shows that the verdict depends on the schedule.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
     let covers = |other: &Analysed| {
         predicts(other) && other.name != MONITORABILITY && other.property == one.property
     };
+    let is_shown = |finding: &Finding| {
+        finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
+    };
+    let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
     one.name == OBSERVED && report.analysed.iter().any(covers)
+        || is_warning && report.findings.iter().any(is_shown)
 }
 
 fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {

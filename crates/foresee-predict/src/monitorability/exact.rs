@@ -188,7 +188,8 @@ impl<'a> Search<'a> {
             let is_bad = monitor == StateId::BAD;
             let is_whole = counts.iter().zip(&columns.steps).all(|(&n, s)| n as usize == s.len());
             // Sought is a violation, or else a whole run without one.
-            if if self.is_violated { is_whole && !is_bad } else { is_bad } {
+            let is_sought = if self.is_violated { is_whole && !is_bad } else { is_bad };
+            if is_sought {
                 offers += 1;
                 let taken = path.iter().map(|(_, next)| next - 1);
                 if offer(columns.whole_order(taken, self.steps, self.trace, whole, is_whole)) {

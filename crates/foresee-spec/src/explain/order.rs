@@ -26,7 +26,7 @@ impl OrderFacts {
     /// What the property's smallest automaton says; nothing if it is too large, or there are too
     /// many kinds.
     pub(super) fn of(compiled: &mut Compiled) -> Option<OrderFacts> {
-        let dependence = Dependence::new(compiled).ok()?;
+        let dependence = Dependence::new(compiled).ok().filter(Dependence::is_thorough)?;
         let kinds = kinds(compiled);
         if kinds.len() > MAX_KINDS {
             return None;
