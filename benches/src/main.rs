@@ -9,9 +9,11 @@
 mod baseline;
 mod bindings;
 mod cases;
+mod checks;
 mod correct;
 mod index;
 mod lattices;
+mod monitorability;
 mod nondeterminism;
 mod observe;
 mod patterns;
@@ -57,7 +59,10 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     if let Some(child) = &args.child {
-        return measure_here(&child[0], &child[1], Path::new(&child[2]));
+        return match child[0].as_str() {
+            "checks" => checks::child(&child[1], Path::new(&child[2])),
+            name => measure_here(name, &child[1], Path::new(&child[2])),
+        };
     }
     if let Some(seconds) = args.soak {
         return observe::soak(seconds, args.rate);
@@ -91,6 +96,12 @@ fn main() -> anyhow::Result<()> {
     }
     if "nondeterminism".contains(&args.filter) {
         nondeterminism::run()?;
+    }
+    if "checks".contains(&args.filter) {
+        checks::run(&args.events, &args.threads)?;
+    }
+    if "monitorability".contains(&args.filter) {
+        monitorability::run()?;
     }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;

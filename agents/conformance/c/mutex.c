@@ -2,7 +2,7 @@
 expect
 main: fork(T1) fork(T2) join(T1) join(T2) r(x)=2
 T1: acq(plain) r(x)=0 w(x)=1 rel(plain) acq(recursive) acq(recursive) rel(recursive) rel(recursive) acq(checking) rel(checking)
-T2: acq(plain) r(x)=1 w(x)=2 rel(plain) acq(plain) rel(plain) acq(plain) rel(plain) acq(plain) rel(plain)
+T2: acq(plain) r(x)=1 w(x)=2 rel(plain) try(plain) acq(plain) rel(plain) try_for(plain) acq(plain) rel(plain) try_for(plain) acq(plain) rel(plain)
 */
 #define _GNU_SOURCE
 #include <assert.h>

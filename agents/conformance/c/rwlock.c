@@ -1,7 +1,7 @@
 /* Read-write locks.
 expect
-main: acq(l) w(x)=7 rel(l) racq(l) fork(T1) join(T1) rrel(l) acq(l) rel(l) acq(l) rel(l) racq(l) rrel(l)
-T1: racq(l) r(x)=7 rrel(l) racq(l) racq(l) rrel(l) rrel(l)
+main: acq(l) w(x)=7 rel(l) racq(l) fork(T1) join(T1) rrel(l) try(l) acq(l) rel(l) try_for(l) acq(l) rel(l) try_for(l) racq(l) rrel(l)
+T1: racq(l) r(x)=7 rrel(l) try(l) racq(l) racq(l) rrel(l) rrel(l)
 */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::family::{Family, VARIABLE};
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
@@ -30,16 +33,27 @@ pub struct Ended {
     pub took: Duration,
 }
 
-/// Runs a command to its end, with our own standard streams, and records into a folder.
+/// How long to wait.
+pub struct Patience<'p> {
+    /// After this time everything that runs is ended.
+    pub timeout: Option<Duration>,
+    /// Somebody does not want to wait for what the program left running.
+    pub is_interrupted: &'p AtomicBool,
+    /// Is told of processes that outlive the program.
+    pub outlived: &'p mut dyn FnMut(Outlived<'_>),
+}
+
+/// Runs a command to its end, with our own standard streams, and records into a folder. Recorded
+/// processes that it leaves behind are waited for: a log that is still written cannot be read.
 pub fn launch(
     command: &[OsString],
     folder: &Path,
     recording: &Recording<'_>,
-    timeout: Option<Duration>,
+    patience: Patience<'_>,
 ) -> io::Result<Ended> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
-    child.args(arguments).env("FORESEE_CAPTURE", folder);
+    child.args(arguments).env(VARIABLE, folder);
     child.env("FORESEE_MODE", if recording.is_free_running { "async" } else { "sync" });
     child.env("FORESEE_FILTER", if recording.is_unfiltered { "none" } else { "shared" });
     match recording.watch {
@@ -50,23 +64,80 @@ pub fn launch(
         Some(bytes) => child.env("FORESEE_LIMIT", bytes.to_string()),
         None => child.env_remove("FORESEE_LIMIT"),
     };
+    let family = Family::of(folder);
     let start = Instant::now();
+    let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
-    let Some(timeout) = timeout else {
-        let status = child.wait()?;
-        return Ok(Ended { status, timed_out: false, took: start.elapsed() });
+    let ended = |status, timed_out| Ended { status, timed_out, took: start.elapsed() };
+    let mut pause = Pause::default();
+    let status = loop {
+        let status = match patience.timeout {
+            None => Some(child.wait()?),
+            Some(_) => child.try_wait()?,
+        };
+        match status {
+            Some(status) => break status,
+            None if is_late() => {
+                end_all(&family, child.id())?;
+                return Ok(ended(child.wait()?, true));
+            }
+            None => pause.take(),
+        }
     };
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Ended { status, timed_out: false, took: start.elapsed() });
+    let mut pause = Pause::default();
+    let gone = Instant::now();
+    let (mut left, mut is_told) = (family.running(), false);
+    while !left.is_empty() {
+        let recording = family.recording();
+        if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
+            end_all(&family, child.id())?;
+            return Ok(ended(status, true));
         }
-        if start.elapsed() >= timeout {
-            child.kill()?;
-            let status = child.wait()?;
-            return Ok(Ended { status, timed_out: true, took: start.elapsed() });
+        // Others are none of our business, once they have had the time to begin a log.
+        if recording.is_empty() && gone.elapsed() > GRACE {
+            (patience.outlived)(Outlived::NotRecorded(&left));
+            break;
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
+        if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
+            (patience.outlived)(Outlived::Recorded(&recording));
+        }
+        pause.take();
+        left = family.running();
+    }
+    Ok(ended(status, false))
+}
+
+/// How long a process that the program left behind may take to begin its log.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Processes that outlive the program that started them.
+pub enum Outlived<'p> {
+    /// Their logs are not complete yet: they are waited for.
+    Recorded(&'p [u32]),
+    /// They have no log, and are left alone.
+    NotRecorded(&'p [u32]),
+}
+
+fn end_all(family: &Family, first: u32) -> io::Result<()> {
+    family.end(first);
+    match family.recording().is_empty() {
+        true => Ok(()),
+        false => Err(io::Error::other("it goes on recording however often it is ended")),
+    }
+}
+
+/// Short at first, for most programs are.
+struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Pause {
+        Pause(Duration::from_millis(1))
+    }
+}
+
+impl Pause {
+    fn take(&mut self) {
+        std::thread::sleep(self.0);
+        self.0 = (self.0 * 2).min(Duration::from_millis(20));
     }
 }

@@ -1,11 +1,14 @@
 //! The host side of capture: what stands between a program built for capture and a trace.
 
 pub mod compiler;
+mod family;
 pub mod launch;
 pub mod log;
 pub mod naming;
+mod private;
 pub mod program;
 pub mod runtime;
+pub mod store;
 pub mod summary;
 pub mod symbols;
 pub mod watch;

@@ -39,6 +39,15 @@ impl Watch {
         !found.is_empty()
     }
 
+    /// Adds the functions whose names are wanted; false if there are none.
+    pub fn functions_like(&mut self, program: &Program, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        let found = program.symbols.functions_like(is_wanted);
+        for (address, size) in &found {
+            self.line(program, "call", *address, *size);
+        }
+        !found.is_empty()
+    }
+
     fn line(&mut self, program: &Program, word: &str, address: u64, size: u64) {
         let Some((path, address)) = program.place(address) else { return };
         let path = path.map_or("*".into(), |p| p.to_string_lossy());

@@ -2,7 +2,12 @@
 
 mod native;
 
-use native::{Workshop, by_thread, compilers, only_trace, programs};
+use std::ffi::OsString;
+
+use foresee_capture::compiler::{self, Kit, Language};
+use foresee_testkit::tools::compilers;
+
+use native::{Workshop, by_thread, only_trace, programs};
 
 /// `thread: events…` in the lines behind `expect`.
 fn expected(text: &str) -> Vec<(String, Vec<String>)> {
@@ -68,4 +73,35 @@ fn captured_events_are_the_expected_ones() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen >= 20, "all programs were looked at with both compilers");
+}
+
+/// Optimising compilers carry small copies and comparisons out themselves; `foresee cc` has them seen all the same.
+#[test]
+fn copies_of_known_sizes_are_seen_in_optimised_programs() {
+    let workshop = Workshop::new();
+    let source = programs().join("copies.c");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let expected = &expected(&text.replace("optimised\n", "expect\n"))[0].1;
+    for [name, _] in compilers() {
+        for level in ["-O1", "-O2", "-Os", "-O3"] {
+            let program = workshop.path(&format!("copies.{name}{level}"));
+            let mut arguments: Vec<OsString> =
+                ["--", name, level, "-D_FORTIFY_SOURCE=2", "-pthread", "-o"]
+                    .map(Into::into)
+                    .to_vec();
+            arguments.extend([program.clone().into(), source.clone().into()]);
+            let kit = || Kit::install_under(workshop.dir.path());
+            let mut command = compiler::command(Language::C, &arguments, None, kit).unwrap();
+            let built = command.output().unwrap();
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+            let (out, logs) = workshop.capture(&program, &[("FORESEE_FILTER", "none")]);
+            let (_, trace, _) = only_trace(&out, &logs, &program);
+            // Which part of a copy comes first, and in how many pieces it is read, is the compiler's business.
+            let mut found = by_thread(&trace).remove("main").unwrap_or_default();
+            found.dedup();
+            for event in expected {
+                assert!(found.contains(event), "{name} {level}: no {event} in {found:?}");
+            }
+        }
+    }
 }

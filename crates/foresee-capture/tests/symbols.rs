@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use foresee_capture::symbols::{Kind, Module, Symbols, Trouble};
+use foresee_testkit::tools::compilers;
 use tempfile::TempDir;
 
 /// What a program said of itself.
@@ -27,13 +28,6 @@ fn call(command: &mut Command) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// clang is no part of a plain machine; the continuous integration must have it.
-fn compilers() -> Vec<&'static str> {
-    let has_clang = Command::new("clang-19").arg("--version").output().is_ok();
-    assert!(has_clang || std::env::var_os("CI").is_none(), "clang-19 is missing");
-    if has_clang { vec!["gcc", "clang-19"] } else { vec!["gcc"] }
 }
 
 fn build_c(compiler: &str, flags: &[&str]) -> Told {
@@ -104,7 +98,7 @@ fn line_of(mark: &str) -> u32 {
 
 #[test]
 fn c_names_places_and_types() {
-    for compiler in compilers() {
+    for [compiler, _] in compilers() {
         for flags in [
             &["-gdwarf-4", "-O0"][..],
             &["-gdwarf-5", "-O0"],
@@ -188,8 +182,7 @@ fn without_debugging_information_the_symbol_table_still_names_variables() {
 
 #[test]
 fn cpp_names() {
-    for compiler in compilers() {
-        let compiler = if compiler == "gcc" { "g++" } else { "clang++-19" };
+    for [_, compiler] in compilers() {
         for flags in [&["-gdwarf-4", "-O0"][..], &["-gdwarf-5", "-O1"]] {
             let how = format!("{compiler} {}", flags.join(" "));
             let dir = TempDir::new().unwrap();

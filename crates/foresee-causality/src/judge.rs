@@ -15,11 +15,14 @@
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
 //! read-modify-write always keeps its writer, since it would leave another value behind.
 
+mod notes;
+
 use std::collections::HashMap;
 
-use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, entry};
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
 use crate::order::Wakeups;
+pub use notes::check_notes;
 
 /// What reads may see in a correct reordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,12 +91,35 @@ struct Fact {
 /// What else some events wait for.
 #[derive(Debug, Default)]
 struct Needs {
-    /// In every order: the fork of a thread, the end of a joined one, the notification of a wait.
+    /// For the first event of a thread, its fork.
+    fork: Option<u32>,
+    /// In every order, besides: the end of a joined thread, the notification of a wait, the section
+    /// that makes a try-lock fail.
     all: Vec<u32>,
     /// Where the causality is kept, besides: the beginnings of waits that a notification could end.
     causal: Vec<u32>,
     /// For the end of a wait, the beginning and the notification, which had to find it waiting.
     wait: Option<(u32, u32)>,
+    /// For a failed try-lock, the end of the section that was in its way.
+    until: Option<u32>,
+}
+
+/// A section that has begun in the trace and not ended: whose it is, whether it is shared, where
+/// it began, and which try-locks have failed because of it.
+struct Open {
+    thread: ThreadId,
+    shared: bool,
+    begin: u32,
+    failed: Vec<u32>,
+}
+
+/// The lock that an event found taken, and whether it would have shared it.
+fn found_taken(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Busy => Some((event.lock(), false)),
+        Op::BusyShared => Some((event.lock(), true)),
+        _ => None,
+    }
 }
 
 /// The lock that an event takes or gives back, whether it is shared, and whether it is taken.
@@ -122,7 +148,8 @@ impl<'t> Judge<'t> {
         let mut forks: Vec<Option<u32>> = Vec::new();
         // For each variable the last write, the number of writes, and that of reads since.
         let mut vars: Vec<(Option<u32>, u32, u32)> = Vec::new();
-        let mut locks: Vec<u32> = Vec::new();
+        // For each lock the number of operations, and the sections that are open.
+        let mut locks: Vec<(u32, Vec<Open>)> = Vec::new();
         // Which notification ended which wait is a matter of definition, so it is shared.
         let mut wakeups = Wakeups::default();
         for (i, event) in trace.events.iter().enumerate() {
@@ -137,14 +164,33 @@ impl<'t> Judge<'t> {
                 Some(previous) => fact.previous = previous,
                 None => {
                     if let Some(fork) = *entry(&mut forks, t.index()) {
-                        needs.entry(i).or_default().all.push(fork);
+                        needs.entry(i).or_default().fork = Some(fork);
                     }
                 }
             }
-            if let Some((lock, ..)) = lock_of(event) {
-                let count = entry(&mut locks, lock.index());
+            if let Some((lock, shared, taken)) = lock_of(event) {
+                let (count, open) = entry(&mut locks, lock.index());
                 fact.place = *count;
                 *count += 1;
+                let of_thread = |o: &Open| o.thread == t && o.shared == shared;
+                if taken {
+                    open.push(Open { thread: t, shared, begin: i, failed: Vec::new() });
+                } else if let Some(at) = open.iter().position(of_thread) {
+                    for failed in open.remove(at).failed {
+                        needs.entry(failed).or_default().until = Some(i);
+                    }
+                }
+            }
+            if let Some((lock, shared)) = found_taken(event) {
+                let (count, open) = entry(&mut locks, lock.index());
+                fact.place = *count;
+                *count += 1;
+                let in_the_way = |o: &&mut Open| o.thread != t && !(shared && o.shared);
+                // They stand in the order in which they began.
+                if let Some(section) = open.iter_mut().find(in_the_way) {
+                    needs.entry(i).or_default().all.push(section.begin);
+                    section.failed.push(i);
+                }
             }
             if op.reads() || op.writes() {
                 let (write, writes, reads) = entry(&mut vars, event.var().index());
@@ -209,30 +255,99 @@ impl<'t> Judge<'t> {
         space: Space,
     ) -> Result<Vec<ChangedRead>, Rejected> {
         let mut replay = Replay::new(self, space);
-        for (position, &index) in order.iter().enumerate() {
-            let reject = |reason| Rejected { position, reason };
-            let Some(event) = usize::try_from(index).ok().and_then(|i| self.trace.events.get(i))
-            else {
-                return Err(reject("there is no such event"));
-            };
-            replay.step(position as u32, index as u32, event).map_err(reject)?;
-        }
-        let reject = |reason| Rejected { position: order.len(), reason };
-        for &index in next {
-            let Some(event) = usize::try_from(index).ok().and_then(|i| self.trace.events.get(i))
-            else {
-                return Err(reject("there is no such event to come next"));
-            };
-            replay.is_next(index as u32, event).map_err(reject)?;
-        }
+        replay.run(order, next)?;
         Ok(replay.changed)
     }
 }
 
+/// Judges many orders that begin as observed, each in time linear in what comes after that.
+#[derive(Debug)]
+pub struct Sitting<'j, 't> {
+    replay: Replay<'j, 't>,
+}
+
+impl<'j, 't> Sitting<'j, 't> {
+    /// Begins at the beginning of the trace.
+    pub fn new(judge: &'j Judge<'t>, space: Space) -> Sitting<'j, 't> {
+        let mut replay = Replay::new(judge, space);
+        replay.journal = Some(Vec::new());
+        Sitting { replay }
+    }
+
+    /// Whether the threads could have run as observed for so many events, and then in this order,
+    /// so that each of the events `next` is the very next of its thread, as in
+    /// [`Judge::check_next`]. If so, what the judge sees then is handed on.
+    ///
+    /// It is quickest for orders that come sorted by how many of their events are as observed.
+    pub fn check_next<T>(
+        &mut self,
+        observed: u64,
+        order: &[u64],
+        next: &[u64],
+        look: impl FnOnce(&Seen<'_>) -> T,
+    ) -> Result<T, Rejected> {
+        let replay = &mut self.replay;
+        let trace = replay.judge.trace;
+        if observed > trace.events.len() as u64 {
+            return Err(Rejected { position: 0, reason: "there are not so many events" });
+        }
+        if observed < u64::from(replay.observed) {
+            *replay = Replay::new(replay.judge, replay.space);
+        }
+        // What was observed is possible.
+        replay.journal = None;
+        for index in replay.observed..observed as u32 {
+            let event = &trace.events[index as usize];
+            replay.observed = index + 1;
+            let as_observed = replay.acts(index, event);
+            as_observed.map_err(|reason| Rejected { position: index as usize, reason })?;
+        }
+        replay.journal = Some(Vec::new());
+        let judged = replay.run(order, next).map(|()| {
+            let Replay { vars, locks, changed, .. } = &*replay;
+            look(&Seen { vars, locks, changed })
+        });
+        replay.take_back();
+        judged
+    }
+}
+
+/// What the judge sees at the end of an order.
+#[derive(Debug)]
+pub struct Seen<'r> {
+    vars: &'r [(Option<u32>, u32, u32)],
+    locks: &'r [Lock],
+    changed: &'r [ChangedRead],
+}
+
+impl Seen<'_> {
+    /// The reads that saw another write than in the trace.
+    pub fn changed_reads(&self) -> &[ChangedRead] {
+        self.changed
+    }
+
+    /// Whether a thread has a lock, and if so whether it shares it.
+    pub fn holds(&self, thread: ThreadId, lock: LockId) -> Option<bool> {
+        let lock = self.locks.get(lock.index())?;
+        match lock.owner == Some(thread) {
+            true => Some(false),
+            false => lock.readers.contains(&thread).then_some(true),
+        }
+    }
+
+    /// The last write of a variable; nothing for its initial value.
+    pub fn last_write(&self, variable: VarId) -> Option<u64> {
+        self.vars.get(variable.index())?.0.map(u64::from)
+    }
+}
+
 /// The imagined machine.
+#[derive(Debug)]
 struct Replay<'j, 't> {
     judge: &'j Judge<'t>,
     space: Space,
+    /// So many events have happened as observed, besides those that are noted.
+    observed: u32,
     /// For each event its position in the order, counted from one, or zero.
     happened: Vec<u32>,
     /// For each variable the last write, the number of writes, and that of reads since.
@@ -241,9 +356,20 @@ struct Replay<'j, 't> {
     /// The threads whose last read saw another write.
     stopped: Vec<bool>,
     changed: Vec<ChangedRead>,
+    /// What was before each change since the observed beginning, if it is to be taken back.
+    journal: Option<Vec<Undo>>,
 }
 
-#[derive(Default)]
+/// How something was before it changed.
+#[derive(Debug)]
+enum Undo {
+    Happened(u32),
+    Variable(u32, (Option<u32>, u32, u32)),
+    Lock(u32, Lock),
+    Stopped(u32),
+}
+
+#[derive(Clone, Debug, Default)]
 struct Lock {
     owner: Option<ThreadId>,
     readers: Vec<ThreadId>,
@@ -255,16 +381,54 @@ impl<'j, 't> Replay<'j, 't> {
         Replay {
             judge,
             space,
+            observed: 0,
             happened: vec![0; judge.trace.events.len()],
             vars: Vec::new(),
             locks: Vec::new(),
             stopped: Vec::new(),
             changed: Vec::new(),
+            journal: None,
         }
     }
 
+    fn run(&mut self, order: &[u64], next: &[u64]) -> Result<(), Rejected> {
+        let events = &self.judge.trace.events;
+        let get = |index: u64| usize::try_from(index).ok().and_then(|i| events.get(i));
+        let first = self.observed as usize;
+        for (i, &index) in order.iter().enumerate() {
+            let position = first + i;
+            let reject = |reason| Rejected { position, reason };
+            let event = get(index).ok_or_else(|| reject("there is no such event"))?;
+            self.step(position as u32, index as u32, event).map_err(reject)?;
+        }
+        let reject = |reason| Rejected { position: first + order.len(), reason };
+        for &index in next {
+            let event = get(index).ok_or_else(|| reject("there is no such event to come next"))?;
+            self.is_next(index as u32, event).map_err(reject)?;
+        }
+        Ok(())
+    }
+
+    /// Back to the observed beginning.
+    fn take_back(&mut self) {
+        self.changed.clear();
+        for undo in self.journal.take().into_iter().flatten().rev() {
+            match undo {
+                Undo::Happened(event) => self.happened[event as usize] = 0,
+                Undo::Variable(variable, before) => self.vars[variable as usize] = before,
+                Undo::Lock(lock, before) => self.locks[lock as usize] = before,
+                Undo::Stopped(thread) => self.stopped[thread as usize] = false,
+            }
+        }
+    }
+
+    /// When an event happened, counted from one.
+    fn when(&self, event: u32) -> u32 {
+        if event < self.observed { event + 1 } else { self.happened[event as usize] }
+    }
+
     fn has_happened(&self, event: u32) -> bool {
-        self.happened[event as usize] > 0
+        self.when(event) > 0
     }
 
     fn step(&mut self, position: u32, index: u32, event: &Event) -> Result<(), &'static str> {
@@ -272,10 +436,18 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("the event happens twice");
         }
         self.happened[index as usize] = position + 1;
+        if let Some(journal) = &mut self.journal {
+            journal.push(Undo::Happened(index));
+        }
         if event.op() == Op::Init {
             return Ok(());
         }
         self.follows_its_needs(index, event)?;
+        self.acts(index, event)
+    }
+
+    /// What an event does to its lock and its variable.
+    fn acts(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
         self.uses_its_lock(index, event)?;
         self.accesses_its_variable(index, event)
     }
@@ -292,7 +464,7 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("the end of a thread is waited for whose last read saw another write");
         }
         let Some(needs) = self.judge.needs.get(&index) else { return Ok(()) };
-        if needs.all.iter().any(|&need| !self.has_happened(need)) {
+        if needs.fork.iter().chain(&needs.all).any(|&need| !self.has_happened(need)) {
             return Err("an event that it depends on has not happened");
         }
         if self.space == Space::Mazurkiewicz
@@ -300,10 +472,11 @@ impl<'j, 't> Replay<'j, 't> {
         {
             return Err("a wait that it could have ended has not begun");
         }
+        if needs.until.is_some_and(|end| self.has_happened(end)) {
+            return Err("the lock that was not to be had has been given back");
+        }
         match needs.wait {
-            Some((begin, notification))
-                if self.happened[begin as usize] > self.happened[notification as usize] =>
-            {
+            Some((begin, notification)) if self.when(begin) > self.when(notification) => {
                 Err("the notification came before the wait that it ends")
             }
             _ => Ok(()),
@@ -311,15 +484,22 @@ impl<'j, 't> Replay<'j, 't> {
     }
 
     fn uses_its_lock(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
-        let Some((lock, shared, taken)) = lock_of(event) else { return Ok(()) };
-        let t = event.thread();
+        let found_taken = found_taken(event).map(|(lock, _)| lock);
+        let Some(lock) = found_taken.or(lock_of(event).map(|(lock, ..)| lock)) else {
+            return Ok(());
+        };
+        let (t, number) = (event.thread(), lock.0);
         let lock = entry(&mut self.locks, lock.index());
+        if let Some(journal) = &mut self.journal {
+            journal.push(Undo::Lock(number, lock.clone()));
+        }
         if self.space == Space::Mazurkiewicz
             && lock.operations != self.judge.facts[index as usize].place
         {
             return Err("the operations of a lock come in another order");
         }
         lock.operations += 1;
+        let Some((_, shared, taken)) = lock_of(event) else { return Ok(()) };
         let owned_by_other = lock.owner.is_some_and(|owner| owner != t);
         let possible = match (shared, taken) {
             (false, true) => !owned_by_other && lock.readers.iter().all(|&reader| reader == t),
@@ -345,7 +525,11 @@ impl<'j, 't> Replay<'j, 't> {
             return Ok(());
         }
         let fact = self.judge.facts[index as usize];
-        let (write, writes, reads) = entry(&mut self.vars, event.var().index());
+        let variable = entry(&mut self.vars, event.var().index());
+        if let Some(journal) = &mut self.journal {
+            journal.push(Undo::Variable(event.var().0, *variable));
+        }
+        let (write, writes, reads) = variable;
         if self.space == Space::Mazurkiewicz
             && (*writes != fact.place || op.writes() && *reads != fact.reads)
         {
@@ -359,6 +543,9 @@ impl<'j, 't> Replay<'j, 't> {
             let (saw, sees) = (saw.map(u64::from), write.map(u64::from));
             self.changed.push(ChangedRead { read: index.into(), saw, sees });
             *entry(&mut self.stopped, event.thread().index()) = true;
+            if let Some(journal) = &mut self.journal {
+                journal.push(Undo::Stopped(event.thread().0));
+            }
         }
         if op.writes() {
             *write = Some(index);
@@ -381,10 +568,9 @@ impl<'j, 't> Replay<'j, 't> {
         if *entry(&mut self.stopped, event.thread().index()) {
             return Err("a thread should go on after a read that saw another write");
         }
-        // A first event waits for the fork alone; joins and waits may still be at it.
-        let is_sync = matches!(event.op(), Op::Join | Op::WaitEnd | Op::Wait);
-        let needs = self.judge.needs.get(&index).filter(|_| previous == NONE && !is_sync);
-        match needs.is_some_and(|n| n.all.iter().any(|&need| !self.has_happened(need))) {
+        // What else it waits for may still be to come.
+        let fork = self.judge.needs.get(&index).and_then(|needs| needs.fork);
+        match fork.is_some_and(|fork| !self.has_happened(fork)) {
             true => Err("the thread of an event that should come next has not been started"),
             false => Ok(()),
         }

@@ -8,11 +8,13 @@ use foresee_testkit::{generated, random_trace, shrink, trace};
 use foresee_trace::generate::Config;
 use foresee_trace::{Id, Op, ThreadId, Trace};
 
-const ORDERS: [(Order, Relation); 4] = [
+const ORDERS: [(Order, Relation); 6] = [
     (Order::Mazurkiewicz, Relation::Mazurkiewicz),
     (Order::ReadsFrom, Relation::ReadsFrom),
     (Order::SyncOnly, Relation::SyncOnly),
     (Order::Needs, Relation::Needs),
+    (Order::HappensBefore, Relation::HappensBefore),
+    (Order::Schedulable, Relation::Schedulable),
 ];
 
 /// All stamps of a trace, with the direct causes of each event.

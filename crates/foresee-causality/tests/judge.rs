@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads, Sitting, Space};
 use foresee_testkit::oracle::{Order, Relation, is_correct_reordering};
 use foresee_testkit::random_trace;
 use foresee_trace::{Op, Trace};
@@ -59,4 +59,38 @@ fn the_judge_accepts_what_the_definitions_do() {
         accepted[2] += usize::from(ours);
     }
     assert!(accepted.iter().all(|&n| n > 2_000 && n < 19_000), "{accepted:?}");
+}
+
+/// Orders that begin as observed are judged as if they were written out, one after the other.
+#[test]
+fn a_sitting_judges_as_the_judge_does() {
+    let mut accepted = 0;
+    for seed in 0..4_000 {
+        let trace = random_trace(seed);
+        let judge = Judge::new(&trace);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let space = Space::Correct(if rng.bool() { Reads::Strict } else { Reads::Terminal });
+        let mut sitting = Sitting::new(&judge, space);
+        let mut observed = 0;
+        for _ in 0..6 {
+            observed = match rng.u8(..6) {
+                0 => rng.u64(..=trace.events.len() as u64),
+                _ => rng.u64(observed..=trace.events.len() as u64),
+            };
+            let order = random_order(&trace, &mut rng);
+            let mut order: Vec<u64> = order.into_iter().map(|i| i as u64).collect();
+            if rng.u8(..4) > 0 {
+                order.retain(|&i| i >= observed);
+            }
+            let next: Vec<u64> =
+                (0..rng.usize(..3)).map(|_| rng.u64(..trace.events.len() as u64)).collect();
+            let whole: Vec<u64> = (0..observed).chain(order.iter().copied()).collect();
+            let expected = judge.check_next(&whole, &next, space);
+            let ours =
+                sitting.check_next(observed, &order, &next, |seen| seen.changed_reads().to_vec());
+            accepted += usize::from(ours.is_ok());
+            assert_eq!(ours, expected, "seed {seed}: {observed} {order:?} {next:?}\n{trace}");
+        }
+    }
+    assert!(accepted > 2_000, "{accepted}");
 }

@@ -135,7 +135,8 @@ pub(crate) struct AnalysisArgs {
     /// A specification the run has to keep; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) spec: Vec<PathBuf>,
-    /// What else to look for: `spec` (the default with --spec), `causality`, `nondeterminism`.
+    /// What to look for: `spec` (the default with --spec), `race`, `deadlock`, `atomicity`, `order`,
+    /// `monitorability` (does the verdict depend on the schedule?), `causality`, `nondeterminism`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) check: Vec<String>,
     /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
@@ -149,9 +150,9 @@ pub(crate) struct AnalysisArgs {
     /// 1 checks the observed run alone. Without it, every run is covered.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) window: Option<u32>,
-    /// How to predict patterns.
-    #[arg(long, value_enum, value_name = "NAME", default_value_t = PatternAlgorithm::Auto)]
-    pub(crate) algorithm: PatternAlgorithm,
+    /// How to predict patterns or races.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = AlgorithmArg::Auto)]
+    pub(crate) algorithm: AlgorithmArg,
     /// With --window: how many relevant events may wait until it is known what else can happen
     /// before them. More of them and the level is left as it is, which the result says.
     #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
@@ -171,7 +172,7 @@ pub(crate) struct AnalysisArgs {
     /// How many cores to use; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,
-    /// Give up on a lattice, or on nondeterminism, after so many seconds.
+    /// Give up on a lattice, on nondeterminism or on checks after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<u64>,
     /// Draw the lattice of each property, if it is small, with the observed and the violating run.
@@ -180,6 +181,8 @@ pub(crate) struct AnalysisArgs {
     pub(crate) lattice: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) nondeterminism: NondeterminismArgs,
+    #[command(flatten)]
+    pub(crate) checks: ChecksArgs,
     /// How to print the result.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub(crate) format: ReportFormat,
@@ -309,12 +312,48 @@ pub(crate) struct IndexArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// How far the checks go that need no specification.
+#[derive(Args)]
+pub(crate) struct ChecksArgs {
+    /// Checks: how many events before a candidate may come in another order.
+    #[arg(long, value_name = "EVENTS", default_value_t = 200)]
+    pub(crate) look_back: u32,
+    /// Checks: how many of the nearest events to try for each pair or circle of threads and places.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) tries: usize,
+    /// Checks: how many to try for each pair or circle of places, whatever the threads.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) tries_per_place: usize,
+    /// Atomicity: calls of this method are atomic regions, too; `*` stands for any text. May be given
+    /// several times, or as `regions` in `foresee.toml`.
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) region: Vec<String>,
+    /// Atomicity: how many threads a cycle of conflicts may have.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub(crate) cycle: u8,
+    /// Checks: a file of findings that are not wanted, as for ThreadSanitizer (`race:stats.c`); may be
+    /// given several times, or as `suppressions` in `foresee.toml`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Vec<PathBuf>,
+    /// Checks: settings, instead of those in `foresee.toml` in this folder or the nearest above it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
-pub(crate) enum PatternAlgorithm {
-    /// In one pass, by the search that suits the pattern.
+pub(crate) enum AlgorithmArg {
+    /// The search that suits the pattern in one pass; for races, `sliced`.
     Auto,
-    /// All cuts of the pattern's events, as for other properties: slow, for cross-checking.
+    /// Patterns: all cuts of the pattern's events, as for other properties; slow, to cross-check.
     Ideals,
+    /// Races: what happens-before leaves unordered, if a search then confirms it.
+    Hb,
+    /// Races: what schedulable happens-before leaves unordered; fastest.
+    Shb,
+    /// Races: all that show while critical sections keep their observed order.
+    Syncp,
+    /// Races: also those for which critical sections must swap.
+    Sliced,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

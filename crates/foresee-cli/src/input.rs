@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use foresee_formats::{Format, native::Indexed};
-use foresee_trace::{Batch, EventSource, Mode, Names, ReadError, Validated};
+use foresee_trace::{Batch, EventSource, FileOrder, Mode, Names, ReadError, Validated};
 use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::NamedTempFile;
 
@@ -61,10 +61,10 @@ impl<'a> Input<'a> {
         Ok(Validated::new(self.open_raw().with_context(|| self.name())?, mode))
     }
 
-    /// Every name in the trace, from its index if it has one.
-    pub(crate) fn names(&self) -> anyhow::Result<Names> {
+    /// Every name in the trace, and what its order stands for; from its index if it has one.
+    pub(crate) fn names(&self) -> anyhow::Result<(Names, FileOrder)> {
         if let Ok(indexed) = Indexed::open(&self.path()) {
-            return Ok(indexed.names().clone());
+            return Ok((indexed.names().clone(), indexed.remarks().order));
         }
         let mut source = self.open_raw().with_context(|| self.name())?;
         let mut batch = Batch::default();
@@ -73,7 +73,7 @@ impl<'a> Input<'a> {
             bar.inc(batch.events.len() as u64);
         }
         bar.finish_and_clear();
-        Ok(source.names().clone())
+        Ok((source.names().clone(), source.remarks().order))
     }
 
     /// The trace's name in messages.

@@ -2,7 +2,9 @@
 
 mod args;
 mod bug;
+mod checks;
 mod commands;
+mod config;
 mod input;
 mod output;
 mod specs;

@@ -4,87 +4,18 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod bench;
 
-use tempfile::TempDir;
+use std::process::Command;
 
-const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
-
-/// A folder to build and run in, with a cache of its own.
-struct Bench {
-    dir: TempDir,
-}
-
-impl Bench {
-    fn new() -> Bench {
-        Bench { dir: TempDir::new().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        std::fs::write(self.path(name), text).unwrap();
-        self.path(name)
-    }
-
-    fn foresee(&self) -> Command {
-        let mut command = Command::new(FORESEE);
-        command.current_dir(self.dir.path());
-        command.env("FORESEE_CACHE", cache());
-        command.env_remove("FORESEE_CC").env_remove("FORESEE_CXX");
-        command
-    }
-
-    /// Builds with `foresee cc WORDS`.
-    fn build(&self, words: &str) -> Output {
-        self.foresee().args(words.split_whitespace()).output().unwrap()
-    }
-
-    fn built(&self, words: &str) {
-        let output = self.build(words);
-        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
-    }
-
-    /// Runs `foresee run WORDS`; status, standard output and error.
-    fn run(&self, words: &str) -> (i32, String, String) {
-        let output = self.foresee().arg("run").args(words.split_whitespace()).output().unwrap();
-        (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
-    }
-}
-
-/// One cache for all tests: the runtime in it is the same.
-fn cache() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("foresee-cache")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Compilers for C and C++. clang is no part of a plain machine; continuous integration must have
-/// it.
-fn compilers() -> Vec<(&'static str, &'static str)> {
-    let has_clang = Command::new("clang-19").arg("--version").output().is_ok();
-    assert!(has_clang || std::env::var_os("CI").is_none(), "clang-19 is missing");
-    let mut found = vec![("gcc", "g++")];
-    if has_clang {
-        found.push(("clang-19", "clang++-19"));
-    }
-    found
-}
+use bench::{Bench, FORESEE, ORDERED, RACE, cache, root, said, text};
+use foresee_testkit::tools::{compilers, need};
 
 /// Every example passes when run, and its violation is predicted, whichever compiler builds it.
 fn example(folder: &str, source: &str, spec: &str, says: &str, predicted: &[&str]) {
     let bench = Bench::new();
     let at = root().join("examples").join(folder);
-    for (c, cpp) in compilers() {
+    for [c, cpp] in compilers() {
         let (word, compiler) = if source.ends_with(".cc") { ("c++", cpp) } else { ("cc", c) };
         let (source, spec) = (at.join(source), at.join(spec));
         bench.built(&format!("{word} -- {compiler} -Wall -Werror -o program {}", source.display()));
@@ -174,17 +105,9 @@ fn locked_queue() {
     locked("locked-queue", "queue.c", "queue.spec", "3 jobs to do", "lost_job");
 }
 
-const RACE: &str = "#include <pthread.h>\nint shared, done;\n\
-    static void *work(void *p) { shared = 1; return p; }\n\
-    int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_join(t, 0);\n\
-    done = 1; return shared - 1; }\n";
-
-/// `done` comes last whatever happens.
-const ORDERED: &str = "property ordered: done == 1 -> shared == 1\n";
-
 #[test]
 fn every_way_to_build() {
-    for (c, _) in compilers() {
+    for [c, _] in compilers() {
         let bench = Bench::new();
         bench.write("race.c", RACE);
         bench.write("s.spec", ORDERED);
@@ -248,105 +171,6 @@ fn what_cannot_be_built_for_capture_is_told() {
 }
 
 #[test]
-fn programs_that_were_not_built_for_capture() {
-    let bench = Bench::new();
-    bench.write("race.c", RACE);
-    bench.write("s.spec", ORDERED);
-    for (flags, says) in [
-        ("", "it was not built for capture; build it with `foresee cc`"),
-        ("-static", "it is statically linked"),
-    ] {
-        let mut gcc = Command::new("gcc");
-        gcc.current_dir(bench.dir.path()).args(flags.split_whitespace());
-        assert!(gcc.args(["race.c", "-o", "plain", "-lpthread"]).status().unwrap().success());
-        let (status, _, err) = bench.run("--spec s.spec -- ./plain");
-        assert_eq!(status, 3, "{err}");
-        assert!(err.contains(says), "{err}");
-    }
-    let (status, _, err) = bench.run("--spec s.spec -- ./absent");
-    assert_eq!((status, err.contains("there is no program `./absent`")), (2, true), "{err}");
-    let (status, _, err) = bench.run("-- true");
-    assert_eq!((status, err.contains("nothing to look for")), (2, true), "{err}");
-}
-
-#[test]
-fn two_runtimes_are_told_before_the_program_crashes() {
-    let bench = Bench::new();
-    bench.write("race.c", RACE);
-    bench.write("s.spec", ORDERED);
-    bench.built("cc -c race.c");
-    // The linker's own command shows where the runtime is.
-    let shown = Command::new("gcc").arg("-print-file-name=libtsan.so").output().unwrap();
-    if !text(&shown.stdout).starts_with('/') {
-        return; // This gcc comes without the library that could be linked by mistake.
-    }
-    let folders = std::fs::read_dir(cache()).unwrap().map(|entry| entry.unwrap().path());
-    let object = folders.map(|f| f.join("foresee_rt.o")).find(|f| f.exists()).unwrap();
-    let mut gcc = Command::new("gcc");
-    gcc.current_dir(bench.dir.path()).arg("race.o").arg(object).args(["-o", "two", "-ltsan"]);
-    assert!(gcc.status().unwrap().success());
-    let (status, _, err) = bench.run("--spec s.spec -- ./two");
-    assert_eq!(status, 2, "{err}");
-    assert!(err.contains("has the runtimes of both foresee and the thread sanitizer"), "{err}");
-    let mut gcc = Command::new("gcc");
-    gcc.current_dir(bench.dir.path()).args(["-fsanitize=thread", "race.c", "-o", "sanitized"]);
-    assert!(gcc.status().unwrap().success());
-    let (status, _, err) = bench.run("--spec s.spec -- ./sanitized");
-    assert_eq!(status, 3, "{err}");
-    assert!(err.contains("built with the compiler's own thread sanitizer"), "{err}");
-}
-
-#[test]
-fn the_programs_own_end_is_shown() {
-    let bench = Bench::new();
-    bench.write("s.spec", ORDERED);
-    let main = "int shared, done;\n#include <stdlib.h>\n#include <unistd.h>\n#include <signal.h>\n";
-    for (body, flags, status, says) in [
-        ("shared = 1; done = 1; return 7;", "", 0, "ended with exit status 7"),
-        ("shared = 1; done = 1; _exit(4);", "", 0, "ended with exit status 4"),
-        ("shared = 1; abort();", "", 3, "was killed by signal 6"),
-        ("shared = 1; kill(getpid(), 9);", "", 3, "was killed by signal 9"),
-        ("shared = 1; *(volatile int *)0 = 1;", "", 3, "was killed by signal 11"),
-        ("shared = 1; sleep(60);", "--timeout 1 ", 3, "was ended after 1 second"),
-    ] {
-        bench.write("end.c", &format!("{main}int main(void) {{ {body} }}\n"));
-        bench.built("cc -w end.c -o program");
-        let (found, out, err) = bench.run(&format!("{flags}--spec s.spec -- ./program"));
-        assert_eq!(found, status, "{body}\n{out}{err}");
-        assert!(err.contains(says), "{body}\n{out}{err}");
-        assert_eq!(status == 3, out.contains("cut short"), "{body}\n{out}{err}");
-    }
-}
-
-#[test]
-fn names_that_the_program_does_not_have() {
-    let bench = Bench::new();
-    bench.write("race.c", RACE);
-    bench.built("cc race.c -o program");
-    bench.write("s.spec", "init shard = 0\nproperty p: done == 1 -> shard == 1\n");
-    let (status, out, err) = bench.run("--spec s.spec -- ./program");
-    assert_eq!((status, out.as_str()), (2, ""), "{err}");
-    assert!(err.contains("did you mean `shared`?") && err.contains("s.spec:2"), "{err}");
-    bench.write("s.spec", "pattern p: enter(wrok) .. exit(work)\n");
-    let (status, _, err) = bench.run("--spec s.spec -- ./program");
-    assert_eq!(status, 2, "{err}");
-    assert!(err.contains("the program has no function `wrok`"), "{err}");
-}
-
-#[test]
-fn without_debugging_information_values_are_still_known() {
-    let bench = Bench::new();
-    bench.write("race.c", RACE);
-    bench.write("s.spec", ORDERED);
-    bench.built("cc race.c -o program");
-    let strip = Command::new("strip").arg("-g").arg(bench.path("program")).status().unwrap();
-    assert!(strip.success());
-    let (status, out, err) = bench.run("--spec s.spec -- ./program");
-    assert_eq!(status, 0, "{out}{err}");
-    assert!(out.contains("program has no debugging information"), "{out}{err}");
-}
-
-#[test]
 fn a_kept_trace_says_the_same_again() {
     let bench = Bench::new();
     let at = root().join("examples/landing");
@@ -389,6 +213,8 @@ fn a_child_process_has_a_trace_of_its_own() {
 
 #[test]
 fn builds_by_make_configure_and_cmake() {
+    need("make", "make");
+    need("cmake", "cmake");
     let bench = Bench::new();
     bench.write("race.c", RACE);
     bench.write("s.spec", ORDERED);
@@ -398,10 +224,6 @@ fn builds_by_make_configure_and_cmake() {
     let output = make.arg(format!("CC={FORESEE} cc")).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(bench.run("--spec s.spec -- ./program").0, 0);
-    if Command::new("cmake").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "cmake is missing");
-        return;
-    }
     bench.write(
         "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.10)\nproject(race C)\nfind_package(Threads REQUIRED)\n\
@@ -419,4 +241,75 @@ fn builds_by_make_configure_and_cmake() {
     }
     let (status, out, err) = bench.run("--spec s.spec -- out/race");
     assert_eq!(status, 0, "{out}{err}");
+}
+
+#[test]
+fn memory_from_the_heap_is_named_by_where_it_comes_from_and_what_it_is() {
+    let bench = Bench::new();
+    bench.write(
+        "list.c",
+        "#include <pthread.h>\n#include <stdlib.h>\n\
+         struct node { long id; struct { short x, y; } at; pthread_mutex_t lock; };\n\
+         int *table, *untold; struct node *shared;\n\
+         static void *work(void *p) { struct node *n = p; pthread_mutex_lock(&n->lock);\n\
+         n->at.y++; table[2]++; untold[1]++; pthread_mutex_unlock(&n->lock); return p; }\n\
+         int main(void) { pthread_t t;\n\
+         struct node *n = calloc(1, sizeof *n);\n\
+         int *numbers = calloc(4, sizeof *numbers);\n\
+         untold = calloc(4, sizeof *untold);\n\
+         table = numbers; pthread_mutex_init(&n->lock, 0); n->at.y = 1; table[2] = 5; untold[1] = 7;\n\
+         pthread_create(&t, 0, work, n); pthread_join(t, 0); return n->at.y + table[2] + untold[1] - 16; }\n",
+    );
+    for [c, _] in compilers() {
+        bench.built(&format!("cc -- {c} -O0 list.c -o program"));
+        let (status, out, err) = bench.run("--keep t.fse -- ./program");
+        assert_eq!(status, 0, "{c}: {out}{err}");
+        let mut convert = bench.foresee();
+        convert.args(["trace", "convert", "t.fse", "--to", "std"]);
+        let show = convert.output().unwrap();
+        assert!(show.status.success(), "{}", text(&show.stderr));
+        let trace = text(&show.stdout);
+        for name in [
+            "heap(list.c:8(main))#1.at.y",
+            "acq(heap(list.c:8(main))#1.lock)",
+            "heap(list.c:9(main))#1[2]",
+            // The line says nothing of what is in it.
+            "heap(list.c:10(main))#1+4",
+        ] {
+            assert!(trace.contains(name), "{c}: {name} in\n{trace}");
+        }
+    }
+}
+
+#[test]
+fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
+    let bench = Bench::new();
+    // `x` goes through 1, which the filter leaves out of the trace.
+    bench.write(
+        "thin.c",
+        "#include <pthread.h>\nint x, y;\n\
+         static void *work(void *p) { for (int i = 1; i < 5; i++) { x = i; y = i; } return p; }\n\
+         int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_join(t, 0);\n\
+         return x + y - 8; }\n",
+    );
+    bench.built("cc -O0 thin.c -o program");
+    bench.write("x.spec", "property steps: x == 4 -> once(x == 2)\n");
+    bench.write("y.spec", "property steps: y == 4 -> once(y == 2)\n");
+    let check = |spec: &str| {
+        let mut check = bench.foresee();
+        said(&check.args(["check", "t.fse", "--reorder", "maz", "--spec", spec]).output().unwrap())
+    };
+    let (status, out, err) = bench.run("--reorder maz --keep t.fse --spec x.spec -- ./program");
+    assert_eq!(status, 0, "{out}{err}");
+    assert_eq!(check("x.spec").0, 0);
+    let (status, out, err) = check("y.spec");
+    assert_eq!((status, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("the capture left out accesses of `y`"), "{err}");
+    // Who does not say what the trace is for gets everything.
+    assert_eq!(bench.run("--keep t.fse -- ./program").0, 0);
+    let (status, out, err) = check("y.spec");
+    assert_eq!(status, 0, "{out}{err}");
+    // What goes beyond the causality is looked for in everything, too.
+    let (_, out, err) = bench.run("--check nondeterminism -- ./program");
+    assert!(!out.contains("not looked for"), "{out}{err}");
 }

@@ -48,6 +48,11 @@ impl<T: Copy> BoundSteps<T> {
         self.items.len()
     }
 
+    /// All steps, in the order in which they came.
+    pub(crate) fn items(&self) -> &[T] {
+        &self.items
+    }
+
     /// Adds a step that an event is.
     pub(crate) fn push(
         &mut self,

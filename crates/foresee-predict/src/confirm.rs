@@ -6,13 +6,13 @@
 //! has no value that anybody knows, so the monitor is not told one.
 
 use foresee_causality::TooLong;
-use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space};
+use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space, check_notes};
 use foresee_spec::ast::Spec;
 use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{Finding, FindingKind, Pool, Reordering, Trace, Witness};
+use foresee_trace::{FileOrder, Finding, FindingKind, Pool, Reordering, Trace, Witness};
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
@@ -59,6 +59,24 @@ pub struct Reordered {
     pub order: Vec<u64>,
 }
 
+/// An order in which the verdict is another than in the observed one, as a search found it.
+#[derive(Clone, Debug)]
+pub struct OtherRun {
+    /// The analysis that found it.
+    pub analysis: &'static str,
+    /// What the order of the trace stands for.
+    pub order: FileOrder,
+    /// The property, by its place in the specification.
+    pub property: usize,
+    /// What each parameter stands for.
+    pub binding: Vec<(String, Object)>,
+    /// Whether it violates the property, which the observed order then keeps; else the other way
+    /// round.
+    pub violates: bool,
+    /// The events: all of them, or as many as it takes to violate.
+    pub run: Vec<u64>,
+}
+
 /// Judges what searches found in one trace against one specification.
 #[derive(Debug)]
 pub struct Court<'a> {
@@ -100,9 +118,8 @@ impl<'a> Court<'a> {
         details.extend(describe_state(&violation, &self.trace.names));
         let last = order[order.len() - 1];
         let message = self.another_order(last);
-        let reorder = Reordering::Maz;
         let violated_at = order.len() - 1;
-        let witness = Witness { reorder, violated_at, order, changed_reads: Vec::new() };
+        let witness = Witness::listed(Reordering::Maz, order, violated_at);
         Ok(self.finding(LATTICE, prediction.property, message, witness, details))
     }
 
@@ -126,12 +143,7 @@ impl<'a> Court<'a> {
         let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
         details.push(("context switches".to_owned(), switches.to_string()));
         let message = self.another_order(order[last]);
-        let witness = Witness {
-            reorder: Reordering::Maz,
-            violated_at: last,
-            order,
-            changed_reads: Vec::new(),
-        };
+        let witness = Witness::listed(Reordering::Maz, order, last);
         Ok(self.finding(PATTERN, found.property, message, witness, details))
     }
 
@@ -164,10 +176,83 @@ impl<'a> Court<'a> {
                  but locks are taken in another order or events are still to come"
             ),
         };
-        details.extend(differences(self.trace, &order, &changed));
+        details.extend(differences(self.trace, 0, &order, &changed));
         let changed_reads = changed.iter().map(|read| read.read).collect();
-        let witness = Witness { reorder, violated_at: at, order, changed_reads };
+        let witness = Witness { changed_reads, ..Witness::listed(reorder, order, at) };
         Ok(self.finding(found.analysis, found.property, message, witness, details))
+    }
+
+    /// Turns an order with another verdict into a finding, if the plain monitor says so of both
+    /// orders and the judge of this one: its own part of the trace for a violation, all of it where
+    /// the property is kept.
+    pub fn confirm_other(&self, found: &OtherRun) -> Result<Finding, Unconfirmed> {
+        let observed: Vec<u64> = (0..self.trace.events.len() as u64).collect();
+        let (property, binding) = (found.property, &found.binding);
+        let seen = self.first_violation(property, binding, &observed, &[]);
+        let mut order = found.run.clone();
+        let mut details = self.describe_binding(binding);
+        let (event, violated_at, changed) = match (seen, found.violates) {
+            (Err(Unconfirmed::Verdict), true) => {
+                // What comes behind the violation need not be possible.
+                let (at, _) = self.first_violation(property, binding, &order, &[])?;
+                order.truncate(at + 1);
+                let changed = self.possible(&order, found.order, Reads::Terminal)?;
+                let (at, violation) =
+                    self.first_violation(property, binding, &order, &changed.1)?;
+                details.extend(describe_state(&violation, &self.trace.names));
+                (None, at, changed)
+            }
+            (Ok((_, violation)), false) if order.len() == observed.len() => {
+                let changed = self.possible(&order, found.order, Reads::Strict)?;
+                match self.first_violation(property, binding, &order, &changed.1) {
+                    Err(Unconfirmed::Verdict) => {}
+                    Ok(_) => return Err(Unconfirmed::Verdict),
+                    Err(error) => return Err(error),
+                }
+                (violation.event, order.len(), changed)
+            }
+            (Err(error), false) => return Err(error),
+            _ => return Err(Unconfirmed::Verdict),
+        };
+        let (reorder, changed) = changed;
+        let message = match event {
+            Some(event) => format!(
+                "violated in the observed order by event {event}, but kept in another order that \
+                 nothing in the execution excludes"
+            ),
+            None => format!(
+                "kept in the observed order, but violated by event {} in another that nothing in \
+                 the execution excludes",
+                order[violated_at]
+            ),
+        };
+        if reorder == Reordering::Correct {
+            details.extend(differences(self.trace, 0, &order, &changed));
+        }
+        let changed_reads = changed.iter().map(|read| read.read).collect();
+        let listed = Witness::listed(reorder, order, violated_at);
+        let witness = Witness { changed_reads, ..listed };
+        let finding = self.finding(found.analysis, property, message, witness, details);
+        Ok(Finding { kind: FindingKind::ScheduleDependent, event, ..finding })
+    }
+
+    /// The smallest space that has an order, and the reads that see something else in it.
+    fn possible(
+        &self,
+        order: &[u64],
+        file: FileOrder,
+        reads: Reads,
+    ) -> Result<(Reordering, Vec<ChangedRead>), Unconfirmed> {
+        if file == FileOrder::Notes {
+            check_notes(self.trace, order)?;
+            return Ok((Reordering::Notes, Vec::new()));
+        }
+        match self.judge.check(order, Space::Mazurkiewicz) {
+            Ok(changed) => Ok((Reordering::Maz, changed)),
+            // Reads that were left out of the trace may see something else.
+            Err(rejected) if file == FileOrder::Thinned => Err(rejected.into()),
+            Err(_) => Ok((Reordering::Correct, self.judge.check(order, Space::Correct(reads))?)),
+        }
     }
 
     /// Where a plain monitor first rejects the order for this binding, and how.
@@ -219,6 +304,7 @@ impl<'a> Court<'a> {
             event: None,
             witness: Some(witness),
             details,
+            about: Vec::new(),
         }
     }
 }

@@ -1,14 +1,18 @@
 //! How a correct reordering differs from the observed run, in words.
 
+use std::collections::HashSet;
+
 use foresee_causality::judge::ChangedRead;
 use foresee_trace::{Event, Id, LockId, Name, Op, ThreadId, Trace, entry};
 
 /// How many differences of one kind are told one by one.
 const TOLD: usize = 5;
 
-/// The sections that swapped, the events left out, and the reads that see another value.
+/// The sections that swapped, the events left out, and the reads that see another value, in an order
+/// that begins with so many events as observed.
 pub(crate) fn differences(
     trace: &Trace,
+    observed: u64,
     order: &[u64],
     changed: &[ChangedRead],
 ) -> Vec<(String, String)> {
@@ -17,7 +21,7 @@ pub(crate) fn differences(
     if !swapped.is_empty() {
         details.push(("sections swapped".to_owned(), told(&swapped)));
     }
-    let dropped = dropped_events(trace, order);
+    let dropped = dropped_events(trace, observed as usize, order);
     if !dropped.is_empty() {
         details.push(("still to come".to_owned(), told(&dropped)));
     }
@@ -89,14 +93,13 @@ fn swapped_sections(trace: &Trace, order: &[u64]) -> Vec<String> {
 }
 
 /// For each thread, its events that were observed before the last one here but have not happened.
-fn dropped_events(trace: &Trace, order: &[u64]) -> Vec<String> {
-    let mut happened = vec![false; trace.events.len()];
-    order.iter().for_each(|&index| happened[index as usize] = true);
-    let end = order.iter().max().map_or(0, |&last| last as usize);
+fn dropped_events(trace: &Trace, observed: usize, order: &[u64]) -> Vec<String> {
+    let happened: HashSet<usize> = order.iter().map(|&index| index as usize).collect();
+    let end = happened.iter().max().map_or(observed, |&last| last.max(observed));
     // For each thread the first such event, and how many there are.
     let mut missing: Vec<Option<(usize, usize)>> = Vec::new();
-    for (i, event) in trace.events[..end].iter().enumerate() {
-        if !happened[i] && event.op() != Op::Init {
+    for (i, event) in trace.events[..end].iter().enumerate().skip(observed) {
+        if !happened.contains(&i) && event.op() != Op::Init {
             entry(&mut missing, event.thread().index()).get_or_insert((i, 0)).1 += 1;
         }
     }

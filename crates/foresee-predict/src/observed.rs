@@ -88,6 +88,7 @@ impl Observed {
             // The captured order up to the event; there is no need to write it out.
             witness: None,
             details,
+            about: Vec::new(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
-use foresee_trace::{Batch, EventSource, FileOrder, FindingSink, Flow, Outcome, Remarks};
+use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingSink, Flow, Outcome, Remarks};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::lattice::LATTICE;
+use crate::monitorability::MONITORABILITY;
 use crate::observed::OBSERVED;
 use crate::pattern::PATTERN;
 
@@ -24,7 +25,7 @@ pub struct Summary {
 /// Whether what an analysis of this name claims holds of runs with the same causality, of which a
 /// thinned trace has all there is to know.
 pub fn keeps_causality(analysis: &str) -> bool {
-    [OBSERVED, LATTICE, PATTERN, "causality"].contains(&analysis)
+    [OBSERVED, LATTICE, PATTERN, MONITORABILITY, "causality"].contains(&analysis)
 }
 
 /// Feeds a trace to analyses until it ends or nobody wants more.
@@ -62,7 +63,8 @@ pub fn run(
     }
     // Causality was read off an order that is not that of the steps.
     if source.remarks().order == FileOrder::Notes {
-        for one in analysed.iter_mut().filter(|a| a.name != OBSERVED) {
+        let others = [OBSERVED, MONITORABILITY];
+        for one in analysed.iter_mut().filter(|a| !others.contains(&a.name)) {
             one.outcome = Outcome::OrderUnknown;
             one.statement = "nothing is claimed of other runs: the order of this trace is only \
                              that in which its events were noted"
@@ -81,4 +83,28 @@ pub fn run(
         }
     }
     Ok(Summary { events, analysed, remarks: source.remarks().clone() })
+}
+
+/// For a trace of notes: takes back what the order of the notes violates, unless every order that
+/// they leave open does. What was seen is then one of several things that may have happened.
+pub fn settle_notes(analysed: &mut [Analysed], findings: &mut Vec<Finding>) {
+    let is_monitorable = |one: &Analysed| {
+        let word = one.stats.iter().find(|(name, _)| *name == "verdict");
+        one.name == MONITORABILITY
+            && matches!(word, Some((_, Stat::Text(word))) if word == "monitorable")
+    };
+    let certain: Vec<Option<String>> =
+        analysed.iter().filter(|a| is_monitorable(a)).map(|a| a.property.clone()).collect();
+    let is_certain = |property: &str| certain.iter().flatten().any(|name| name == property);
+    let of_notes = |finding: &Finding| [OBSERVED, PATTERN].contains(&finding.analysis);
+    findings.retain(|finding| !of_notes(finding) || is_certain(&finding.property));
+    for one in analysed.iter_mut().filter(|a| a.name == OBSERVED) {
+        let is_certain = one.property.as_deref().is_some_and(is_certain);
+        one.statement = match is_certain {
+            true => one.statement.replace("in the observed run", "whatever the order was"),
+            false => "not known: the order in which events happened decides, and the notes do not \
+                      tell it"
+                .to_owned(),
+        };
+    }
 }

@@ -92,7 +92,7 @@ fn breakable_reads_are_those_of_exhaustive_search() {
     let counts = agree(0..10_000);
     // Every way to decide has been taken, and often.
     assert!(counts.feasible > 10_000 && counts.ordered > 10_000, "{counts:?}");
-    assert!(counts.cyclic > 500 && counts.chosen > 50, "{counts:?}");
+    assert!(counts.cyclic > 500 && counts.chosen > 40, "{counts:?}");
 }
 
 #[test]

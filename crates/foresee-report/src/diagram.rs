@@ -1,6 +1,6 @@
 //! A stretch of a trace, ready to be drawn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
@@ -35,6 +35,8 @@ pub struct Row {
     pub caused_earlier: bool,
     /// The first event observed before it that has not happened yet, in a reordering.
     pub overtakes: Option<u64>,
+    /// Whether it has not happened yet, but is what its thread is about to do.
+    pub is_next: bool,
 }
 
 /// A direct cause, between two rows.
@@ -78,6 +80,7 @@ impl Diagram {
                     loc: shown(names.locs.get(event.loc())),
                     caused_earlier,
                     overtakes: None,
+                    is_next: false,
                 });
                 kept.rows.insert(stamp.epoch(), row);
                 kept.stamps.push(stamp);
@@ -91,51 +94,77 @@ impl Diagram {
 }
 
 impl Diagram {
-    /// A reordering of a trace, from the first event on that is not where it was observed, or the
-    /// last `most` events of it.
-    pub fn of_order(trace: &Trace, order: &[u64], most: usize) -> Diagram {
-        let same = order.iter().enumerate().take_while(|&(i, &index)| i as u64 == index).count();
+    /// A witness, from the first event on that is not where it was observed, or the last `most`
+    /// events of it, and then what its threads are about to do. Values that nobody knows are not
+    /// shown.
+    pub fn of_witness(trace: &Trace, witness: &Witness, most: usize) -> Diagram {
+        let length = witness.observed as usize + witness.order.len();
+        let is_same = |&(i, &index): &(usize, &u64)| witness.observed + i as u64 == index;
+        let same = witness.order.iter().enumerate().take_while(is_same).count();
         // Some events of the common beginning show where the orders part.
-        let start = same.saturating_sub(3).max(order.len().saturating_sub(most));
+        let parting = (witness.observed as usize + same).saturating_sub(3);
+        let start = parting.max(length.saturating_sub(most));
         let mut kept = Kept::default();
         let mut rows = Vec::new();
-        let mut happened = vec![false; trace.events.len()];
-        let mut missing = 0;
-        for (i, &index) in order.iter().enumerate() {
-            happened[index as usize] = true;
-            while happened.get(missing) == Some(&true) {
-                missing += 1;
+        let listed: HashSet<u64> = witness.order.iter().copied().collect();
+        let mut happened: HashSet<u64> = HashSet::with_capacity(listed.len());
+        let mut missing = witness.observed;
+        let from = start.min(witness.observed as usize);
+        for (i, index) in witness.run().enumerate().skip(from) {
+            if index >= witness.observed {
+                happened.insert(index);
+                while happened.contains(&missing) {
+                    missing += 1;
+                }
             }
             if i < start {
                 continue;
             }
-            let event = &trace.events[index as usize];
+            let mut event = trace.events[index as usize];
+            let is_unknown = witness.changed_reads.contains(&index);
+            if is_unknown {
+                event = event.with_values(&[], &mut Pool::default());
+            }
+            let text = event.describe(&trace.names, &trace.pool);
             rows.push(Row {
-                index,
+                column: kept.column(event.thread()),
+                text: if is_unknown { format!("{text}=?") } else { text.to_string() },
+                overtakes: Some(missing).filter(|&missing| missing < index),
+                ..Row::of(trace, index)
+            });
+        }
+        for &index in &witness.next {
+            let event = trace.events[index as usize];
+            // What it reads, or whether it gets its lock, is open.
+            let event = if event.op().reads() {
+                event.with_values(&[], &mut Pool::default())
+            } else {
+                event
+            };
+            rows.push(Row {
                 column: kept.column(event.thread()),
                 text: event.describe(&trace.names, &trace.pool).to_string(),
-                loc: shown(trace.names.locs.get(event.loc())),
-                caused_earlier: false,
-                overtakes: Some(missing as u64).filter(|&missing| missing < index),
+                is_next: true,
+                ..Row::of(trace, index)
             });
         }
         let threads = kept.thread_names(&trace.names);
-        Diagram { threads, rows, arrows: Vec::new(), events: order.len() as u64 }
+        let events = (length + witness.next.len()) as u64;
+        Diagram { threads, rows, arrows: Vec::new(), events }
     }
 }
 
-impl Diagram {
-    /// A witness, as [`Diagram::of_order`]; values that nobody knows are not shown.
-    pub fn of_witness(trace: &Trace, witness: &Witness, most: usize) -> Diagram {
-        let mut diagram = Diagram::of_order(trace, &witness.order, most);
-        for row in &mut diagram.rows {
-            if witness.changed_reads.contains(&row.index) {
-                let event = trace.events[row.index as usize];
-                let valueless = event.with_values(&[], &mut Pool::default());
-                row.text = format!("{}=?", valueless.describe(&trace.names, &trace.pool));
-            }
+impl Row {
+    fn of(trace: &Trace, index: u64) -> Row {
+        Row {
+            index,
+            column: 0,
+            text: String::new(),
+            loc: shown(trace.names.locs.get(trace.events[index as usize].loc())),
+            caused_earlier: false,
+            overtakes: None,
+            is_next: false,
         }
-        diagram
     }
 }
 

@@ -6,9 +6,12 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
-use foresee_trace::{Finding, FindingKind, is_hidden};
+use foresee_trace::{Finding, FindingKind, Witness, is_hidden};
 
 use crate::report::Report;
+
+/// Up to so many events that happen as observed are listed in a witness all the same.
+const LISTED: u64 = 10_000;
 
 #[derive(Serialize)]
 struct Root<'a> {
@@ -16,7 +19,16 @@ struct Root<'a> {
     assumptions: &'static str,
     trace: Trace<'a>,
     analyses: Vec<Analysis<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<JsonSuppression<'a>>,
     summary: Summary,
+}
+
+#[derive(Serialize)]
+struct JsonSuppression<'a> {
+    pattern: &'a str,
+    at: &'a str,
+    findings: u64,
 }
 
 #[derive(Serialize)]
@@ -65,8 +77,16 @@ struct JsonFinding<'a> {
 
 #[derive(Serialize)]
 struct JsonWitness<'a> {
-    order: &'a [u64],
-    violated_at: usize,
+    /// Events that come first, as observed, and are not listed in `order`: only in witnesses that
+    /// would be too long otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<u64>,
+    order: Vec<u64>,
+    /// Missing if the order keeps the property.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violated_at: Option<usize>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    next: &'a [u64],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changed_reads: &'a [u64],
 }
@@ -75,6 +95,14 @@ struct JsonWitness<'a> {
 struct Summary {
     observed: usize,
     predicted: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    schedule_dependent: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed: Option<u64>,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// The report as one JSON object and a newline.
@@ -115,9 +143,17 @@ pub fn report(report: &Report) -> String {
             warnings: &report.remarks.warnings,
         },
         analyses,
+        suppressions: report
+            .suppressions
+            .all
+            .iter()
+            .map(|one| JsonSuppression { pattern: &one.text, at: &one.place, findings: one.used })
+            .collect(),
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
+            schedule_dependent: count(FindingKind::ScheduleDependent),
+            suppressed: (!report.suppressions.all.is_empty()).then(|| report.suppressions.used()),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
@@ -156,16 +192,24 @@ fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
         property: &finding.property,
         message: &finding.message,
         event: finding.event,
-        witness: finding.witness.as_ref().map(|w| JsonWitness {
-            order: &w.order,
-            violated_at: w.violated_at,
-            changed_reads: &w.changed_reads,
-        }),
+        witness: finding.witness.as_ref().map(witness),
         details: finding
             .details
             .iter()
             .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
             .collect(),
+    }
+}
+
+fn witness(witness: &Witness) -> JsonWitness<'_> {
+    let is_listed = witness.observed <= LISTED;
+    JsonWitness {
+        observed: (!is_listed).then_some(witness.observed),
+        order: if is_listed { witness.run().collect() } else { witness.order.clone() },
+        violated_at: Some(witness.violated_at)
+            .filter(|&at| (at as u64) < witness.observed + witness.order.len() as u64),
+        next: &witness.next,
+        changed_reads: &witness.changed_reads,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Everything one command has to say.
 
+use foresee_predict::checks::Suppressions;
 use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
-use foresee_predict::{Analysed, OBSERVED};
+use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
 use foresee_trace::{Finding, Names, Outcome, Remarks};
 
 use crate::diagram::Diagram;
@@ -47,6 +48,24 @@ pub struct Report {
     pub witnesses: Vec<Option<Diagram>>,
     /// What the reader had to say.
     pub remarks: Remarks,
+    /// What was not wanted, and how much of it there was.
+    pub suppressions: Suppressions,
+}
+
+impl Report {
+    /// Takes away the findings that are not wanted. What they rest on stays as it was.
+    pub fn suppress(&mut self, mut suppressions: Suppressions) {
+        let findings = std::mem::take(&mut self.findings);
+        let witnesses = std::mem::take(&mut self.witnesses);
+        let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
+        for (finding, witness) in findings.into_iter().zip(witnesses) {
+            if !suppressions.cover(&finding) {
+                self.findings.push(finding);
+                self.witnesses.push(witness);
+            }
+        }
+        self.suppressions = suppressions;
+    }
 }
 
 /// The exit status of the contract: 1 if something was found, 0 if nothing was and the answer is
@@ -65,7 +84,9 @@ pub fn exit_status(report: &Report) -> u8 {
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name);
+        // A warning that nobody asked for is no answer to anything.
+        let is_warning = a.name == MONITORABILITY && a.outcome == Outcome::Window;
+        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name) || is_warning;
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };

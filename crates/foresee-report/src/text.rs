@@ -8,10 +8,11 @@ use foresee_trace::{FindingKind, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
+use foresee_predict::checks::{Suppression, is_check};
 use foresee_predict::lattice::LATTICE;
 use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
-use foresee_predict::{Analysed, OBSERVED, Stat};
+use foresee_predict::{Analysed, MONITORABILITY, OBSERVED, Stat};
 
 /// How to tell headings and findings from the rest: nothing but text, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,7 @@ impl Columns {
 /// What stands behind an event: a cause out of sight, or an event that it overtakes.
 fn mark(row: &Row) -> String {
     match row.overtakes {
+        _ if row.is_next => " ← next".to_owned(),
         Some(event) => format!(" « {event}"),
         None if row.caused_earlier => " ↑".to_owned(),
         None => String::new(),
@@ -158,7 +160,9 @@ pub fn report(report: &Report, style: Style) -> String {
 
 /// Whether another analysis says all that this one does: the whole lattice holds the observed run.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
-    let covers = |other: &Analysed| predicts(other) && other.property == one.property;
+    let covers = |other: &Analysed| {
+        predicts(other) && other.name != MONITORABILITY && other.property == one.property
+    };
     one.name == OBSERVED && report.analysed.iter().any(covers)
 }
 
@@ -219,8 +223,17 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             }
         }
     }
+    write_suppressions(report, style, out)?;
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
     let (observed, predicted) = (count(FindingKind::Observed), count(FindingKind::Predicted));
+    let depending = match count(FindingKind::ScheduleDependent) {
+        0 => String::new(),
+        n => format!(", {n} schedule-dependent"),
+    };
+    let suppressed = match report.suppressions.used() {
+        0 => String::new(),
+        n => format!(", {n} suppressed"),
+    };
     let complete = match exit_status(report) {
         0 => "complete",
         1 => "see above",
@@ -233,11 +246,33 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     writeln!(
         out,
         "{}",
-        style.bold(&format!("foresee: {observed} observed, {predicted} predicted; {complete}"))
+        style.bold(&format!(
+            "foresee: {observed} observed, {predicted} predicted{depending}{suppressed}; {complete}"
+        ))
     )
+}
+
+/// What was not wanted, and what of that was never met.
+fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
+    if report.suppressions.all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}:", style.bold("suppressions"))?;
+    for Suppression { place, text, used, is_foreign, .. } in &report.suppressions.all {
+        match used {
+            _ if *is_foreign => {
+                writeln!(out, "  {text} ({place}): not something foresee looks for")?
+            }
+            0 => writeln!(out, "  {text} ({place}): unused")?,
+            1 => writeln!(out, "  {text} ({place}): 1 finding")?,
+            n => writeln!(out, "  {text} ({place}): {n} findings")?,
+        }
+    }
+    Ok(())
 }
 
 /// Whether an analysis speaks of other runs.
 fn predicts(one: &Analysed) -> bool {
-    [LATTICE, PATTERN, NONDETERMINISM].contains(&one.name)
+    let predictive = [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY];
+    predictive.contains(&one.name) || is_check(one.name)
 }

@@ -1,8 +1,13 @@
 /* foresee.h: name events of your program, for specifications to speak of.
  *
  *     FORESEE_EVENT("closed", buf);                 an event with up to four numbers or pointers
- *     FORESEE_ATOMIC_BEGIN("transfer"); ...         a region that is meant to be atomic
+ *     FORESEE_ATOMIC("transfer");                   from here to the end of the block is meant to be atomic
+ *     FORESEE_ATOMIC_BEGIN("transfer"); ...         the same, where it is no block
  *     FORESEE_ATOMIC_END("transfer");
+ *
+ * For `--check order`, events named init or open, use, and free or close speak of the life of an object, their first number:
+ *
+ *     FORESEE_EVENT("open", fd); ... FORESEE_EVENT("use", fd); ... FORESEE_EVENT("close", fd);
  *
  * The functions behind these are weak: a program that is not built with `foresee cc` tests a null pointer, no more.
  */
@@ -39,7 +44,33 @@ void foresee_end(const char *name) __attribute__((weak));
 #define FORESEE_EVENT(...) do { if (foresee_event) { \
     FORESEE_COUNT_(__VA_ARGS__, FORESEE_EVENT_4_, FORESEE_EVENT_3_, FORESEE_EVENT_2_, FORESEE_EVENT_1_, \
                    FORESEE_EVENT_0_, 0)(__VA_ARGS__); } } while (0)
+#define FORESEE_JOIN_(a, b) a##b
+#define FORESEE_JOIN(a, b) FORESEE_JOIN_(a, b)
 #define FORESEE_ATOMIC_BEGIN(name) do { if (foresee_begin) foresee_begin(name); } while (0)
 #define FORESEE_ATOMIC_END(name) do { if (foresee_end) foresee_end(name); } while (0)
+
+/* A region that lasts as long as the block it stands in, however that is left: by `return`, `break`, `goto` or, in C++, an
+ * exception. Inlined without fail, so that places in reports are those of the program. */
+#ifdef __cplusplus
+namespace foresee {
+class Atomic {
+    const char *name_;
+
+public:
+    __attribute__((always_inline)) explicit Atomic(const char *name) : name_(name) { FORESEE_ATOMIC_BEGIN(name_); }
+    __attribute__((always_inline)) ~Atomic() { FORESEE_ATOMIC_END(name_); }
+    Atomic(const Atomic &) = delete;
+    Atomic &operator=(const Atomic &) = delete;
+};
+}
+#define FORESEE_ATOMIC(name) const foresee::Atomic FORESEE_JOIN(foresee_atomic_, __LINE__)(name)
+#else
+static inline __attribute__((always_inline)) void foresee_atomic_end_(const char *const *name) {
+    FORESEE_ATOMIC_END(*name);
+}
+#define FORESEE_ATOMIC(name) \
+    const char *const FORESEE_JOIN(foresee_atomic_, __LINE__) __attribute__((cleanup(foresee_atomic_end_), unused)) = \
+        __extension__({ FORESEE_ATOMIC_BEGIN(name); (const char *)(name); })
+#endif
 
 #endif

@@ -115,6 +115,18 @@ macro_rules! tags {
     };
 }
 
+/// How a lock was taken, or was to be taken, as bits.
+pub mod how {
+    /// Its last owner died with it.
+    pub const OWNER_DIED: u64 = 1;
+    /// Without waiting for it.
+    pub const TRIED: u64 = 2;
+    /// Waiting for some time at most.
+    pub const TIMED: u64 = 4;
+    /// Together with other readers.
+    pub const SHARED: u64 = 8;
+}
+
 tags! {
     /// The records that follow are of another thread (value: its number).
     Switch = 0x80;
@@ -128,13 +140,13 @@ tags! {
     Join = 0x84;
     /// A thread is named (bytes: the name).
     ThreadName = 0x86;
-    /// A lock is taken (address: the lock; value 1 if its owner died).
+    /// A lock is taken (address: the lock; value: [`how`]).
     Acquire = 0x88;
-    /// A lock is taken together with other readers (address).
+    /// A lock is taken together with other readers (address; value: [`how`]).
     AcquireShared = 0x89;
     /// A lock is given back (address).
     Release = 0x8a;
-    /// An attempt to take a lock failed because somebody has it (address).
+    /// An attempt to take a lock failed because somebody has it (address; value: [`how`]).
     TryFailed = 0x8b;
     /// A lock is made anew (address).
     LockInit = 0x8c;
@@ -166,6 +178,12 @@ tags! {
     OnceDone = 0xa0;
     /// It was found to be done (address).
     OnceSeen = 0xa1;
+    /// Something is sent through a channel (address: its number, value: the file descriptor).
+    Send = 0xa4;
+    /// Something is received from a channel (address, value).
+    Receive = 0xa5;
+    /// It is seen whether something could be received (address, value).
+    Look = 0xa6;
     /// Memory is allocated (address, value: size).
     Alloc = 0xa8;
     /// Memory is given back (address).

@@ -120,20 +120,44 @@ mod tests {
         };
         assert!(!touched(&|_| {}));
         for var in ["other", "xlanding", "landing.x"] {
-            assert!(!touched(&|n| drop(n.vars.intern(var))), "{var}");
+            assert!(
+                !touched(&|n| {
+                    let _ = n.vars.intern(var);
+                }),
+                "{var}"
+            );
         }
         for var in ["main.c:landing", "landing", "mode"] {
-            assert!(touched(&|n| drop(n.vars.intern(var))), "{var}");
+            assert!(
+                touched(&|n| {
+                    let _ = n.vars.intern(var);
+                }),
+                "{var}"
+            );
             assert!(!touched(&|_| {}));
         }
         for sym in ["idle", "a \"b\"", "word", "List.add"] {
-            assert!(touched(&|n| drop(n.syms.intern(sym))), "{sym}");
+            assert!(
+                touched(&|n| {
+                    let _ = n.syms.intern(sym);
+                }),
+                "{sym}"
+            );
         }
         for sym in ["x.idle", "landing", "words"] {
-            assert!(!touched(&|n| drop(n.syms.intern(sym))), "{sym}");
+            assert!(
+                !touched(&|n| {
+                    let _ = n.syms.intern(sym);
+                }),
+                "{sym}"
+            );
         }
         assert!(
-            touched(&|n| drop(n.thread("a/main"))) && touched(&|n| drop(n.locks.intern("lock")))
+            touched(&|n| {
+                let _ = n.thread("a/main");
+            }) && touched(&|n| {
+                let _ = n.locks.intern("lock");
+            })
         );
     }
 }

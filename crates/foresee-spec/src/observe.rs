@@ -227,18 +227,32 @@ impl Lens {
     /// Which state atoms a value of a variable makes true, if no atom sets the variable against
     /// another one. Values with equal answers are then one and the same to the property.
     pub fn meaning(&self, slot: u16, value: Option<Value>) -> Option<u64> {
-        let atoms = &self.mentioned_in[usize::from(slot)];
+        let mut scratch = self.initial.clone();
+        self.stands_alone(slot).then(|| self.meaning_in(&mut scratch, slot, value))
+    }
+
+    /// The same for a variable that is known to stand alone, in a state that is used again and
+    /// again.
+    #[inline]
+    pub fn meaning_in(&self, scratch: &mut ProgramState, slot: u16, value: Option<Value>) -> u64 {
+        self.assign(scratch, slot, value, &mut Troubles::default());
+        scratch.bits & self.mentioning(slot)
+    }
+
+    /// Whether no atom sets a variable against another one.
+    pub fn stands_alone(&self, slot: u16) -> bool {
         let others = (0..self.variables.len() as u16).filter(|&other| other != slot);
-        let alone = |place: u8| {
+        self.mentioned_in[usize::from(slot)].iter().all(|&place| {
             let (_, atom) = &self.state_atoms[usize::from(place)];
             others.clone().all(|other| !atom.mentions(other))
-        };
-        if !atoms.iter().all(|&place| alone(place)) {
-            return None;
-        }
-        let mut state = ProgramState { values: vec![None; self.variables.len()].into(), bits: 0 };
-        self.assign(&mut state, slot, value, &mut Troubles::default());
-        Some(state.bits)
+        })
+    }
+
+    /// The state atoms that mention a variable, as bits.
+    #[inline]
+    pub fn mentioning(&self, slot: u16) -> u64 {
+        let places = self.mentioned_in[usize::from(slot)].iter();
+        places.fold(0, |bits, &place| bits | 1 << self.state_atoms[usize::from(place)].0)
     }
 
     /// Takes a step and gives its letter.

@@ -46,9 +46,32 @@ pub const COLUMNS: &[(&str, &str)] = &[
          whether the `observed` one does",
     ),
     (
+        "monitorability",
+        "specifications, whether the `observed` order violates them, and whether the `verdict` is \
+         `monitorable` or `schedule-dependent`",
+    ),
+    (
         "reorderings",
         "specifications, and whether each space of reorderings shows a violation: `Y` yes, `f` only \
          if the last read of a thread may see another value, `-` no",
+    ),
+    (
+        "goals",
+        "events that happen in this order (`executed`) and those that are `next`, and whether they \
+         are so as `observed`, if all happen and every read sees what it saw (`strict`), for the \
+         `sliced` search, and in any `correct` reordering: `Y` yes, `-` no",
+    ),
+    (
+        "atomicity",
+        "what the check says of the trace: `observed`, `predicted`, `impossible` (proved), or `none` \
+         (found)",
+    ),
+    ("order", "the same of the check for the order of use"),
+    ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
+    (
+        "deadlocks",
+        "the events at which threads would wait for each other, each for the next, and which method \
+         lets them through: `Y` yes, `-` no",
     ),
 ];
 

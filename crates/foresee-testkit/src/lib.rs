@@ -5,9 +5,12 @@
 //!   no code with the analyses it is compared with.
 //! - [`random_trace`] is a tiny random trace, different for every seed; see
 //!   [`foresee_trace::generate`] for larger ones.
+//! - [`asynchronous`] runs programs whose actions are noted without stopping them.
+//! - [`programs`] are little programs, right and faulty, that run in any schedule.
 //! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
 //!   expected to say about it.
 //! - [`shrink`] makes a failing trace small enough to look at.
+//! - [`tools`] finds or installs the compilers that captured programs are built with.
 //!
 //! ```
 //! use foresee_testkit::oracle::{possible_writers, Order, Relation};
@@ -20,10 +23,13 @@
 //! assert!(possible_writers(&trace)[4].contains(&None));
 //! ```
 
+pub mod asynchronous;
 pub mod corpus;
 mod notation;
 pub mod oracle;
+pub mod programs;
 mod shrink;
+pub mod tools;
 
 pub use notation::parse_trace;
 pub use shrink::{only, shrink};

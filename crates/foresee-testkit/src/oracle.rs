@@ -11,19 +11,28 @@
 //! | what is true of all cuts, or of some run? | [`Ideals`], [`pattern_predictable`] |
 //! | what else could happen if locks only exclude, and reads see what they saw? | [`Reorderings`] |
 //! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
+//! | which accesses could come at once? | [`races()`] |
+//! | which threads could wait for each other in a ring? | [`deadlocks`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
+//! | which regions are not atomic in every order? | [`atomicity`] |
 
+pub mod atomicity;
+mod busy;
 mod closure;
+mod deadlock;
 mod ideals;
 mod linearisations;
 mod notify;
+mod races;
 mod reorder;
 mod replay;
 pub mod wellformed;
 
 pub use closure::{Order, Relation, reads_from};
+pub use deadlock::deadlocks;
 pub use ideals::{Ideals, matching_events, pattern_predictable};
 pub use linearisations::{count_runs, for_each_run};
 pub use notify::matched_notifications;
+pub use races::{conflict, races};
 pub use reorder::{Reads, Reorderings, State, Step, final_writers, possible_writers};
 pub use replay::is_correct_reordering;

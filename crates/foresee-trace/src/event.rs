@@ -112,6 +112,15 @@ ops! {
     Exit = 33, "exit", Sym;
     /// Anything else the program says of itself.
     Event = 34, "event", Sym;
+    /// The thread takes the lock next, without waiting for it: a try-lock that succeeds.
+    Try = 40, "try", Lock;
+    /// The thread takes the lock next, and would have given up after some time.
+    TryFor = 41, "try_for", Lock;
+    /// A lock was not to be had for oneself alone, since another thread had it: a try-lock that
+    /// fails, or a lock that was waited for in vain.
+    Busy = 42, "busy", Lock;
+    /// A lock was not to be had even together with other readers.
+    BusyShared = 43, "rbusy", Lock;
 }
 
 impl Op {

@@ -7,6 +7,9 @@ pub enum FindingKind {
     Observed,
     /// Only another run that the threads could have had does.
     Predicted,
+    /// Of two orders that the execution leaves open one violates the property and the other does
+    /// not, so that a monitor's verdict is one of the schedule.
+    ScheduleDependent,
 }
 
 impl FindingKind {
@@ -15,6 +18,7 @@ impl FindingKind {
         match self {
             FindingKind::Observed => "observed",
             FindingKind::Predicted => "predicted",
+            FindingKind::ScheduleDependent => "schedule-dependent",
         }
     }
 }
@@ -29,6 +33,8 @@ pub enum Reordering {
     Sliced,
     /// Any correct reordering.
     Correct,
+    /// Any order that notes leave open.
+    Notes,
 }
 
 impl Reordering {
@@ -38,6 +44,7 @@ impl Reordering {
             Reordering::Maz => "maz",
             Reordering::Sliced => "sliced",
             Reordering::Correct => "correct",
+            Reordering::Notes => "notes",
         }
     }
 }
@@ -47,13 +54,33 @@ impl Reordering {
 pub struct Witness {
     /// The smallest space known to have it.
     pub reorder: Reordering,
-    /// Indices of events of the trace, in the order of the violating run. With each event it holds
-    /// everything that must precede it.
+    /// So many events of the trace come first, as observed.
+    pub observed: u64,
+    /// Indices of the events after them, in the order of the violating run. With each event it
+    /// holds everything that must precede it.
     pub order: Vec<u64>,
-    /// The position in `order` of the step that violates.
+    /// The position in the whole run, with the observed beginning, of the step that violates; the
+    /// last one if it is what comes `next` that does, and the length of the run if nothing violates:
+    /// an order that is shown to keep the property.
     pub violated_at: usize,
+    /// The events that the threads are about to do after it, where these are what the violation
+    /// consists of: the accesses of a race, the requests of a deadlock.
+    pub next: Vec<u64>,
     /// The reads in it that see another value than in the trace, nobody knows which.
     pub changed_reads: Vec<u64>,
+}
+
+impl Witness {
+    /// A run that is listed from its first event on.
+    pub fn listed(reorder: Reordering, order: Vec<u64>, violated_at: usize) -> Witness {
+        let (observed, next, changed_reads) = (0, Vec::new(), Vec::new());
+        Witness { reorder, observed, order, violated_at, next, changed_reads }
+    }
+
+    /// The whole run: the observed beginning and what comes after it.
+    pub fn run(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.observed).chain(self.order.iter().copied())
+    }
 }
 
 /// A violation.
@@ -73,6 +100,8 @@ pub struct Finding {
     pub witness: Option<Witness>,
     /// More that helps to understand it: names and values, in the order in which to show them.
     pub details: Vec<(String, String)>,
+    /// The places, variables, locks and objects that it is about, which suppressions can name.
+    pub about: Vec<String>,
 }
 
 /// Whether to go on.

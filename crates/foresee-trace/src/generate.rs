@@ -61,6 +61,8 @@ pub struct Config {
     pub reentrant: f64,
     /// The chance that an acquire is shared.
     pub shared: f64,
+    /// The chance that an acquire is a try-lock: one that finds its lock taken is then an event, too.
+    pub tries: f64,
     /// The chance that locks are released in another order than the reverse of their acquires.
     pub crossed: f64,
     /// The share of reads among plain and volatile accesses.
@@ -117,6 +119,7 @@ impl Default for Config {
             max_nesting: 1,
             reentrant: 0.0,
             shared: 0.0,
+            tries: 0.0,
             crossed: 0.0,
             reads: 0.6,
             volatiles: 0.0,
@@ -158,6 +161,7 @@ impl Config {
             named: sometimes(0.2),
             calls: sometimes(0.1),
             regions: sometimes(0.1),
+            tries: sometimes(0.5),
             ..Config::default()
         };
         let config = Config {
@@ -240,6 +244,7 @@ impl Config {
         let shares = [
             ("switching", self.switching),
             ("in_sections", self.in_sections),
+            ("tries", self.tries),
             ("reentrant", self.reentrant),
             ("shared", self.shared),
             ("crossed", self.crossed),

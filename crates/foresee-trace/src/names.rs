@@ -162,6 +162,26 @@ impl Names {
     }
 }
 
+/// The name of the object that a variable belongs to: the variable's own up to the first `+`, `.`,
+/// `[` or `->` outside of brackets. `heap(list.c:7)#2+8` is a part of `heap(list.c:7)#2`.
+pub fn object_of(variable: &str) -> &str {
+    let mut depth = 0u32;
+    for (i, c) in variable.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '+' | '.' | '[' if depth == 0 => return &variable[..i],
+            '-' if depth == 0 && variable[i..].starts_with("->") => return &variable[..i],
+            _ => {}
+        }
+    }
+    variable
+}
+
+/// The event by which the capture notes that a block of memory is given back; its argument is the
+/// name of the block.
+pub const HEAP_FREE: &str = "heap_free";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +207,14 @@ mod tests {
         assert_eq!(names.vars.intern("o"), Ok(VarId(0)));
         assert_eq!(names.locks.intern("o"), Ok(LockId(0)));
         assert_eq!(names.locs.get(LocId::NONE), "");
+    }
+
+    #[test]
+    fn variables_belong_to_the_object_that_their_names_begin_with() {
+        assert_eq!(object_of("heap(list.c:7(make))#2+8"), "heap(list.c:7(make))#2");
+        assert_eq!(object_of("heap(list.c:7)#2.next"), "heap(list.c:7)#2");
+        assert_eq!(object_of("a[3].x"), "a");
+        assert_eq!(object_of("p->next"), "p");
+        assert_eq!(object_of("count-down"), "count-down");
     }
 }

@@ -320,6 +320,7 @@ enum Fault {
     JoinOfRunning,
     HeldByOther(ThreadId),
     NotHeld(Option<ThreadId>),
+    NotBusy,
     WaitWithoutLock,
     WaitNotBegun,
     WaitOfOther(CondId),
@@ -387,6 +388,9 @@ impl fmt::Display for Told<'_> {
                 write!(f, "lock {target} released by {t} but held by {}", thread(holder))
             }
             Fault::NotHeld(None) => write!(f, "lock {target} released by {t}, but not held by it"),
+            Fault::NotBusy => {
+                write!(f, "{what} by {t}, but no other thread keeps {t} from taking the lock")
+            }
             Fault::WaitWithoutLock => {
                 write!(f, "{what} by {t}, but {t} does not hold the lock it gives up")
             }
@@ -657,6 +661,12 @@ impl Rules {
                 lock.readers.swap_remove(i);
                 Ok(Op::ReleaseShared)
             }
+            Op::Busy | Op::BusyShared => {
+                let lock = entry(&mut self.locks, event.lock().index());
+                // Notes of other threads may come late.
+                let is_free = lock.blocked_by(t, op == Op::BusyShared).is_none();
+                if is_free && self.values_are_ordered { Err(Fault::NotBusy) } else { Ok(op) }
+            }
             Op::Fork => {
                 let child = entry(&mut self.threads, event.other().index());
                 match child.known {
@@ -709,7 +719,7 @@ impl Rules {
             Op::End => self.threads[t.index()].regions.leave(event),
             Op::WaitBegin => self.wait_begin(event),
             Op::WaitEnd => self.wait_end(event),
-            Op::Wait | Op::Notify | Op::NotifyAll | Op::Event => Ok(op),
+            Op::Wait | Op::Notify | Op::NotifyAll | Op::Event | Op::Try | Op::TryFor => Ok(op),
             Op::Read | Op::Write | Op::VolatileRead | Op::VolatileWrite | Op::Rmw | Op::Init => {
                 unreachable!("accesses are judged elsewhere")
             }

@@ -165,6 +165,17 @@ impl Memory {
         self.granules.entry(address).or_insert_with(|| Granule::new(address, boundaries, scalar))
     }
 
+    /// Whether a stretch of memory has a variable.
+    pub(super) fn has_variables(&self, address: u64, size: u64) -> bool {
+        let has = |granule: &Granule| granule.vars.iter().any(Option::is_some);
+        let end = address.saturating_add(size);
+        if (size / 8) as usize > self.granules.len() {
+            self.granules.iter().any(|(&at, granule)| at + 8 > address && at < end && has(granule))
+        } else {
+            (address & !7..end).step_by(8).any(|at| self.granules.get(&at).is_some_and(has))
+        }
+    }
+
     /// Begins a new life of a stretch of memory.
     pub(super) fn renew(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size);

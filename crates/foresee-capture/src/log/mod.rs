@@ -4,6 +4,7 @@
 //! what must be known before its first event; [`Log::source`] turns it into a stream of events. The format is described in
 //! `docs/capture-log.md`.
 
+mod channels;
 mod memory;
 mod names;
 mod records;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION};
 
+use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Plain};
 pub use records::{Record, Records, What};
@@ -114,8 +116,7 @@ pub struct Log {
     /// Accesses that were held back, by thread and place.
     delayed: Vec<Held>,
     boundaries: Boundaries,
-    /// Locks that somebody failed to take.
-    tried: HashSet<u64>,
+    channels: Channels,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
@@ -225,7 +226,7 @@ impl Log {
             tail: tail.to_owned(),
             delayed: Vec::new(),
             boundaries: Boundaries::default(),
-            tried: HashSet::default(),
+            channels: Channels::default(),
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
@@ -245,8 +246,8 @@ impl Log {
                 What::Access(_, size) => log.boundaries.add(record.address, size as u64),
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
-                What::Sync(Tag::TryFailed) => {
-                    log.tried.insert(record.address);
+                What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
+                    log.channels.add(record.address, record.thread, tag);
                 }
                 What::Sync(Tag::ThreadName) => {
                     let name = String::from_utf8_lossy(record.bytes).into_owned();

@@ -36,6 +36,9 @@ pub trait Names {
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
 
+    /// Adds the name of a block of allocated memory, with which the names of the variables in it begin.
+    fn block(&mut self, block: &Block, out: &mut String);
+
     /// Adds the name of a lock, condition variable, semaphore, barrier or the like.
     fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {
         self.variable(address, 0, block, out);
@@ -90,12 +93,17 @@ impl Names for Plain {
     fn variable(&mut self, start: u64, _size: u8, block: Option<&Block>, out: &mut String) {
         match block {
             Some(block) => {
-                let _ = write!(out, "heap(");
-                self.place(block.site.address, out);
-                let _ = write!(out, "#{})+{}", block.number, start - block.start);
+                self.block(block, out);
+                let _ = write!(out, "+{}", start - block.start);
             }
             None => self.place(start, out),
         }
+    }
+
+    fn block(&mut self, block: &Block, out: &mut String) {
+        let _ = write!(out, "heap(");
+        self.place(block.site.address, out);
+        let _ = write!(out, "#{})", block.number);
     }
 
     fn location(&mut self, pc: Pc, out: &mut String) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::HashMap;
-use foresee_rt::format::{Access, RECORD_MAX, Tag};
+use foresee_rt::format::{Access, RECORD_MAX, Tag, how};
 use foresee_trace::{
-    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, LocId, LockId, Op, Position,
-    ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
+    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId, Op,
+    Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
 };
 
 use super::memory::{Cell, Memory};
@@ -33,8 +33,6 @@ struct Lock {
     id: Option<LockId>,
     owner: Option<(u32, u32)>,
     readers: Vec<(u32, u32)>,
-    /// Written with each change of hands, for those who try and fail to read.
-    state: Option<VarId>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +75,8 @@ pub struct LogSource<'l, N> {
     barriers: HashMap<u64, Barrier>,
     /// Variables of semaphores and the like, and what they hold.
     objects: HashMap<u64, (VarId, Option<i64>)>,
+    /// What threads tell each other through.
+    channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
     /// How often each name was wanted for something new.
     taken: HashMap<(u8, String), u32>,
@@ -128,6 +128,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             conds: HashMap::default(),
             barriers: HashMap::default(),
             objects: HashMap::default(),
+            channels: HashMap::default(),
             locations: HashMap::default(),
             taken: HashMap::default(),
             external: None,
@@ -251,6 +252,22 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(var)
     }
 
+    /// The variable that stands for a channel, called after the file descriptor that it was first seen as.
+    fn channel(&mut self, id: u64, file: u64) -> Result<VarId> {
+        if let Some(&var) = self.channels.get(&id) {
+            return Ok(var);
+        }
+        self.text.clear();
+        match u32::try_from(file) {
+            Ok(u32::MAX) => self.text.push_str("environment"),
+            _ => self.text.push_str(&format!("fd({file})")),
+        }
+        self.make_unique(Namespace::Var);
+        let var = self.names.vars.intern(&self.text).map_err(too_many)?;
+        self.channels.insert(id, var);
+        Ok(var)
+    }
+
     /// Handles a record, and the accesses that were held back behind it.
     fn record(&mut self, record: &Record<'_>, out: &mut Out<'_>) -> Result<()> {
         let counted = match record.what {
@@ -273,7 +290,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.stats.inexact += u64::from(record.inexact);
                 self.access(who, access, record.address, bytes, &old, loc, out)?;
             }
-            What::Sync(tag) => self.sync(record, tag, who, pc, place, out)?,
+            What::Sync(tag) => {
+                out.is_sync = true;
+                let done = self.sync(record, tag, who, pc, place, out);
+                out.is_sync = false;
+                done?;
+            }
         }
         let place = place + 1;
         let log = self.log;
@@ -420,10 +442,15 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::Acquire | Tag::AcquireShared => {
                 let shared = tag == Tag::AcquireShared;
                 // The last owner died with the lock in its hands: it is as good as a new one.
-                if value == 1 {
+                if value & how::OWNER_DIED != 0 {
                     self.locks.remove(&address);
                 }
                 let id = self.lock(address)?;
+                if value & how::TRIED != 0 {
+                    out.put(event(Op::Try).with_target(id.0), &[]);
+                } else if value & how::TIMED != 0 {
+                    out.put(event(Op::TryFor).with_target(id.0), &[]);
+                }
                 let op = if shared { Op::AcquireShared } else { Op::Acquire };
                 out.put(event(op).with_target(id.0), &[]);
                 let lock = self.locks.entry(address).or_default();
@@ -434,7 +461,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                 } else {
                     lock.readers.push((me, 1));
                 }
-                self.changes_hands(address, who, loc, out)?;
             }
             Tag::Release => {
                 let id = self.lock(address)?;
@@ -452,12 +478,22 @@ impl<'l, N: Names> LogSource<'l, N> {
                     // Not held, as far as was seen: it was taken before recording began, or this failed.
                     return Ok(());
                 };
-                self.changes_hands(address, who, loc, out)?;
                 out.put(event(op).with_target(id.0), &[]);
             }
             Tag::TryFailed => {
-                let var = self.lock_state(address)?;
-                out.put(event(Op::VolatileRead).with_target(var.0), &[]);
+                let id = self.lock(address)?;
+                let shared = value & how::SHARED != 0;
+                let lock = self.locks.entry(address).or_default();
+                let is_owned = lock.owner.is_some_and(|owner| owner.0 != me);
+                let is_read = lock.readers.iter().any(|reader| reader.0 != me);
+                // A thread that has the lock itself would fail in every order; nobody known has it
+                // if it was taken before recording began, or the attempt failed for no reason.
+                if is_owned || !shared && is_read {
+                    let op = if shared { Op::BusyShared } else { Op::Busy };
+                    out.put(event(op).with_target(id.0), &[]);
+                } else if lock.owner.is_none() {
+                    self.stats.inexact += 1;
+                }
             }
             Tag::WaitBegin => {
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
@@ -473,9 +509,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                         .is_empty();
                 let thread = self.threads.entry(me).or_default();
                 (thread.interrupted, thread.depth) = (interrupted, depth);
-                if depth > 0 {
-                    self.changes_hands(value, who, loc, out)?;
-                }
                 if interrupted {
                     for _ in 0..depth {
                         out.put(event(Op::Release).with_target(id.0), &[]);
@@ -500,9 +533,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                 } else {
                     let wait = event(Op::WaitEnd).with_target(cond.0);
                     out.put(wait.with_wait_lock((depth > 0).then_some(id)), &[]);
-                }
-                if depth > 0 {
-                    self.changes_hands(value, who, loc, out)?;
                 }
             }
             Tag::Notify | Tag::NotifyAll => {
@@ -564,6 +594,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if tag == Tag::OnceDone { Op::VolatileWrite } else { Op::VolatileRead };
                 out.put(event(op).with_target(var.0), &[Value::Int(1)]);
             }
+            Tag::Send | Tag::Receive | Tag::Look if self.log.channels.is_shared(address) => {
+                let var = self.channel(address, value)?;
+                let op = if tag == Tag::Look { Op::VolatileRead } else { Op::Rmw };
+                out.put(event(op).with_target(var.0), &[]);
+            }
+            Tag::Send | Tag::Receive | Tag::Look => {}
             Tag::Alloc => {
                 self.forget(address, value);
                 let number = self.sites.entry(pc.address).or_insert(0);
@@ -571,7 +607,18 @@ impl<'l, N: Names> LogSource<'l, N> {
                 *number += 1;
                 self.blocks.insert(address, block);
             }
-            Tag::Free => self.forget(address, value),
+            Tag::Free => {
+                // Whether it could be used after that can only be asked of what was used.
+                let block = self.blocks.get(&address).copied();
+                if let Some(block) = block.filter(|_| self.memory.has_variables(address, value)) {
+                    self.text.clear();
+                    self.naming.block(&block, &mut self.text);
+                    let name = self.names.syms.intern(&self.text).map_err(too_many)?;
+                    let sym = self.names.syms.intern(HEAP_FREE).map_err(too_many)?;
+                    out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
+                }
+                self.forget(address, value);
+            }
             Tag::Enter | Tag::Exit => {
                 self.text.clear();
                 self.naming.function(pc, &mut self.text);
@@ -633,32 +680,6 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.objects.retain(|&at, _| !within(at));
     }
 
-    /// The variable that stands for who has a lock, for those who look without taking it.
-    fn lock_state(&mut self, address: u64) -> Result<VarId> {
-        if let Some(var) = self.locks.get(&address).and_then(|l| l.state) {
-            return Ok(var);
-        }
-        let var = self.object_var(address, "held(", ")")?;
-        self.locks.entry(address).or_default().state = Some(var);
-        Ok(var)
-    }
-
-    /// A failed attempt to take a lock depends on its being held: where there are such attempts, taking and giving back
-    /// are writes of what the attempt reads, so that no reordering moves it to where it would have succeeded.
-    fn changes_hands(
-        &mut self,
-        address: u64,
-        who: ThreadId,
-        loc: LocId,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
-        if self.log.tried.contains(&address) {
-            let var = self.lock_state(address)?;
-            out.put(Event::new(who, Op::VolatileWrite).with_target(var.0).with_loc(loc), &[]);
-        }
-        Ok(())
-    }
-
     /// What is left when all records are read.
     fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         if let Some((thread, address, pc, size)) = self.log.pending
@@ -713,10 +734,29 @@ struct Out<'b> {
     batch: &'b mut Batch,
     positions: &'b mut Vec<u64>,
     at: u64,
+    /// The order is only that of notes.
+    is_of_notes: bool,
+    /// The event stands for a step of synchronisation, not for an access of memory.
+    is_sync: bool,
 }
 
 impl Out<'_> {
-    fn put(&mut self, event: Event, values: &[Value]) {
+    fn put(&mut self, mut event: Event, mut values: &[Value]) {
+        if self.is_of_notes {
+            // Volatile accesses promise that they were noted as they happened, and a read that it
+            // was noted after. That is true of atomics alone: a plain read is announced before it
+            // happens, so nobody knows what it sees, and semaphores and the like are noted as notes
+            // of locks are.
+            let op = match (event.op(), self.is_sync) {
+                (Op::VolatileRead, true) => Op::Read,
+                (Op::VolatileWrite | Op::Rmw, true) => Op::Write,
+                (op, _) => op,
+            };
+            if op == Op::Read || op != event.op() {
+                values = &[];
+            }
+            event = event.with_op(op);
+        }
         let event =
             if values.is_empty() { event } else { event.with_values(values, &mut self.batch.pool) };
         self.batch.events.push(event);
@@ -730,7 +770,8 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         let mut positions = std::mem::take(&mut self.positions);
         positions.clear();
         let mut bytes = [0u8; RECORD_MAX];
-        let mut out = Out { batch, positions: &mut positions, at: 0 };
+        let is_of_notes = self.log.header.free_running;
+        let mut out = Out { batch, positions: &mut positions, at: 0, is_of_notes, is_sync: false };
         while out.batch.events.len() < Batch::EVENTS && !self.done {
             // Copied, for the reader lends them only until it is asked for more.
             let next = match self.records.next_record().map_err(damaged)? {

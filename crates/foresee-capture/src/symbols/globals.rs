@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::demangle::demangle;
 use super::dwarf::{Die, Dwarf, Entry};
+use super::heap::Pointers;
 use super::types::{TypeId, Types};
 
 /// A variable of static lifetime, at its address in the file.
@@ -33,17 +34,18 @@ pub struct Coverage {
     pub captured_functions: u64,
 }
 
-/// Everything that debugging information says of variables, and the coverage.
-pub(super) fn collect(dwarf: &Dwarf, types: &mut Types) -> (Vec<Global>, Coverage) {
-    let (globals, coverage, declared) = Default::default();
-    let mut walk = Walk { dwarf, types, globals, coverage, declared };
+/// Everything that debugging information says of variables, the coverage, and what is known of
+/// pointers.
+pub(super) fn collect(dwarf: &Dwarf, types: &mut Types) -> (Vec<Global>, Coverage, Pointers) {
+    let (globals, coverage, pointers, declared) = Default::default();
+    let mut walk = Walk { dwarf, types, globals, coverage, pointers, declared };
     for unit in 0..dwarf.units.len() {
         walk.unit(unit);
     }
     // What an inline function or a header defines is described by each unit that uses it.
     let mut seen = HashSet::new();
     walk.globals.retain(|g| seen.insert(g.address));
-    (walk.globals, walk.coverage)
+    (walk.globals, walk.coverage, walk.pointers)
 }
 
 struct Walk<'a> {
@@ -51,6 +53,7 @@ struct Walk<'a> {
     types: &'a mut Types,
     globals: Vec<Global>,
     coverage: Coverage,
+    pointers: Pointers,
     /// Full names of variables that were declared in a namespace, to be defined outside.
     declared: HashMap<Die, String>,
 }
@@ -61,7 +64,7 @@ impl Walk<'_> {
         // What the current entry is inside of: depth and name.
         let mut scopes: Vec<(isize, String)> = Vec::new();
         let mut skip: Option<isize> = None;
-        let mut captured = false;
+        let mut captured = None;
         let mut file = String::new();
         while let Ok(Some(entry)) = cursor.next_dfs() {
             let depth = entry.depth();
@@ -79,10 +82,11 @@ impl Walk<'_> {
                     if file.starts_with("/rustc/") {
                         return;
                     }
+                    // Where the compiler's own words are lost, nothing is known.
                     let producer = self.text(unit, entry, gimli::DW_AT_producer);
-                    captured = producer.is_some_and(|p| is_captured(&p));
-                    self.coverage.units += 1;
-                    self.coverage.captured_units += u64::from(captured);
+                    captured = producer.map(|p| is_captured(&p));
+                    self.coverage.units += u64::from(captured.is_some());
+                    self.coverage.captured_units += u64::from(captured == Some(true));
                 }
                 gimli::DW_TAG_namespace => {
                     let name = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
@@ -90,8 +94,8 @@ impl Walk<'_> {
                 }
                 gimli::DW_TAG_subprogram => {
                     if entry.has_attr(gimli::DW_AT_low_pc) || entry.has_attr(gimli::DW_AT_ranges) {
-                        self.coverage.functions += 1;
-                        self.coverage.captured_functions += u64::from(captured);
+                        self.coverage.functions += u64::from(captured.is_some());
+                        self.coverage.captured_functions += u64::from(captured == Some(true));
                     }
                     let name = self.function_name(unit, entry, &scopes);
                     // The name is whole already: what it is inside of does not count again.
@@ -112,6 +116,7 @@ impl Walk<'_> {
     fn variable(&mut self, unit: usize, entry: &Entry, scopes: &[(isize, String)], file: &str) {
         let plain = self.text(unit, entry, gimli::DW_AT_name);
         let Some(address) = self.dwarf.fixed_address(unit, entry) else {
+            self.pointers.add(self.dwarf, self.types, unit, entry);
             if let Some(plain) = plain.filter(|_| !scopes.is_empty()) {
                 let die = Die { unit, offset: entry.offset() };
                 self.declared.insert(die, qualified(scopes, &plain));

@@ -11,6 +11,7 @@ mod demangle;
 mod dwarf;
 mod find;
 mod globals;
+mod heap;
 mod image;
 mod objects;
 mod scalar;
@@ -25,6 +26,7 @@ use image::Image;
 
 pub use find::{Trouble, Unmatched, Variable};
 pub use globals::Coverage;
+pub use heap::Content;
 pub use objects::{Leaf, Part};
 pub use scalar::{Kind, Scalar};
 
@@ -153,10 +155,11 @@ impl Symbols {
         loaded.image.get()?.as_ref().err()
     }
 
-    /// How much of a module was built for capture; none if it has no debugging information.
+    /// How much of a module was built for capture; none if its debugging information, or the lack
+    /// of it, does not tell.
     pub fn coverage(&self, module: &Module) -> Option<Coverage> {
         let image = self.modules.iter().find(|m| m.module == *module)?.image()?;
-        image.has_debug_info.then_some(image.coverage)
+        (image.coverage.units > 0).then_some(image.coverage)
     }
 
     /// Where an instruction comes from. For a return address ask for the byte before it.
@@ -177,6 +180,16 @@ impl Symbols {
                 found.map(move |(address, size)| (address.wrapping_add(bias), size))
             })
             .collect()
+    }
+
+    /// The functions whose names are wanted, and their sizes.
+    pub fn functions_like(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
+        let images = self.modules.iter().filter_map(|m| Some((m.module.bias, m.image()?)));
+        let all = images.flat_map(|(bias, image)| {
+            let found = image.functions_like(is_wanted).into_iter();
+            found.map(move |(address, size)| (address.wrapping_add(bias), size))
+        });
+        all.collect()
     }
 
     /// What a variable holds before the program begins.

@@ -11,21 +11,6 @@ use foresee_capture::symbols::Scalar;
 use foresee_trace::{Mode, Trace, Validated};
 use object::{Object, ObjectSymbol};
 
-/// The compilers that programs are built with; clang is installed where that can be done.
-pub(crate) fn compilers() -> Vec<[&'static str; 2]> {
-    let has = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    assert!(
-        has("gcc") && has("g++"),
-        "gcc and g++ are missing: install them (Debian: apt-get install g++)"
-    );
-    if !has("clang-19") {
-        let _ = Command::new("apt-get").args(["update", "-qq"]).status();
-        let _ = Command::new("apt-get").args(["install", "-qqy", "clang-19"]).status();
-    }
-    assert!(has("clang-19"), "clang-19 is missing: install it (Debian: apt-get install clang-19)");
-    vec![["gcc", "g++"], ["clang-19", "clang++-19"]]
-}
-
 /// A directory with the runtime and the header.
 pub(crate) struct Workshop {
     pub(crate) dir: tempfile::TempDir,
@@ -53,6 +38,9 @@ impl Workshop {
             (self.path(&format!("{name}.{compiler}.o")), self.path(&format!("{name}.{compiler}")));
         let mut compile = Command::new(compiler);
         compile.args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(self.dir.path());
+        if compiler.starts_with('g') {
+            compile.arg("-fno-builtin");
+        }
         if compiler.starts_with("clang") {
             compile.args(["-mllvm", "-tsan-instrument-read-before-write=1"]);
         }
@@ -119,6 +107,10 @@ impl Names for Globals {
             Some((at, (_, name))) => out.push_str(&format!("{name}+{}", start - at)),
             None => out.push_str(&format!("?{start:x}")),
         }
+    }
+
+    fn block(&mut self, _block: &Block, out: &mut String) {
+        out.push_str("?block");
     }
 
     fn location(&mut self, _pc: Pc, _out: &mut String) {}

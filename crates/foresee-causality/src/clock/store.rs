@@ -113,6 +113,44 @@ impl<const N: usize> ClockStore<N> {
         self.join_at(height, a, b)
     }
 
+    /// The smaller counter of `a` and `b` for each thread: what both know.
+    pub fn meet(&mut self, a: Clock, b: Clock) -> Clock {
+        // A tree of a lower height knows nothing of the threads beyond it.
+        let (mut a, mut b) = (a, b);
+        while a.height() > b.height() {
+            a = self.children(a)[0];
+        }
+        while b.height() > a.height() {
+            b = self.children(b)[0];
+        }
+        if a.height() != b.height() { self.meet(a, b) } else { self.meet_at(a.height(), a, b) }
+    }
+
+    fn meet_at(&mut self, height: u32, a: Clock, b: Clock) -> Clock {
+        if a == b || a == Clock::EMPTY || b == Clock::EMPTY {
+            return if a == b { a } else { Clock::EMPTY };
+        }
+        if height == 0 {
+            let (Leaf(x), Leaf(y)) = (&self.leaves.nodes[a.index()], &self.leaves.nodes[b.index()]);
+            let met: [[u32; FAN]; N] =
+                std::array::from_fn(|l| std::array::from_fn(|i| x[l][i].min(y[l][i])));
+            return match met {
+                met if met == *x => a,
+                met if met == *y => b,
+                met if met == [[0; FAN]; N] => Clock::EMPTY,
+                met => Clock::leaf(self.leaves.add(Leaf(met))),
+            };
+        }
+        let (x, y) = (self.children(a), self.children(b));
+        let met: [Clock; FAN] = std::array::from_fn(|i| self.meet_at(height - 1, x[i], y[i]));
+        match met {
+            met if met == x => a,
+            met if met == y => b,
+            met if met == [Clock::EMPTY; FAN] => Clock::EMPTY,
+            met => Clock::inner(height, self.inners.add(Inner(met))),
+        }
+    }
+
     /// Calls `each` with every thread of which `a` and `b` do not tell the same, and the counters
     /// that `b` has for it. Costs about as much as there are differences.
     pub fn differences(&self, a: Clock, b: Clock, each: &mut impl FnMut(ThreadId, [u32; N])) {

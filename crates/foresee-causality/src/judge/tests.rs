@@ -37,6 +37,14 @@ fn each_rule_has_its_refusal() {
     check(&t, &[2, 0], Space::Mazurkiewicz, "another order");
     ok(&t, &[2], STRICT);
 
+    let t = trace! { T1: acq(l); T2: busy(l), w(x); T1: rel(l) };
+    check(&t, &[1], STRICT, "depends on");
+    check(&t, &[0, 3, 1], STRICT, "given back");
+    ok(&t, &[0, 1, 2], STRICT);
+    let t = trace! { T1: racq(l); T2: racq(l); T3: busy(l); T1: rrel(l); T3: busy(l) };
+    check(&t, &[1, 2], STRICT, "depends on");
+    ok(&t, &[0, 1, 2, 3, 4], STRICT);
+
     let t = trace! { T1: fork(T2); T2: r(x); T1: join(T2), w(x) };
     check(&t, &[1], STRICT, "depends on");
     check(&t, &[0, 2], STRICT, "depends on");

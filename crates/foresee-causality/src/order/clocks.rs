@@ -206,7 +206,7 @@ impl<const N: usize> Clocks<N> {
                 self.hear(now, &last);
             }
             // It can happen as well when nobody waits for it.
-            Link::Notify { .. } if self.order == Order::Needs => {}
+            Link::Notify { .. } if !self.order.notifies_waiters() => {}
             Link::Notify { .. } => {
                 let mut i = 0;
                 while let Some(begin) = self.wakeups.waiting(event.cond(), i) {

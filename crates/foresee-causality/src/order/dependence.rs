@@ -10,8 +10,14 @@
 //! | write | after all accesses; a write | a write | – | a write |
 //! | read-modify-write | after all accesses; a write | after the last write; a write | – | after the last write; a write |
 //! | acquire, end of wait | after all; a write | after all releases | – | – |
+//! | shared acquire | after all; a write | after all releases but shared ones | – | – |
 //! | release, begin of wait | after all; a write | a release | – | – |
+//! | failed try-lock | after all; a write | – | – | – |
 //! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
+//!
+//! Two more are for races. *Happens before* is what race detectors go by: the needs without the writes
+//! that plain reads saw, and an acquire comes after the releases that exclude it: all of them, or
+//! only the exclusive ones if it is shared. *Schedulable happens before* has those writes, too.
 //!
 //! In all of them a thread's own events are ordered, and initial values precede everything.
 
@@ -24,7 +30,7 @@ pub enum Order {
     /// and the operations of each lock in the order seen. Sound for prediction.
     Mazurkiewicz,
     /// What one execution's events owe to each other: writes before the reads that saw them,
-    /// releases before later acquires. It describes an execution; a linearisation of it may change
+    /// releases before later acquires, but for those that share a lock. It describes an execution; a linearisation of it may change
     /// what reads see, so it is not fit for prediction.
     ReadsFrom,
     /// Program order, forks, joins and wake-ups alone.
@@ -32,6 +38,21 @@ pub enum Order {
     /// What an event cannot do without in any correct reordering: those, and the writes that reads
     /// saw. Locks exclude each other but order nothing.
     Needs,
+    /// Synchronisation as it was observed: releases before the acquires that they made wait, atomic
+    /// writes before the atomic reads that saw them. Of the accesses that it leaves unordered only
+    /// the first pair is known to be a race.
+    HappensBefore,
+    /// The same, and all writes before the reads that saw them: whatever it leaves unordered could
+    /// have come at once.
+    Schedulable,
+}
+
+impl Order {
+    /// Whether a notification comes after the beginning of every wait that it could have ended.
+    #[inline]
+    pub(crate) fn notifies_waiters(self) -> bool {
+        matches!(self, Order::Mazurkiewicz | Order::ReadsFrom | Order::SyncOnly)
+    }
 }
 
 /// What an operation waits for on its object.
@@ -101,7 +122,7 @@ impl Order {
     /// What an operation does to its variable or lock.
     #[inline]
     pub fn effect(self, op: Op) -> Effect {
-        use Order::{Mazurkiewicz, Needs, ReadsFrom, SyncOnly};
+        use Order::{HappensBefore, Mazurkiewicz, Needs, ReadsFrom, Schedulable, SyncOnly};
         match (self, op) {
             (SyncOnly, _) => Effect::NONE,
             (Mazurkiewicz, Op::Read | Op::VolatileRead) => {
@@ -116,24 +137,34 @@ impl Order {
                 | Op::Release
                 | Op::AcquireShared
                 | Op::ReleaseShared
+                | Op::Busy
+                | Op::BusyShared
                 | Op::WaitBegin
                 | Op::WaitEnd,
             ) => Effect::new(Follows::All, Leaves::Write),
-            (ReadsFrom | Needs, Op::Read | Op::VolatileRead) => {
-                Effect::new(Follows::Write, Leaves::Nothing)
+            (ReadsFrom | Needs | Schedulable, Op::Read | Op::VolatileRead)
+            | (HappensBefore, Op::VolatileRead) => Effect::new(Follows::Write, Leaves::Nothing),
+            (ReadsFrom | Needs | Schedulable, Op::Write | Op::VolatileWrite)
+            | (HappensBefore, Op::VolatileWrite) => Effect::new(Follows::Nothing, Leaves::Write),
+            (ReadsFrom | Needs | HappensBefore | Schedulable, Op::Rmw) => {
+                Effect::new(Follows::Write, Leaves::Write)
             }
-            (ReadsFrom | Needs, Op::Write | Op::VolatileWrite) => {
-                Effect::new(Follows::Nothing, Leaves::Write)
-            }
-            (ReadsFrom | Needs, Op::Rmw) => Effect::new(Follows::Write, Leaves::Write),
-            (ReadsFrom, Op::Acquire | Op::AcquireShared | Op::WaitEnd) => {
+            (ReadsFrom | HappensBefore | Schedulable, Op::Acquire | Op::WaitEnd) => {
                 Effect::new(Follows::All, Leaves::Nothing)
             }
-            (ReadsFrom, Op::Release | Op::ReleaseShared | Op::WaitBegin) => {
+            // Those who share a lock do not wait for each other.
+            (ReadsFrom | HappensBefore | Schedulable, Op::AcquireShared) => {
+                Effect::new(Follows::Write, Leaves::Nothing)
+            }
+            // Who had the lock alone came after all who shared it before.
+            (ReadsFrom | HappensBefore | Schedulable, Op::Release | Op::WaitBegin) => {
+                Effect::new(Follows::Nothing, Leaves::Write)
+            }
+            (ReadsFrom | HappensBefore | Schedulable, Op::ReleaseShared) => {
                 Effect::new(Follows::Nothing, Leaves::Read)
             }
             // Inner operations of re-entrant locks, calls, regions and named events touch nothing.
-            (Mazurkiewicz | ReadsFrom | Needs, _) => Effect::NONE,
+            (Mazurkiewicz | ReadsFrom | Needs | HappensBefore | Schedulable, _) => Effect::NONE,
         }
     }
 

@@ -101,12 +101,13 @@ impl LaneVector for Clock {
 /// What is known at the end of each thread and each object.
 ///
 /// # Guarantees
-/// If the events of every lane are a chain of the Mazurkiewicz order, `e` of lane `l` with time `t`
+/// If the events of every lane are a chain of the order, `e` of lane `l` with time `t`
 /// is before or equal to `f` exactly if `f`'s vector has at least `t` for `l`. Memory depends on
 /// how many threads, variables and locks there are.
 #[derive(Debug)]
 pub struct LaneClocks<V: LaneVector> {
     store: V::Store,
+    order: Order,
     rules: [Rule; RULES],
     threads: Vec<V>,
     vars: Vec<Object<V>>,
@@ -136,7 +137,7 @@ struct Object<V> {
     all: V,
 }
 
-fn rules() -> [Rule; RULES] {
+fn rules(order: Order) -> [Rule; RULES] {
     let none = Rule {
         follows: Follows::Nothing,
         leaves: Leaves::Nothing,
@@ -146,7 +147,7 @@ fn rules() -> [Rule; RULES] {
     };
     let mut rules = [none; RULES];
     for &op in Op::ALL {
-        let effect = Order::Mazurkiewicz.effect(op);
+        let effect = order.effect(op);
         rules[op as usize] = Rule {
             follows: effect.follows,
             leaves: effect.leaves,
@@ -160,18 +161,24 @@ fn rules() -> [Rule; RULES] {
 
 impl<V: LaneVector> Default for LaneClocks<V> {
     fn default() -> Self {
+        LaneClocks::new(Order::Mazurkiewicz)
+    }
+}
+
+impl<V: LaneVector> LaneClocks<V> {
+    /// Clocks for an order, before the first event.
+    pub fn new(order: Order) -> Self {
         LaneClocks {
             store: V::Store::default(),
-            rules: rules(),
+            order,
+            rules: rules(order),
             threads: Vec::new(),
             vars: Vec::new(),
             locks: Vec::new(),
             wakeups: Wakeups::default(),
         }
     }
-}
 
-impl<V: LaneVector> LaneClocks<V> {
     /// Takes the next event of the trace, which is the next one of each of these lanes, and gives
     /// what it knows, itself included.
     #[inline]
@@ -240,7 +247,7 @@ impl<V: LaneVector> LaneClocks<V> {
 
     /// The same clocks with room for more lanes; `kept` are vectors to be carried over.
     pub fn widen<W: LaneVector>(&self, lanes: u32, kept: &[V]) -> (LaneClocks<W>, Vec<W>) {
-        let mut wide = LaneClocks::<W>::default();
+        let mut wide = LaneClocks::<W>::new(self.order);
         let mut store = W::Store::default();
         let mut carry = |vector: &V| {
             (0..lanes).fold(W::default(), |wide, lane| match vector.get(lane, &self.store) {
@@ -263,6 +270,8 @@ impl<V: LaneVector> LaneClocks<V> {
         let store = &mut self.store;
         match link {
             Link::Join => now = now.join(*entry(&mut self.threads, event.other().index()), store),
+            // It can happen as well when nobody waits for it.
+            Link::Notify { .. } if self.order == Order::Needs => {}
             Link::Notify { .. } => {
                 let mut i = 0;
                 while let Some(begin) = self.wakeups.waiting(event.cond(), i) {

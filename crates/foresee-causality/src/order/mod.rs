@@ -3,9 +3,11 @@
 mod clocks;
 mod dependence;
 mod lanes;
+mod notes;
 mod notify;
 
 pub use clocks::{Clocks, TooLong};
 pub use dependence::{Effect, Follows, Leaves, Link, Order};
 pub use lanes::{LaneClocks, LaneVector, Lanes};
+pub use notes::NoteClocks;
 pub use notify::Wakeups;

@@ -6,14 +6,17 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
+use foresee_predict::checks::Suppressions;
+use foresee_predict::checks::is_check;
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
 use foresee_predict::pattern::{Algorithm, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
-    ANALYSES, Analysed, Analysis, Claims, Court, Observed, Reorder, Summary, keeps_causality,
-    learn_initial_values,
+    ANALYSES, Analysed, Analysis, Claims, Court, MONITORABILITY, Monitorability,
+    MonitorabilityOptions, Observed, Reorder, Summary, keeps_causality, learn_initial_values,
+    settle_notes,
 };
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
@@ -23,11 +26,13 @@ use foresee_trace::{
     Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace, Validated,
 };
 
-use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReportFormat};
+use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
+use crate::commands::thinned;
+use crate::config::Config;
 use crate::input::Input;
-use crate::{bug, input, output, specs};
+use crate::{bug, checks, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -59,6 +64,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
          a check with --check NAME"
     );
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    if !wanted.compiled.is_empty() {
+        let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
+        thinned::ensure_whole(&trace, specs)?;
+    }
     look(wanted, &args.analysis, &trace, &[])
 }
 
@@ -99,7 +108,9 @@ pub(crate) fn look(
     notes: &[String],
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
+    let suppressions = Config::new(&args.checks)?.suppressions()?;
     let (mut report, parts) = search(wanted, args, trace)?;
+    report.suppress(suppressions);
     draw_first(args, &report)?;
     report.remarks.warnings.splice(0..0, notes.iter().cloned());
     let status = print(args, &report)?;
@@ -122,7 +133,7 @@ pub(crate) fn search(
     let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
-        let names = trace.names()?;
+        let (names, order) = trace.names()?;
         for (source, mut spec, properties) in compiled {
             let resolution = foresee_spec::resolve(&spec, &names);
             specs::settle(&source, &resolution.diagnostics)?;
@@ -130,7 +141,8 @@ pub(crate) fn search(
             let open = || trace.open_raw();
             learn_initial_values(&mut spec, &properties, &resolved, &names, open)
                 .with_context(|| trace.name())?;
-            parts.extend(Part::all(&source, &spec, &resolved, &names, args, &mut analyses)?);
+            let meaning = (&spec, &resolved);
+            parts.extend(Part::all(&source, meaning, &names, order, args, &mut analyses)?);
         }
     }
     let mut source = trace.open()?;
@@ -162,11 +174,14 @@ pub(crate) fn conclude(
     name: &str,
     open: &dyn Fn() -> anyhow::Result<Validated<Box<dyn EventSource>>>,
 ) -> anyhow::Result<Report> {
-    let Passed { summary, mut findings, answered } = passed;
+    let Passed { mut summary, mut findings, answered } = passed;
     // From the order of notes no other run follows, so nothing that was predicted stands.
     let is_order_known = summary.remarks.order != FileOrder::Notes;
     let is_thinned = summary.remarks.order == FileOrder::Thinned;
     findings.retain(|finding| stands(finding, summary.remarks.order));
+    if !is_order_known {
+        settle_notes(&mut summary.analysed, &mut findings);
+    }
     // In the order of the analyses, whatever stretches of the trace they were given in turn.
     findings.sort_by_cached_key(|finding| {
         let is_its = |one: &Analysed| {
@@ -211,13 +226,15 @@ pub(crate) fn conclude(
         findings,
         witnesses,
         remarks: summary.remarks,
+        suppressions: Suppressions::default(),
     })
 }
 
 /// Whether a finding stands in a trace with this order.
 pub(crate) fn stands(finding: &Finding, order: FileOrder) -> bool {
     match (finding.kind, order) {
-        (FindingKind::Observed, _) | (FindingKind::Predicted, FileOrder::Observed) => true,
+        (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
+        (FindingKind::Predicted, FileOrder::Observed) => true,
         (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
         (FindingKind::Predicted, FileOrder::Notes) => false,
     }
@@ -257,22 +274,37 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
         witnesses,
         findings: [answered.observed, found].concat(),
         remarks: index.remarks().clone(),
+        suppressions: Suppressions::default(),
     };
     print(&args.analysis, &report)
+}
+
+/// The checks that are about a specification.
+const NEED_SPEC: &[&str] = &["spec", MONITORABILITY];
+
+fn asks_for(args: &AnalysisArgs, check: &str) -> bool {
+    args.check.iter().any(|name| name == check)
 }
 
 /// The checks that need no specification.
 pub(crate) fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    for name in args.check.iter().filter(|name| *name != "spec") {
+    analyses.extend(checks::asked_for(args)?);
+    let is_other = |name: &&String| !NEED_SPEC.contains(&name.as_str()) && !is_check(name);
+    for name in args.check.iter().filter(is_other) {
         match ANALYSES.iter().find(|kind| kind.name == name) {
             Some(kind) if kind.name == NONDETERMINISM => {
                 analyses.push(Box::new(Nondeterminism::new(nondeterminism(args))));
             }
             Some(kind) => analyses.push((kind.new)()),
             None => {
-                let known: Vec<_> = ANALYSES.iter().map(|kind| kind.name).collect();
-                bail!("there is no check named `{name}`; there are: spec, {}", known.join(", "));
+                let known = checks::names().chain(ANALYSES.iter().map(|kind| kind.name));
+                let known: Vec<_> = known.collect();
+                bail!(
+                    "there is no check named `{name}`; there are: {}, {}",
+                    NEED_SPEC.join(", "),
+                    known.join(", ")
+                );
             }
         }
     }
@@ -282,10 +314,11 @@ pub(crate) fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analys
             "{flag} is about nondeterminism: add --check nondeterminism"
         );
     }
-    ensure!(
-        !args.spec.is_empty() || !args.check.iter().any(|name| name == "spec"),
-        "--check spec needs a specification: give one with --spec FILE"
-    );
+    for name in NEED_SPEC.iter().filter(|name| asks_for(args, name)) {
+        let is_given = !args.spec.is_empty()
+            || *name == MONITORABILITY && !(args.pattern.is_empty() && args.patterns.is_empty());
+        ensure!(is_given, "--check {name} needs a specification: give one with --spec FILE");
+    }
     Ok(analyses)
 }
 
@@ -364,15 +397,15 @@ impl Part {
     /// All searches for the properties of a specification, added to `analyses`.
     pub(crate) fn all(
         source: &specs::Source,
-        spec: &Spec,
-        resolved: &Resolved,
+        (spec, resolved): (&Spec, &Resolved),
         names: &Names,
+        order: FileOrder,
         args: &AnalysisArgs,
         analyses: &mut Vec<Box<dyn Analysis>>,
     ) -> anyhow::Result<Vec<Part>> {
         let parts: Vec<Part> = Part::of(spec, resolved, args).collect();
         for part in &parts {
-            part.searches(source, names, args, analyses)?;
+            part.searches(source, names, order, args, analyses)?;
         }
         Ok(parts)
     }
@@ -388,7 +421,7 @@ impl Part {
         let (mut patterns, mut others) = (part(true), part(false));
         // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
         let is_wanted = args.window != Some(1)
-            && args.algorithm != PatternAlgorithm::Ideals
+            && args.algorithm != AlgorithmArg::Ideals
             && args.lattice.is_none();
         for property in &spec.properties {
             let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));
@@ -404,6 +437,7 @@ impl Part {
         &self,
         source: &specs::Source,
         names: &Names,
+        order: FileOrder,
         args: &AnalysisArgs,
         analyses: &mut Vec<Box<dyn Analysis>>,
     ) -> anyhow::Result<()> {
@@ -420,8 +454,23 @@ impl Part {
         } else {
             analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
         }
-        // The observed run alone needs no lattice, and no more memory than its monitor.
-        if args.window == Some(1) {
+        let is_asked = asks_for(args, MONITORABILITY);
+        let default = MonitorabilityOptions::default();
+        let options = MonitorabilityOptions {
+            order,
+            is_asked,
+            nodes: args.max_states.unwrap_or(default.nodes),
+            time: args.time_limit.map(Duration::from_secs),
+            ..default
+        };
+        // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
+        if !self.is_patterns || is_asked || order == FileOrder::Notes {
+            let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+            analyses.push(Box::new(monitorability));
+        }
+        // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
+        // for its monitorability alone wants nothing else.
+        if args.window == Some(1) || is_asked && !asks_for(args, "spec") {
             return Ok(());
         }
         if !self.is_patterns {

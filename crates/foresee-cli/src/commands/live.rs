@@ -180,7 +180,8 @@ impl Attempt<'_, '_> {
             let open = || self.follow();
             learn_initial_values(&mut spec, &properties, resolved, &self.names, open)?;
             let names = &self.names;
-            parts.extend(Part::all(source, &spec, resolved, names, self.args, &mut analyses)?);
+            let (meaning, order) = ((&spec, resolved), self.program.order());
+            parts.extend(Part::all(source, meaning, names, order, self.args, &mut analyses)?);
         }
         let mut source = Validated::new(self.follow()?, Mode::Reject);
         let live = Live { attempt: self, parts: &parts, before, failure: RefCell::default() };

@@ -15,7 +15,7 @@ use foresee_trace::{Finding, Name, Visible};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::args::{AnalysisArgs, ObserveArgs, PatternAlgorithm, ReorderArg, ReportFormat};
+use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
 use crate::commands::check::built_in;
 use crate::commands::live::{Listener, examine};
 use crate::commands::observe_view::View;
@@ -112,7 +112,7 @@ impl Desk {
             "--witness-svg draws one trace: use `foresee check`"
         );
         analysis.is_live = true;
-        if analysis.window.is_none() && analysis.algorithm != PatternAlgorithm::Ideals {
+        if analysis.window.is_none() && analysis.algorithm != AlgorithmArg::Ideals {
             analysis.window = Some(WINDOW);
         }
         if matches!(analysis.reorder, ReorderArg::Auto) {

@@ -11,7 +11,7 @@ use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
-use crate::args::{AnalysisArgs, CheckArgs, PatternAlgorithm, ReorderArg};
+use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReorderArg};
 use crate::commands::index;
 use crate::specs::{self, BadSpec, Source};
 use crate::{bug, output};
@@ -60,8 +60,7 @@ pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let wanted = !args.analysis.pattern.is_empty() || !args.analysis.patterns.is_empty();
     // The observed run alone, another algorithm or other reorderings are not what an index has.
     let is_sliced = matches!(args.analysis.reorder, ReorderArg::Sliced);
-    let is_other =
-        args.analysis.window.is_some() || args.analysis.algorithm != PatternAlgorithm::Auto;
+    let is_other = args.analysis.window.is_some() || args.analysis.algorithm != AlgorithmArg::Auto;
     if !wanted || is_sliced || is_other {
         ensure!(
             args.index.is_none(),
@@ -295,5 +294,6 @@ fn observed(name: &str, events: &[u64]) -> Finding {
         event: last,
         witness: None,
         details: vec![("events that led there".to_owned(), all.join(", "))],
+        about: Vec::new(),
     }
 }

@@ -3,31 +3,31 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
-use foresee_capture::launch::{Recording, launch};
+use anyhow::{Context, bail};
+use foresee_capture::launch::{Outlived, Patience, Recording, launch};
 use foresee_capture::log::{self, Log};
-use foresee_capture::naming::{Naming, symbols_of};
+use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
-use foresee_capture::summary::Summary;
+use foresee_capture::store::Told;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_capture::watch::Watch;
+use foresee_predict::keeps_causality;
 use foresee_spec::Diagnostic;
-use foresee_trace::{Batch, Event, EventSink, EventSource, Id, Op, TargetKind, ThreadId, entry};
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
+use crate::config::Config;
 use crate::input::Input;
-use crate::{input, output, specs};
+use crate::{checks, input, output, specs};
+
+/// Whether an interrupt came while a program ran.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let wanted = Wanted::new(&args.analysis)?;
-    ensure!(
-        !wanted.compiled.is_empty() || !wanted.analyses.is_empty() || args.keep.is_some(),
-        "nothing to look for: give a specification with --spec FILE, a check with --check NAME, or \
-         --keep PATH to store the trace"
-    );
+    let wanted = wanted(args)?;
     let name = args.command[0].to_string_lossy().into_owned();
     let program =
         Program::find(&args.command[0]).with_context(|| format!("there is no program `{name}`"))?;
@@ -37,26 +37,41 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let watch = watch(&wanted, &program)?;
+    let mut watch = watch(&wanted, &program)?;
+    for method in Config::new(&args.analysis.checks)?.regions {
+        let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
+        if !is_there && program.built == Built::ForCapture && !program.loads_more {
+            output::note(&format!(
+                "no function is called `{}`: it does not exist, or every call of it was inlined",
+                method.as_str()
+            ));
+        }
+    }
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
     let logs = folder.path().join("logs");
     std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
-    let is_maz = matches!(args.analysis.reorder, ReorderArg::Maz);
     let recording = Recording {
         is_free_running: args.mode == CaptureMode::Async,
-        // Where critical sections swap every access matters; and variables that cannot be named
-        // beforehand are complete only if everything is recorded.
-        is_unfiltered: args.all || !wanted.compiled.is_empty() && (!is_maz || !is_known),
+        // Variables that cannot be named beforehand are complete only if everything is recorded,
+        // and without the token the filter's books are not exact.
+        is_unfiltered: args.all
+            || args.mode == CaptureMode::Async
+            || goes_beyond_causality(args, &wanted)
+            || !wanted.compiled.is_empty() && !is_known,
         watch: Some(&list),
         limit: args.log_limit.map(|mib| mib << 20),
     };
-    let timeout = args.timeout.map(Duration::from_secs);
     // An interrupt is for the program; what it did until then is still to be told.
-    let _ = ctrlc::set_handler(|| {});
-    let ended = launch(&args.command, &logs, &recording, timeout)
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    let patience = Patience {
+        timeout: args.timeout.map(Duration::from_secs),
+        is_interrupted: &INTERRUPTED,
+        outlived: &mut |left| output::note(&outlived(&name, &left)),
+    };
+    let ended = launch(&args.command, &logs, &recording, patience)
         .with_context(|| format!("cannot run `{name}`"))?;
     if ended.timed_out {
         output::note(&format!("{name} was ended after {} seconds", ended.took.as_secs()));
@@ -69,6 +84,27 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         return Ok(3);
     }
     report(args, wanted, &name, &found, folder.path())
+}
+
+/// Whether every access matters: where critical sections may swap, or where nobody knows yet what
+/// the trace will be asked.
+fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
+    let is_maz = matches!(args.analysis.reorder, ReorderArg::Maz);
+    let mut checks = args.analysis.check.iter().filter(|name| *name != "spec");
+    !is_maz && (!wanted.compiled.is_empty() || args.keep.is_some())
+        || checks.any(|name| !keeps_causality(name))
+        || wanted.compiled.is_empty() && args.analysis.check.is_empty()
+}
+
+/// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
+/// is not only to be kept.
+fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted::new(&args.analysis)?;
+    let is_nothing = wanted.compiled.is_empty() && wanted.analyses.is_empty();
+    if is_nothing && args.keep.is_none() {
+        wanted.analyses.push(checks::by_default(&args.analysis)?);
+    }
+    Ok(wanted)
 }
 
 /// Reports on every process that was captured; the gravest status is that of all.
@@ -87,7 +123,7 @@ fn report(
         let symbols = symbols_of(&log);
         let ready = match wanted.take() {
             Some(wanted) => wanted,
-            None => Wanted::new(&args.analysis)?,
+            None => self::wanted(args)?,
         };
         let (spelt, missing) = spelt(&ready, &symbols);
         // A process that runs another program has nothing to do with the specification.
@@ -105,8 +141,17 @@ fn report(
             (Some(path), _) => numbered(path, i + 1),
             (None, _) => folder.join(format!("trace-{i}.fse")),
         };
-        let notes = convert(&log, &symbols, &spelt, args, &path)
-            .with_context(|| format!("{title}: the log cannot be made a trace"))?;
+        let told = Told {
+            log: &log,
+            symbols: &symbols,
+            spelt: &spelt,
+            trusted: &args.trust,
+            keeps_private: args.all,
+        };
+        let bar = input::progress("naming");
+        let notes = told.store(&path, folder, &mut |events| bar.set_position(events));
+        bar.finish_and_clear();
+        let notes = notes.with_context(|| format!("{title}: the log cannot be made a trace"))?;
         if ready.compiled.is_empty() && ready.analyses.is_empty() {
             notes.iter().for_each(|note| output::note(note));
             output::note(&format!("the trace of {title} is in {}", path.display()));
@@ -188,118 +233,18 @@ fn diagnose(
     missing.iter().filter_map(diagnostic).collect()
 }
 
-/// Writes the log as a trace with names; what there is to say about it besides.
-fn convert(
-    log: &Log,
-    symbols: &Symbols,
-    spelt: &[(String, Variable)],
-    args: &RunArgs,
-    path: &Path,
-) -> anyhow::Result<Vec<String>> {
-    let private = match args.all || log.header.filtered {
-        true => Private::default(),
-        false => Private::of(&mut log.source(Naming::new(symbols, spelt))?, spelt)?,
+fn outlived(name: &str, left: &Outlived<'_>) -> String {
+    let list = |processes: &[u32]| {
+        let es = if processes.len() == 1 { "" } else { "es" };
+        let numbers: Vec<String> = processes.iter().map(u32::to_string).collect();
+        format!("process{es} {} that it started", numbers.join(", "))
     };
-    let mut source = log.source(Naming::new(symbols, spelt))?;
-    let format = foresee_formats::by_name("native")?;
-    let cannot_write = || format!("cannot write {}", path.display());
-    let mut sink = foresee_formats::create(path, format).with_context(cannot_write)?;
-    sink.begin(source.remarks()).with_context(cannot_write)?;
-    let bar = input::progress("naming");
-    let mut batch = Batch::default();
-    let mut is_first = true;
-    let mut events = 0;
-    while source.next_batch(&mut batch)? {
-        batch.events.retain(|event| !private.has(event));
-        if std::mem::take(&mut is_first) {
-            let first = initial_values(&mut source, spelt, symbols, &batch)?;
-            sink.write_batch(&first, source.names()).with_context(cannot_write)?;
+    match left {
+        Outlived::Recorded(left) => format!("{name} has ended; waiting for the {}", list(left)),
+        Outlived::NotRecorded(left) => {
+            format!("{name} has ended; the {} still run, and are not recorded", list(left))
         }
-        sink.write_batch(&batch, source.names()).with_context(cannot_write)?;
-        events += batch.events.len() as u64;
-        bar.set_position(events);
     }
-    bar.finish_and_clear();
-    let summary = Summary::new(log, symbols, &args.trust);
-    let mut remarks = source.remarks().clone();
-    remarks.partial = summary.partial().or(remarks.partial);
-    sink.finish(source.names(), &remarks).with_context(cannot_write)?;
-    let mut notes = vec![summary.line(log, &source.stats())];
-    for name in &summary.nameless {
-        notes.push(format!("{name} has no debugging information: places and types are unknown"));
-    }
-    notes.append(&mut remarks.warnings);
-    Ok(notes)
-}
-
-/// The variables that only one thread ever touches, and that no specification names. Whatever the
-/// order of a run, such a thread sees what it wrote itself, so its accesses are left out.
-#[derive(Default)]
-struct Private {
-    owners: Vec<Owner>,
-}
-
-#[derive(Clone, Copy, Default, PartialEq)]
-enum Owner {
-    #[default]
-    Nobody,
-    One(ThreadId),
-    Many,
-}
-
-impl Private {
-    /// Finds out in a pass over the trace.
-    fn of(source: &mut impl EventSource, spelt: &[(String, Variable)]) -> anyhow::Result<Private> {
-        let mut owners: Vec<Owner> = Vec::new();
-        let mut batch = Batch::default();
-        while source.next_batch(&mut batch)? {
-            for event in batch.events.iter().filter(|e| e.op().target_kind() == TargetKind::Var) {
-                let owner = entry(&mut owners, event.var().index());
-                *owner = match *owner {
-                    Owner::Nobody => Owner::One(event.thread()),
-                    Owner::One(thread) if thread == event.thread() => Owner::One(thread),
-                    _ => Owner::Many,
-                };
-            }
-        }
-        for (name, _) in spelt {
-            if let Some(var) = source.names().vars.lookup(name) {
-                *entry(&mut owners, var.index()) = Owner::Many;
-            }
-        }
-        Ok(Private { owners })
-    }
-
-    fn has(&self, event: &Event) -> bool {
-        let is_access = event.op().target_kind() == TargetKind::Var;
-        let owner = |event: &Event| self.owners.get(event.var().index()).copied();
-        is_access && matches!(owner(event), Some(Owner::One(_)))
-    }
-}
-
-/// What the variables of the specifications held when the program began, as the first events.
-fn initial_values(
-    source: &mut impl EventSource,
-    spelt: &[(String, Variable)],
-    symbols: &Symbols,
-    batch: &Batch,
-) -> anyhow::Result<Batch> {
-    let mut first = Batch::default();
-    let Some(event) = batch.events.first() else { return Ok(first) };
-    let mut seen = Vec::new();
-    for (name, variable) in spelt {
-        // Whoever spells it otherwise means the same.
-        if seen.contains(&variable.address) {
-            continue;
-        }
-        seen.push(variable.address);
-        let bits = symbols.initial(variable.address, variable.scalar.size);
-        let Some(value) = bits.and_then(|bits| variable.scalar.value(bits)) else { continue };
-        let var = source.names_mut().vars.intern(name)?;
-        let init = Event::new(event.thread(), Op::Init).with_target(var.0);
-        first.events.push(init.with_values(&[value], &mut first.pool));
-    }
-    Ok(first)
 }
 
 fn how_it_ended(status: ExitStatus) -> String {

@@ -165,9 +165,10 @@ impl Machine<'_> {
             return false;
         }
         match item.kind {
-            Kind::Mark | Kind::Join | Kind::Wait | Kind::Init => true,
-            Kind::Release | Kind::ReleaseShared | Kind::Read => true,
-            Kind::Notify => item.ends.is_empty(),
+            Kind::Mark | Kind::Join | Kind::Wait | Kind::Busy | Kind::Init => true,
+            Kind::Read => true,
+            // Once it has happened, waits cannot end or try-locks cannot fail.
+            Kind::Release | Kind::ReleaseShared | Kind::Notify => item.ends.is_empty(),
             // Of a variable of its own.
             Kind::Write | Kind::Rmw if item.object.is_none() => true,
             Kind::Write => {
@@ -252,7 +253,9 @@ impl Machine<'_> {
             path.push(item.event);
             let action = self.happen(&mut next, t, item, can);
             let is_lock = item.kind.acquires() && item.visible.is_none();
-            if !(self.reductions.macros && is_lock) {
+            // Another thread may have to find the lock taken before it is given back.
+            let is_found_taken = || self.next(&next, t).is_some_and(|then| !then.ends.is_empty());
+            if !(self.reductions.macros && is_lock) || is_found_taken() {
                 return Some((next, action));
             }
         }

@@ -125,12 +125,19 @@ impl Window {
                     }
                     Kind::Wait => needs.push(partner),
                     Kind::WaitEnd => {
-                        if let Some((begin, notification)) = requirements.wait(event) {
+                        if let Some((begin, notification)) = requirements.condition(event) {
                             needs.push(notification);
                             if place(begin).is_some() {
                                 item.wait = Some(waits.min(63));
                                 waits = waits.saturating_add(1);
                             }
+                        }
+                    }
+                    Kind::Busy => {
+                        needs.push(partner);
+                        if requirements.condition(event).is_some() {
+                            item.wait = Some(waits.min(63));
+                            waits = waits.saturating_add(1);
                         }
                     }
                     Kind::Read | Kind::Rmw => {
@@ -140,8 +147,8 @@ impl Window {
                     Kind::Notify => {
                         // Of waits that end in the window it is known whether they do; others must
                         // have begun.
-                        let others = requirements.ended(event).iter().filter(|&&e| e >= end);
-                        needs.extend(others.filter_map(|&e| Some(requirements.wait(e)?.0)));
+                        let others = requirements.conditional(event).iter().filter(|&&e| e >= end);
+                        needs.extend(others.filter_map(|&e| Some(requirements.condition(e)?.0)));
                     }
                     _ => {}
                 }
@@ -154,11 +161,12 @@ impl Window {
                     .collect();
             }
         }
-        // Notifications know the waits that they end, now that these have numbers.
+        // Notifications know the waits that they end, and releases the try-locks that fail before
+        // them, now that these have numbers.
         let mut ends: HashMap<u32, Vec<(usize, u16, u8)>, RandomState> = HashMap::default();
         for item in threads.iter().flatten() {
             if let (Some(number), Some((begin, notification))) =
-                (item.wait, requirements.wait(item.event))
+                (item.wait, requirements.condition(item.event))
                 && let Some((t, k)) = place(begin)
             {
                 ends.entry(notification).or_default().push((t, k, number));

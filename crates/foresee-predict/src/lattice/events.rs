@@ -72,8 +72,10 @@ pub(super) struct Column {
     early: BTreeMap<u32, Early>,
     /// An end that came before some events.
     early_end: Option<(u32, u32)>,
-    /// How many forks of this thread have arrived.
+    /// How many forks of this thread have arrived that come before its next event.
     forks: u32,
+    /// Forks that come later: after how many events, and how many.
+    early_forks: BTreeMap<u32, u32>,
     /// Levels had been left when the thread was first heard of.
     late: bool,
 }
@@ -102,6 +104,15 @@ impl Column {
             early: BTreeMap::new(),
             early_end: None,
             forks: 0,
+            early_forks: BTreeMap::new(),
+        }
+    }
+
+    /// Counts the forks that come before the next event.
+    fn count_forks(&mut self) {
+        let next = self.count();
+        while let Some(first) = self.early_forks.first_entry().filter(|f| *f.key() <= next) {
+            self.forks += first.remove();
         }
     }
 
@@ -246,7 +257,7 @@ impl Events {
     /// A thread forks another after so many relevant events of its own.
     pub(super) fn fork(&mut self, parent: ThreadId, child: ThreadId, count: u32) {
         let p = self.column(parent);
-        self.columns[p].forks += 1;
+        *self.columns[p].early_forks.entry(count).or_default() += 1;
         let c = self.column(child);
         self.columns[c].fork = Some(Need { column: p as u32, count });
         self.settle(p);
@@ -278,12 +289,13 @@ impl Events {
         let threads = self.columns.len();
         let column = &mut self.columns[c];
         column.knows.resize(threads, 0);
-        let mut next = column.count();
-        while let Some(first) = column.early.first_entry() {
+        column.count_forks();
+        loop {
+            let next = column.count();
+            let Some(first) = column.early.first_entry() else { break };
             if *first.key() != next || first.get().forks > column.forks {
                 break;
             }
-            next += 1;
             let Early { item, knows, .. } = first.remove();
             for need in knows {
                 let known = &mut column.knows[need.column as usize];
@@ -293,6 +305,7 @@ impl Events {
                 }
             }
             column.push(item);
+            column.count_forks();
             self.queued += 1;
         }
         if let Some((count, forks)) = column.early_end

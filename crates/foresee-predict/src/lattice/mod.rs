@@ -39,4 +39,5 @@ pub use explore::Limits;
 pub use level::Count;
 pub use online::{Coverage, Message, Notice, Online, Stamper};
 pub use picture::{Edge, NoPicture, Node, Picture};
+pub(crate) use predict::beginning;
 pub use predict::{LATTICE, Lattice, Prediction, Predictions, ViolatingRuns};

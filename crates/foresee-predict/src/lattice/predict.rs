@@ -167,7 +167,7 @@ impl Search {
 }
 
 /// The initial state of the program, and of the monitor after it.
-pub(super) fn beginning(
+pub(crate) fn beginning(
     lens: &Lens,
     property: &mut Compiled,
 ) -> Result<(ProgramState, StateId), TooManyStates> {

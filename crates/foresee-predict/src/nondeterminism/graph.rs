@@ -72,7 +72,8 @@ pub(super) struct Graph {
     pub(super) own: Vec<Vec<u32>>,
     pub(super) variables: Vec<Accesses>,
     pub(super) sections: Sections,
-    /// For notifications, the beginnings and ends of the waits that they end.
+    /// For notifications, the beginnings and ends of the waits that they end: if the end is there,
+    /// the beginning comes before. For releases, in the same way, the try-locks that failed.
     pub(super) ended: HashMap<u32, Vec<(u32, u32)>, RandomState>,
     /// For each node, how many nodes of each thread it needs, itself included.
     before: Vec<u32>,
@@ -96,6 +97,8 @@ fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
             used(&mut vars, event.var().index(), thread);
         } else if let Some((lock, ..)) = lock_of(event) {
             used(&mut locks, lock.index(), thread);
+        } else if matches!(event.op(), Op::Busy | Op::BusyShared) {
+            used(&mut locks, event.lock().index(), thread);
         }
     }
     let several = |table: Vec<(Option<u32>, bool)>| table.into_iter().map(|(_, s)| s).collect();
@@ -129,6 +132,7 @@ impl Graph {
         let mut forks = vec![NONE; threads];
         let mut last_write: Vec<Option<u32>> = Vec::new();
         let mut wakeups = Wakeups::default();
+        let mut failed = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             let op = event.op();
             let is_access = op.reads() || op.writes();
@@ -144,7 +148,8 @@ impl Graph {
                     | Op::Wait
             );
             let shared_access = is_access && is_shared(&shared_vars, event.var().index());
-            if op == Op::Init || !(shared_access || lock.is_some() || links) {
+            let found_taken = matches!(op, Op::Busy | Op::BusyShared);
+            if op == Op::Init || !(shared_access || lock.is_some() || links || found_taken) {
                 continue;
             }
             let (id, thread) = (graph.nodes.len() as u32, event.thread().index());
@@ -181,6 +186,14 @@ impl Graph {
                     }
                 }
                 Op::Wait => node.needs = wakeups.latest(event.cond()).unwrap_or(NONE),
+                Op::Busy | Op::BusyShared => {
+                    let shared = op == Op::BusyShared;
+                    let lock = event.lock().index();
+                    if let Some(section) = graph.sections.in_the_way(lock, node.thread, shared) {
+                        node.needs = graph.sections.get(section).acquire;
+                        failed.push((id, section));
+                    }
+                }
                 _ => {}
             }
             if let Some((lock, shared, taken)) = lock {
@@ -189,6 +202,12 @@ impl Graph {
             graph.sections.note_holds(thread);
             graph.nodes.push(node);
             graph.events.push(i as u32);
+        }
+        for (busy, section) in failed {
+            let release = graph.sections.get(section).release;
+            if release != NONE {
+                graph.ended.entry(release).or_default().push((busy, busy));
+            }
         }
         graph.compute_clocks()?;
         Ok(graph)

@@ -193,7 +193,7 @@ impl Lineariser {
     ) -> Option<(u32, u32)> {
         if place < EDGES {
             let waits = match graph.node(node).kind {
-                Kind::Other => graph.ended.get(&node).map(Vec::as_slice),
+                Kind::Other | Kind::Release => graph.ended.get(&node).map(Vec::as_slice),
                 _ => None,
             };
             if let Some(&(begin, end)) = waits.and_then(|w| w.get((place - WAITS) as usize)) {

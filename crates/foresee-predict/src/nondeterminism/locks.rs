@@ -99,6 +99,17 @@ impl Sections {
         NONE
     }
 
+    /// The section, now open, that keeps a thread from taking a lock: the one that began first.
+    pub(super) fn in_the_way(&self, lock: usize, thread: u32, shared: bool) -> Option<u32> {
+        let wanted = Section { lock: lock as u32, thread, shared, acquire: NONE, release: NONE };
+        let last = self.by_lock.get(lock)?.iter().filter_map(|(_, own)| own.last().copied());
+        let is_in_the_way = |&section: &u32| {
+            let section = self.get(section);
+            section.release == NONE && section.excludes(&wanted)
+        };
+        last.filter(is_in_the_way).min()
+    }
+
     fn push(&mut self, section: u32, rest: u32) -> u32 {
         self.lists.push((section, rest));
         self.lists.len() as u32 - 1

@@ -169,15 +169,13 @@ impl Nondeterminism {
         let mut details = place.details(&self.trace);
         let witness = if order.len() <= *keep {
             *keep -= order.len();
-            Some(Witness {
-                reorder: Reordering::Correct,
-                changed_reads: match example.reader {
-                    Reader::Event(read) => vec![read],
-                    Reader::Final(_) => Vec::new(),
-                },
-                violated_at: order.len().saturating_sub(1),
-                order,
-            })
+            let violated_at = order.len().saturating_sub(1);
+            let changed_reads = match example.reader {
+                Reader::Event(read) => vec![read],
+                Reader::Final(_) => Vec::new(),
+            };
+            let listed = Witness::listed(Reordering::Correct, order, violated_at);
+            Some(Witness { changed_reads, ..listed })
         } else {
             let note = "found and confirmed, but not kept; narrow the search with --variable";
             details.push(("witness".to_owned(), note.to_owned()));
@@ -191,6 +189,7 @@ impl Nondeterminism {
             event: None,
             witness,
             details,
+            about: Vec::new(),
         })
     }
 }

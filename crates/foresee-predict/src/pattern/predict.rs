@@ -180,6 +180,7 @@ impl Patterns {
             event,
             witness: None,
             details,
+            about: Vec::new(),
         }
     }
 

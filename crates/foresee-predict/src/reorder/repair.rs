@@ -85,6 +85,26 @@ impl<'r> Search<'r> {
         answer
     }
 
+    /// Whether anything speaks for a goal: what it needs, whatever else is chosen, has none of its
+    /// next events in it and keeps its executed ones in order. If not, no reordering reaches it.
+    ///
+    /// What is needed comes earlier in the trace, so nothing before the goal's first event can need
+    /// any event of the goal.
+    pub fn is_conceivable(&mut self, goal: &Goal<'_>) -> bool {
+        let Some(first) = goal.first() else { return true };
+        self.slices.anchor = first;
+        for &event in goal.next {
+            self.slices.limit(event, self.requirements);
+        }
+        let kept = self.keep_what_is_needed(goal, 1);
+        self.slices.undo(0, self.requirements);
+        self.slices.set_dirty(&[]);
+        for &event in goal.next {
+            self.slices.clear_limit(event, self.requirements);
+        }
+        kept.is_ok()
+    }
+
     fn search(&mut self, goal: &Goal<'_>, effort: Effort, until: u64) -> Answer {
         let gave_up = |blamed| Answer::No { blamed, gave_up: true, is_final: false };
         let groups = goal.executed.len() + usize::from(!goal.next.is_empty());

@@ -33,11 +33,13 @@ pub(crate) enum Kind {
     /// The end of a wait whose beginning was not noted.
     Wait,
     Notify,
+    /// Finds a lock taken.
+    Busy,
     /// Not a step.
     Init,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::Mark,
     Kind::Read,
     Kind::Write,
@@ -50,6 +52,7 @@ const KINDS: [Kind; 13] = [
     Kind::WaitEnd,
     Kind::Wait,
     Kind::Notify,
+    Kind::Busy,
     Kind::Init,
 ];
 
@@ -79,14 +82,16 @@ pub struct Requirements {
     objects: Vec<u32>,
     previous: Vec<u32>,
     /// Of a read the write it saw, of an acquire its release, of a join the last event of the
-    /// thread, of a bare wait its notification.
+    /// thread, of a bare wait its notification, of a failed try-lock the acquire in its way.
     partners: Vec<u32>,
     /// For each thread its fork.
     forks: Vec<u32>,
-    /// For ends of waits that a notification ended, the beginning and the notification.
-    waits: HashMap<u32, (u32, u32), RandomState>,
-    /// For notifications, the ends of waits.
-    ended: HashMap<u32, Vec<u32>, RandomState>,
+    /// For events that are only possible if one event comes before another, these two: for ends of
+    /// waits the beginning and the notification; for failed try-locks themselves and the release of
+    /// the section that was in their way.
+    conditions: HashMap<u32, (u32, u32), RandomState>,
+    /// For the latter of the two, the events that are only possible so.
+    conditional: HashMap<u32, Vec<u32>, RandomState>,
     /// For each lock that several threads use, its sections in the order of the file.
     sections: Vec<Sections>,
     building: Building,
@@ -110,6 +115,8 @@ struct Building {
     /// For each lock the sections that are open: whose, whether shared, and since when.
     open: Vec<Vec<(ThreadId, bool, u32)>>,
     wakeups: Wakeups<u32>,
+    /// The try-locks that failed.
+    failed: Vec<u32>,
     /// For each object the first thread that used it, and whether another one did.
     users: Vec<(u32, bool)>,
 }
@@ -177,8 +184,8 @@ impl Requirements {
             Op::WaitEnd => {
                 kind = Kind::WaitEnd;
                 if let Some(notification) = now.wakeups.end(event.cond(), t) {
-                    self.waits.insert(i, (previous, notification));
-                    self.ended.entry(notification).or_default().push(i);
+                    self.conditions.insert(i, (previous, notification));
+                    self.conditional.entry(notification).or_default().push(i);
                 }
                 if let Some(lock) = event.wait_lock() {
                     object = self.open_section(lock, t, false, i);
@@ -191,6 +198,16 @@ impl Requirements {
             Op::Notify | Op::NotifyAll => {
                 kind = Kind::Notify;
                 now.wakeups.notify(event.cond(), i, op == Op::NotifyAll);
+            }
+            Op::Busy | Op::BusyShared => {
+                kind = Kind::Busy;
+                let is_shared = op == Op::BusyShared;
+                let open = entry(&mut now.open, event.lock().index());
+                let in_the_way = open.iter().filter(|s| s.0 != t && !(is_shared && s.1));
+                if let Some(acquire) = in_the_way.map(|s| s.2).min() {
+                    partner = acquire;
+                    now.failed.push(i);
+                }
             }
             Op::Init => kind = Kind::Init,
             Op::Fork => *entry_or_none(&mut self.forks, event.other().index()) = i,
@@ -252,7 +269,14 @@ impl Requirements {
     /// The trace has ended: objects that one thread has for itself drop out, because its own order
     /// settles everything about them.
     pub fn finish(&mut self) {
-        let Building { users, .. } = std::mem::take(&mut self.building);
+        let Building { users, failed, .. } = std::mem::take(&mut self.building);
+        for busy in failed {
+            let release = self.partner(self.partner(busy));
+            if release != NONE {
+                self.conditions.insert(busy, (busy, release));
+                self.conditional.entry(release).or_default().push(busy);
+            }
+        }
         for object in &mut self.objects {
             if *object != NONE && !users[*object as usize].1 {
                 *object = NONE;
@@ -319,21 +343,32 @@ impl Requirements {
         }
     }
 
+    /// The event that started a thread, if there is one.
+    pub(crate) fn fork(&self, thread: usize) -> u32 {
+        self.forks.get(thread).copied().unwrap_or(NONE)
+    }
+
     /// Whether the event before it is of its own thread.
     #[inline]
     pub(crate) fn has_previous(&self, event: u32) -> bool {
         self.previous[event as usize] != NONE
     }
 
-    /// The beginning of a wait and the notification that ended it.
+    /// The two events of which the first must come before the second, if the second comes at all,
+    /// for this one to be possible: a wait ends if it had begun before its notification, a try-lock
+    /// fails before the section is over that is in its way.
     #[inline]
-    pub(crate) fn wait(&self, end: u32) -> Option<(u32, u32)> {
-        self.waits.get(&end).copied()
+    pub(crate) fn condition(&self, event: u32) -> Option<(u32, u32)> {
+        self.conditions.get(&event).copied()
     }
 
-    /// The ends of waits that a notification ended.
-    pub(crate) fn ended(&self, notification: u32) -> &[u32] {
-        self.ended.get(&notification).map_or(&[], Vec::as_slice)
+    /// The events for which others must come before this one.
+    pub(crate) fn conditional(&self, event: u32) -> &[u32] {
+        // Most traces have none.
+        if self.conditional.is_empty() {
+            return &[];
+        }
+        self.conditional.get(&event).map_or(&[], Vec::as_slice)
     }
 
     /// How many variables and locks have a number.

@@ -238,18 +238,28 @@ impl Slices {
                     }
                 }
                 Kind::WaitEnd => {
-                    if let Some((begin, notification)) = requirements.wait(event) {
+                    if let Some((begin, notification)) = requirements.condition(event) {
                         self.todo.push((begin, self.slice(notification).min(slice)));
                         self.todo.push((notification, slice));
                     }
                 }
-                Kind::Notify => {
-                    // Waits that end must have begun; others are none of its business.
-                    for &end in requirements.ended(event) {
-                        if let Some((begin, _)) = requirements.wait(end)
-                            && self.is_kept(end)
+                Kind::Busy => {
+                    let acquire = requirements.partner(event);
+                    if acquire != NONE {
+                        self.todo.push((acquire, slice));
+                    }
+                    if let Some((_, release)) = requirements.condition(event) {
+                        self.todo.push((event, self.slice(release).min(slice)));
+                    }
+                }
+                Kind::Notify | Kind::Release | Kind::ReleaseShared => {
+                    // Waits that end must have begun, and try-locks that fail must have failed;
+                    // others are none of its business.
+                    for &conditional in requirements.conditional(event) {
+                        if let Some((before, _)) = requirements.condition(conditional)
+                            && self.is_kept(conditional)
                         {
-                            self.todo.push((begin, slice));
+                            self.todo.push((before, slice));
                         }
                     }
                 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
 
 pub(crate) mod monotone;
+pub(crate) mod nested;
 
 use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::correct::{Correct, CorrectLimits};

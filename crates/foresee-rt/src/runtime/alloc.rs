@@ -1,5 +1,6 @@
 //! Memory that is allocated and given back: a new life for its addresses.
 
+use super::calls::{Call, calls};
 use super::next::real;
 use super::{Errno, access, enter, hook, leave, log, shadow, sync, thread};
 use crate::format::Tag;
@@ -114,6 +115,19 @@ fn given_back(block: usize, pc: usize) {
         shadow::forget(block, size);
         log::put(t, Tag::Free as u8, pc, block, size as u64);
         leave(t);
+    }
+}
+
+calls! {
+    // Whatever the kernel puts there next is something new.
+    Outside munmap(at, size) |c| { c.gives_back(at, size); };
+}
+
+impl Call {
+    fn gives_back(&mut self, at: usize, size: usize) {
+        shadow::forget(at, size);
+        // SAFETY: in a hook of the thread.
+        unsafe { sync(self.t, Tag::Free, self.pc, at, size as u64) }
     }
 }
 

@@ -3,8 +3,10 @@
 mod access;
 mod alloc;
 mod atomics;
-mod blocking;
 mod c11;
+mod calls;
+mod channels;
+mod clocks;
 mod conds;
 mod config;
 mod cxx;
@@ -15,9 +17,14 @@ mod memory;
 mod modules;
 mod next;
 mod others;
+mod printing;
 mod process;
+mod scanning;
 mod shadow;
 mod signals;
+mod sorting;
+mod stdio;
+mod strings;
 pub(crate) mod sys;
 mod tenancy;
 mod thread;
@@ -142,19 +149,6 @@ unsafe fn step_aside(t: *mut Thread) {
         leave(t);
     }
 }
-
-/// Calls a function that may block, with the token given up if the thread is recorded, and comes back in.
-macro_rules! standing_aside {
-    ($call:expr) => {{
-        let t = $crate::runtime::enter();
-        if !t.is_null() {
-            // SAFETY: in a hook of `t`.
-            unsafe { $crate::runtime::step_aside(t) };
-        }
-        $call
-    }};
-}
-use standing_aside;
 
 /// Records a step of synchronisation.
 unsafe fn sync(t: *mut Thread, tag: Tag, pc: usize, address: usize, value: u64) {

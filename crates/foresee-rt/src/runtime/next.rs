@@ -27,6 +27,7 @@ impl Next {
 
     #[cold]
     fn find(&self) -> usize {
+        let _errno = super::Errno::save();
         // SAFETY: names are C strings.
         let at = unsafe {
             let mut at: *mut c_void = core::ptr::null_mut();

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread};
 use super::{
-    Errno, access, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys, token,
+    Errno, access, clocks, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys,
+    token,
 };
 use crate::format::Tag;
 
@@ -159,7 +160,7 @@ pub(super) fn start_thread(
     }
     // SAFETY: in a hook of `t`; the new thread is nobody else's.
     unsafe {
-        access::settle(t);
+        access::before_write(t, handle as usize, 8);
         let new = thread::allocate();
         if new.is_null() {
             log::give_up();
@@ -173,7 +174,9 @@ pub(super) fn start_thread(
         let out = plain(entry as usize, new as usize);
         if out == 0 {
             remember(*handle, (*new).id);
+            access::written(t, handle as usize, 8, pc);
             sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
+            clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);
         }
@@ -182,8 +185,14 @@ pub(super) fn start_thread(
     }
 }
 
-/// Waits for a thread by `wait` and records it if that worked.
-pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -> c_int {
+/// Waits for a thread by `wait` and records it, and what libc writes of its result, if that worked.
+pub(super) fn wait_for(
+    handle: usize,
+    result: *mut c_void,
+    size: usize,
+    pc: usize,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
     let t = enter();
     if t.is_null() {
         return wait();
@@ -191,11 +200,19 @@ pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -
     let other = by_handle(handle);
     // SAFETY: in a hook of `t`.
     unsafe {
+        if !result.is_null() {
+            access::before_write(t, result as usize, size);
+        }
         step_aside(t);
         let out = wait();
         if out == 0 && !enter().is_null() {
             if let Some(other) = other {
                 sync(t, Tag::Join, pc, 0, other);
+                clocks::ended(t, thread::get(other as u32));
+            }
+            if !result.is_null() {
+                access::before_write(t, result as usize, size);
+                access::written(t, result as usize, size, pc);
             }
             leave(t);
         }
@@ -204,16 +221,30 @@ pub(super) fn wait_for(handle: usize, pc: usize, wait: impl FnOnce() -> c_int) -
 }
 
 extern "C" fn join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
-    wait_for(handle, pc, || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int))
+    wait_for(
+        handle,
+        out,
+        8,
+        pc,
+        || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int),
+    )
 }
 
 extern "C" fn try_join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
-    wait_for(handle, pc, || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int))
+    wait_for(
+        handle,
+        out,
+        8,
+        pc,
+        || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int),
+    )
 }
 
 extern "C" fn timed_join(handle: usize, out: *mut c_void, until: usize, pc: usize) -> c_int {
     wait_for(
         handle,
+        out,
+        8,
         pc,
         || real!(pthread_timedjoin_np(handle => usize, out => *mut c_void, until => usize) -> c_int),
     )
@@ -228,6 +259,8 @@ extern "C" fn clock_join(
 ) -> c_int {
     wait_for(
         handle,
+        out,
+        8,
         pc,
         || real!(pthread_clockjoin_np(handle => usize, out => *mut c_void, clock => c_int, until => usize) -> c_int),
     )

@@ -12,19 +12,34 @@ pub enum Relation {
     /// the write it saw.
     Mazurkiewicz,
     /// Program order, fork, join and notification; a write before its reads; a release before all
-    /// later acquires of the lock. What made the execution as it was; no basis for prediction.
+    /// later acquires of the lock, unless both share it. What made the execution as it was; no basis for prediction.
     ReadsFrom,
     /// Program order, fork, join and notification only.
     SyncOnly,
     /// Program order, fork, join, the end of a wait after its notification, and a write before its
     /// reads: what an event cannot do without in any correct reordering.
     Needs,
+    /// Program order, fork, join, the end of a wait after its notification, a release before all
+    /// later acquires that it excluded, and an atomic write before the atomic reads up to the next.
+    HappensBefore,
+    /// The same with every write before its reads.
+    Schedulable,
 }
 
 impl Relation {
     /// All relations, for tests that go through them.
-    pub const ALL: [Relation; 4] =
-        [Relation::Mazurkiewicz, Relation::ReadsFrom, Relation::SyncOnly, Relation::Needs];
+    pub const ALL: [Relation; 6] = [
+        Relation::Mazurkiewicz,
+        Relation::ReadsFrom,
+        Relation::SyncOnly,
+        Relation::Needs,
+        Relation::HappensBefore,
+        Relation::Schedulable,
+    ];
+
+    fn notifies_waiters(self) -> bool {
+        matches!(self, Relation::Mazurkiewicz | Relation::ReadsFrom | Relation::SyncOnly)
+    }
 }
 
 /// A strict partial order of the events of a trace.
@@ -51,7 +66,7 @@ impl Order {
 
     /// The closure of a relation whose edges, other than those from initial values, lead from
     /// smaller to larger indices.
-    fn from_edges(n: usize, edge: impl Fn(usize, usize) -> bool) -> Order {
+    pub fn from_edges(n: usize, edge: impl Fn(usize, usize) -> bool) -> Order {
         let mut below = vec![vec![0u64; n.div_ceil(64)]; n];
         for b in 0..n {
             for a in (0..n).filter(|&a| edge(a, b)) {
@@ -116,7 +131,7 @@ impl Facts<'_> {
         let by_sync = first.thread() == second.thread()
             || starts_or_ends(first, second)
             || self.notification[b] == Some(a)
-            || self.relation != Relation::Needs && self.could_end(b, a);
+            || self.relation.notifies_waiters() && self.could_end(b, a);
         by_sync
             || match self.relation {
                 Relation::Mazurkiewicz => {
@@ -125,12 +140,36 @@ impl Facts<'_> {
                 }
                 Relation::ReadsFrom => {
                     self.writer[b] == Some(a)
-                        || lock_of(first) == lock_of(second) && gives(first) && takes(second)
+                        || lock_of(first) == lock_of(second)
+                            && gives(first)
+                            && takes(second)
+                            && !(is_shared(first) && is_shared(second))
                 }
                 Relation::SyncOnly => false,
                 Relation::Needs => self.writer[b] == Some(a),
+                Relation::HappensBefore => self.sees_atomic(a, b) || made_wait(first, second),
+                Relation::Schedulable => self.writer[b] == Some(a) || made_wait(first, second),
             }
     }
+
+    /// Whether `a` is the last atomic write before the atomic read `b`.
+    fn sees_atomic(&self, a: usize, b: usize) -> bool {
+        let events = &self.trace.events;
+        let writes = |e: &Event| {
+            matches!(e.op(), Op::VolatileWrite | Op::Rmw) && e.target() == events[b].target()
+        };
+        matches!(events[b].op(), Op::VolatileRead | Op::Rmw)
+            && events[..b].iter().rposition(writes) == Some(a)
+    }
+}
+
+/// Whether a release was of a hold that excluded the acquire.
+fn made_wait(first: &Event, second: &Event) -> bool {
+    let shared = |e: &Event| matches!(e.op(), Op::AcquireShared | Op::ReleaseShared);
+    lock_of(first) == lock_of(second)
+        && gives(first)
+        && takes(second)
+        && !(shared(first) && shared(second))
 }
 
 impl Facts<'_> {
@@ -168,6 +207,7 @@ fn conflict(a: &Event, b: &Event) -> bool {
 fn lock_of(event: &Event) -> Option<LockId> {
     match event.op() {
         Op::Acquire | Op::Release | Op::AcquireShared | Op::ReleaseShared => Some(event.lock()),
+        Op::Busy | Op::BusyShared => Some(event.lock()),
         _ => event.wait_lock(),
     }
 }
@@ -180,6 +220,10 @@ fn gives(event: &Event) -> bool {
 fn takes(event: &Event) -> bool {
     let op = event.op();
     lock_of(event).is_some() && matches!(op, Op::Acquire | Op::AcquireShared | Op::WaitEnd)
+}
+
+fn is_shared(event: &Event) -> bool {
+    matches!(event.op(), Op::AcquireShared | Op::ReleaseShared)
 }
 
 #[cfg(test)]
@@ -216,6 +260,9 @@ mod tests {
         let readers = trace! { T1: racq(l); T2: racq(l); T1: rrel(l); T2: rrel(l) };
         assert_eq!(pairs(&readers, Relation::Mazurkiewicz), [(0, 1), (0, 3), (1, 2), (2, 3)]);
         assert_eq!(pairs(&readers, Relation::ReadsFrom), []);
+        let one_by_one = trace! { T1: racq(l), rrel(l); T2: racq(l), rrel(l); T3: acq(l) };
+        let last = [(0, 4), (1, 4), (2, 4), (3, 4)];
+        assert_eq!(pairs(&one_by_one, Relation::ReadsFrom), last);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::hash::Hash;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId};
 
+use super::busy::section_in_the_way;
 use super::closure::reads_from;
 use super::notify::matched_notifications;
 
@@ -68,6 +69,8 @@ pub struct Reorderings<'t> {
     /// For each notification the waits it ends: their beginnings and their ends.
     ended: Vec<Vec<(usize, usize)>>,
     saw: Vec<Option<usize>>,
+    /// For each failed try-lock, the end of the section that was in its way.
+    until: Vec<Option<usize>>,
     variables: usize,
 }
 
@@ -95,7 +98,9 @@ impl<'t> Reorderings<'t> {
         let held = threads.iter().map(|own| held_after(own.iter().map(|&i| &events[i]))).collect();
         let needs = needs(trace, &threads);
         let (ended, saw) = (ended_waits(trace), reads_from(trace));
-        Reorderings { trace, reads, threads, place, held, needs, ended, saw, variables }
+        let until = |i| section_in_the_way(trace, i).and_then(|(_, end)| end);
+        let until = (0..events.len()).map(until).collect();
+        Reorderings { trace, reads, threads, place, held, needs, ended, saw, until, variables }
     }
 
     /// The thread's next event in this state, whether or not it can happen.
@@ -133,7 +138,8 @@ impl<'t> Reorderings<'t> {
         };
         let blocked = taken(it).is_some_and(|(lock, shared)| others_hold(lock, shared));
         let is_lost = state.lost.contains(&event);
-        self.needs[event].iter().all(happened) && !joins_stopped && !blocked && !is_lost
+        let is_over = self.until[event].as_ref().is_some_and(happened);
+        self.needs[event].iter().all(happened) && !joins_stopped && !blocked && !is_lost && !is_over
     }
 
     /// The step that the thread can take now.
@@ -223,7 +229,7 @@ impl<'t> Reorderings<'t> {
 }
 
 /// The lock that an event takes, and whether it shares it.
-fn taken(event: &Event) -> Option<(LockId, bool)> {
+pub(super) fn taken(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
         Op::Acquire => Some((event.lock(), false)),
         Op::AcquireShared => Some((event.lock(), true)),
@@ -233,7 +239,7 @@ fn taken(event: &Event) -> Option<(LockId, bool)> {
 }
 
 /// The lock that an event gives back, and whether it shared it.
-fn given(event: &Event) -> Option<(LockId, bool)> {
+pub(super) fn given(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
         Op::Release => Some((event.lock(), false)),
         Op::ReleaseShared => Some((event.lock(), true)),
@@ -270,7 +276,8 @@ fn ended_waits(trace: &Trace) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// Fork before the thread's events; all of them, and the fork, before its join; a notification
-/// before the end of the wait that it ends. That the wait has begun before it, since it would have
+/// before the end of the wait that it ends; a section before the try-locks that fail because of it.
+/// That the wait has begun before it, since it would have
 /// been lost otherwise, is asked only where the wait does end.
 fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut needs = vec![Vec::new(); trace.events.len()];
@@ -290,6 +297,7 @@ fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
             _ => {}
         }
         needs[i].extend(notifications[i]);
+        needs[i].extend(section_in_the_way(trace, i).map(|(begin, _)| begin));
     }
     needs
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use foresee_trace::{LockId, Op, ThreadId, Trace};
 
+use super::busy::section_in_the_way;
 use super::closure::reads_from;
 use super::notify::matched_notifications;
 
@@ -77,6 +78,12 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
             let place = |event: usize| happened.iter().position(|&j| j == event);
             if begin.is_some_and(|begin| place(begin) > place(n)) {
                 return Err(format!("{} came before the wait that it ends", name(n)));
+            }
+        }
+        if let Some((begin, end)) = section_in_the_way(trace, i) {
+            let is_open = happened.contains(&begin) && end.is_none_or(|e| !happened.contains(&e));
+            if !is_open {
+                return Err(format!("{} finds nobody in its way", name(i)));
             }
         }
         if let Some(&read) = (op == Op::Join).then(|| stopped.get(&event.other())).flatten() {

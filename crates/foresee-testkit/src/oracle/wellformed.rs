@@ -15,7 +15,8 @@ pub enum Rule {
     Fork,
     /// A thread is joined by another one, and not while it is known to be running.
     Join,
-    /// A lock is taken when no other thread is in the way, and given back by a holder.
+    /// A lock is taken when no other thread is in the way, given back by a holder, and not to be had
+    /// only when another thread is in the way.
     Lock,
     /// Exactly the outermost operations on a lock are called so. Traces that still have to be
     /// normalised break this rule.
@@ -102,6 +103,10 @@ impl<'t> Before<'t> {
                     return Some(Rule::Wait);
                 }
                 event.wait_lock().filter(|&l| self.in_the_way(t, l, false)).map(|_| Rule::Lock)
+            }
+            Op::Busy | Op::BusyShared => {
+                let is_shared = event.op() == Op::BusyShared;
+                (!self.in_the_way(t, event.lock(), is_shared)).then_some(Rule::Lock)
             }
             op => lock_operation(op).and_then(|operation| self.misused(event, operation)),
         }
@@ -262,6 +267,8 @@ mod tests {
         check(raw_trace! { T1: racq(l); T2: acq(l) }, 1, Rule::Lock);
         check(raw_trace! { T1: acq(l); T2: rel(l) }, 1, Rule::Lock);
         check(raw_trace! { T1: acq(l), rrel(l) }, 1, Rule::Lock);
+        check(raw_trace! { T1: acq(l), busy(l) }, 1, Rule::Lock);
+        check(raw_trace! { T1: racq(l); T2: rbusy(l) }, 1, Rule::Lock);
         check(raw_trace! { T1: acq(l), acq(l) }, 1, Rule::Outermost);
         check(raw_trace! { T1: wait_begin(c,l) }, 0, Rule::Wait);
         check(raw_trace! { T1: wait_begin(c), w(x) }, 1, Rule::Wait);

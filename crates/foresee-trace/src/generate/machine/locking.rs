@@ -103,9 +103,21 @@ impl Machine {
         let shared = self.chances.shared.draw(&mut self.rng);
         // A reader could otherwise become a second reader of its own lock.
         let mine = thread.holds.iter().any(|hold| hold.lock == lock);
-        if mine || !self.locks[lock as usize].take(shared) {
+        if mine {
             return false;
         }
+        let tries = self.chances.tries.draw(&mut self.rng);
+        if !self.locks[lock as usize].take(shared) {
+            if tries {
+                self.emit_on(t, if shared { Op::BusyShared } else { Op::Busy }, lock, batch);
+            }
+            return tries;
+        }
+        // There must be room for the acquire and its release.
+        if tries && self.remaining >= self.debt + 3 {
+            self.emit_on(t, Op::Try, lock, batch);
+        }
+        let thread = &mut self.threads[t as usize];
         thread.holds.push(Hold { lock, shared, depth: 1 });
         self.debt += 1;
         self.emit_on(t, if shared { Op::AcquireShared } else { Op::Acquire }, lock, batch);

@@ -1,0 +1,113 @@
+//! The processes of one recording: the program and whatever it started, found in `/proc` by the
+//! folder that their environment names, so that a daemon or a new session does not get away.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The variable that tells a process where to record.
+pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
+
+/// Who records into a folder.
+pub(crate) struct Family {
+    folder: PathBuf,
+    /// How the folder stands in the environment of its processes.
+    mark: Vec<u8>,
+}
+
+impl Family {
+    /// Those who record into this folder.
+    pub(crate) fn of(folder: &Path) -> Family {
+        let mut mark = VARIABLE.as_bytes().to_vec();
+        mark.push(b'=');
+        mark.extend(folder.as_os_str().as_bytes());
+        Family { folder: folder.to_owned(), mark }
+    }
+
+    /// The processes with a log that still run. What they are writing cannot be read yet.
+    pub(crate) fn recording(&self) -> Vec<u32> {
+        let Ok(files) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let names = files.filter_map(|file| Some(file.ok()?.file_name()));
+        let tails = names.filter(|name| name.as_bytes().ends_with(b".tail"));
+        let mut found: Vec<u32> = tails.filter_map(|name| leading_number(&name)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|&process| self.is_marked(process));
+        found
+    }
+
+    /// All that still run, recorded or not; a recorded one may have just been started.
+    pub(crate) fn running(&self) -> Vec<u32> {
+        let mut found: Vec<u32> = processes().into_keys().collect();
+        found.sort_unstable();
+        found.retain(|&process| process != std::process::id() && self.is_marked(process));
+        found
+    }
+
+    /// Ends them all, and whatever descends from `first`. A process that is just being born is
+    /// found the next time round.
+    pub(crate) fn end(&self, first: u32) {
+        for _ in 0..ROUNDS {
+            let members = self.members(first);
+            if members.is_empty() {
+                return;
+            }
+            for process in members.iter().filter_map(|&id| Pid::from_raw(i32::try_from(id).ok()?)) {
+                // It may be gone by now, or belong to somebody else.
+                let _ = kill_process(process, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn members(&self, first: u32) -> Vec<u32> {
+        let all = processes();
+        let own = std::process::id();
+        let descends = |process: u32| {
+            // Among processes that come and go, a chain of parents could be a circle.
+            let chain = std::iter::successors(Some(process), |id| all.get(id).copied());
+            chain.take(all.len()).any(|id| id == first)
+        };
+        let is_member = |process: u32| {
+            process != own && process > 1 && (descends(process) || self.is_marked(process))
+        };
+        all.keys().copied().filter(|&process| is_member(process)).collect()
+    }
+
+    /// Whether a process was given our folder; one that is gone or a zombie was not.
+    fn is_marked(&self, process: u32) -> bool {
+        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == self.mark)
+    }
+}
+
+/// Enough for any program but one that does nothing but fork, or has rights that we have not.
+const ROUNDS: usize = 400;
+
+/// `123.0.tail` is of the process 123.
+fn leading_number(name: &OsStr) -> Option<u32> {
+    name.to_str()?.split('.').next()?.parse().ok()
+}
+
+/// All processes that run, with their parents.
+fn processes() -> HashMap<u32, u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| living(name.parse().ok()?)).collect()
+}
+
+/// A process and its parent, if it still runs.
+fn living(process: u32) -> Option<(u32, u32)> {
+    let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, between parentheses, may contain anything.
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut words = rest.split_whitespace();
+    let is_gone = matches!(words.next()?, "Z" | "X");
+    let parent = words.next()?.parse().ok()?;
+    (!is_gone).then_some((process, parent))
+}

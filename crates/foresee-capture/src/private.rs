@@ -1,0 +1,173 @@
+//! Variables that only one thread ever touches. In whatever order threads run, such a thread sees
+//! there what it wrote itself, so leaving its accesses out changes nothing that can be asked about
+//! other orders: unlike the runtime's filter, this is exact for every space of reorderings. Which
+//! variables they are is known only at the end of a run, so a trace is written first and copied then.
+//!
+//! Who gives memory back touches all of it: the block of one thread that another one frees is not
+//! private.
+
+use std::collections::{HashMap, HashSet};
+
+use foresee_trace::{
+    Batch, Event, HEAP_FREE, Id, Interner, Names, Op, Pool, SymId, TargetKind, ThreadId,
+    TooManyNames, Value, VarId, entry, object_of,
+};
+
+/// Whose each variable is, as far as a trace has been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    owners: Vec<Owner>,
+    /// Who gave each block of memory back.
+    freed: HashMap<SymId, ThreadId>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Nobody,
+    One(ThreadId),
+    Many,
+}
+
+fn is_access(event: &Event) -> bool {
+    event.op().target_kind() == TargetKind::Var
+}
+
+/// The block of memory that an event gives back; `free` is the name of such events.
+fn freed_by(event: &Event, pool: &Pool, free: Option<SymId>) -> Option<SymId> {
+    let is_free = event.op() == Op::Event && free.is_some() && event.sym() == free;
+    match pool.values(event).first() {
+        Some(&Value::Str(block)) if is_free => Some(block),
+        _ => None,
+    }
+}
+
+impl Owners {
+    /// Looks at the next stretch of a trace.
+    pub(crate) fn see(&mut self, batch: &Batch, names: &Names) {
+        let free = names.syms.lookup(HEAP_FREE);
+        for event in &batch.events {
+            if !is_access(event) {
+                let block = freed_by(event, &batch.pool, free);
+                self.freed.extend(block.map(|block| (block, event.thread())));
+                continue;
+            }
+            let owner = entry(&mut self.owners, event.var().index());
+            *owner = match *owner {
+                Owner::Nobody => Owner::One(event.thread()),
+                Owner::One(thread) if thread == event.thread() => continue,
+                _ => Owner::Many,
+            };
+        }
+    }
+
+    /// Keeps a variable whoever touches it.
+    pub(crate) fn keep(&mut self, var: VarId) {
+        *entry(&mut self.owners, var.index()) = Owner::Many;
+    }
+
+    /// What remains without the variables of one thread; none if there are no such variables.
+    pub(crate) fn shared(&self, names: &Names) -> Result<Option<Shared>, TooManyNames> {
+        let block_of = |name: &str| {
+            let block = names.syms.lookup(object_of(name))?;
+            Some((block, *self.freed.get(&block)?))
+        };
+        let is_kept = |var: VarId, name: &str| match self.owners.get(var.index()) {
+            Some(Owner::Many) => true,
+            Some(Owner::One(thread)) => block_of(name).is_some_and(|(_, by)| by != *thread),
+            _ => false,
+        };
+        if names.vars.iter().all(|(var, name)| is_kept(var, name)) {
+            return Ok(None);
+        }
+        let mut vars = Interner::default();
+        let mut numbers = Vec::with_capacity(names.vars.len());
+        let mut blocks = HashSet::new();
+        for (var, name) in names.vars.iter() {
+            let kept = is_kept(var, name);
+            numbers.push(if kept { Some(vars.intern(name)?) } else { None });
+            blocks.extend(block_of(name).filter(|_| kept).map(|(block, _)| block));
+        }
+        let free = names.syms.lookup(HEAP_FREE);
+        Ok(Some(Shared { numbers, blocks, free, names: Names { vars, ..names.clone() } }))
+    }
+}
+
+/// The variables that more than one thread touches, numbered anew.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    numbers: Vec<Option<VarId>>,
+    /// The blocks of memory that they are in.
+    blocks: HashSet<SymId>,
+    free: Option<SymId>,
+    /// All names that are left.
+    pub(crate) names: Names,
+}
+
+impl Shared {
+    /// Leaves out of a stretch of the trace what is of one thread alone.
+    pub(crate) fn narrow(&self, batch: &mut Batch) {
+        let Batch { events, pool } = batch;
+        events.retain_mut(|event| {
+            if !is_access(event) {
+                let block = freed_by(event, pool, self.free);
+                return block.is_none_or(|block| self.blocks.contains(&block));
+            }
+            let number = self.numbers.get(event.var().index()).copied().flatten();
+            *event = event.with_target(number.map_or(0, |var| var.0));
+            number.is_some()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foresee_testkit::trace;
+
+    /// Events in words, with the names that their numbers stand for.
+    fn told(batch: &Batch, names: &Names) -> Vec<String> {
+        batch.events.iter().map(|e| e.describe(names, &batch.pool).to_string()).collect()
+    }
+
+    #[test]
+    fn what_one_thread_touches_is_left_out_and_the_rest_keeps_its_names() {
+        let trace = trace! {
+            T1: w(mine)=1, acq(l), w(ours)=2, w(named)=3, rel(l), r(mine)=1;
+            T2: acq(l), r(ours)=2, w(yours)=70000000000, r(yours)=70000000000, rel(l)
+        };
+        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut owners = Owners::default();
+        owners.see(&batch, &trace.names);
+        owners.keep(trace.names.vars.lookup("named").expect("it is there"));
+        let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
+        shared.narrow(&mut batch);
+        let left = ["acq(l)", "w(ours)=2", "w(named)=3", "rel(l)", "acq(l)", "r(ours)=2", "rel(l)"];
+        assert_eq!(told(&batch, &shared.names), left);
+        assert_eq!(shared.names.vars.len(), 2);
+        // Nothing more can be left out of what is left.
+        let mut owners = Owners::default();
+        owners.see(&batch, &shared.names);
+        owners.keep(shared.names.vars.lookup("named").expect("it was kept"));
+        assert!(owners.shared(&shared.names).expect("few names").is_none());
+    }
+
+    #[test]
+    fn memory_that_another_thread_frees_is_not_private() {
+        let trace = trace! {
+            T1: w("heap(a.c:1)#1+0")=1, w("heap(a.c:1)#2+0")=2, event(heap_free, "heap(a.c:1)#2");
+            T2: event(heap_free, "heap(a.c:1)#1"), event(done, "heap(a.c:1)#2")
+        };
+        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut owners = Owners::default();
+        owners.see(&batch, &trace.names);
+        let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
+        shared.narrow(&mut batch);
+        let left = [
+            "w(\"heap(a.c:1)#1+0\")=1",
+            "event(heap_free,\"heap(a.c:1)#1\")",
+            "event(done,\"heap(a.c:1)#2\")",
+        ];
+        assert_eq!(told(&batch, &shared.names), left);
+    }
+}

@@ -1,0 +1,180 @@
+//! From the log of a process to a trace with names, in a file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use foresee_formats::{Output, create};
+use foresee_trace::{
+    Batch, Event, EventSink, EventSource, Names, Op, ReadError, Remarks, ThreadId, TooManyNames,
+};
+
+use crate::log::{Log, LogError};
+use crate::naming::Naming;
+use crate::private::Owners;
+use crate::summary::Summary;
+use crate::symbols::{Symbols, Variable};
+
+/// Why a log did not become a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The log makes no sense.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The trace cannot be written.
+    #[error("cannot write {0}: {1}")]
+    Write(PathBuf, #[source] io::Error),
+    /// The program has too many things.
+    #[error(transparent)]
+    Names(#[from] TooManyNames),
+}
+
+/// A log, and what is wanted of its trace.
+pub struct Told<'l> {
+    /// The log.
+    pub log: &'l Log,
+    /// The names of its process; see [`crate::naming::symbols_of`].
+    pub symbols: &'l Symbols,
+    /// Variables of specifications, with the names that those give them.
+    pub spelt: &'l [(String, Variable)],
+    /// Libraries that may be without hooks; see [`Summary::new`].
+    pub trusted: &'l [String],
+    /// Whether variables that only one thread ever touches are kept.
+    pub keeps_private: bool,
+}
+
+impl Told<'_> {
+    /// Writes the trace to `path`, in the native format. `scratch` is a folder for what is not
+    /// needed afterwards; `progress` is told how many events there are so far. Returns what there
+    /// is to say about the trace besides.
+    pub fn store(
+        &self,
+        path: &Path,
+        scratch: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Vec<String>, StoreError> {
+        if self.keeps_private || self.log.header.filtered {
+            return Ok(self.write(path, progress)?.notes);
+        }
+        // Everything is named once, and copied from there without what proves to be private.
+        let all = scratch.join("everything.fse");
+        let written = self.write(&all, progress)?;
+        let Written { notes, names, remarks, mut owners } = written;
+        for (name, _) in self.spelt {
+            names.vars.lookup(name).into_iter().for_each(|var| owners.keep(var));
+        }
+        let shared = owners.shared(&names)?;
+        let mut source = foresee_formats::open(&all, None)?.source;
+        let mut sink = Sink::create(path)?;
+        sink.begin(&remarks)?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            match &shared {
+                None => sink.write(&batch, &names)?,
+                Some(shared) => {
+                    shared.narrow(&mut batch);
+                    sink.write(&batch, &shared.names)?;
+                }
+            }
+        }
+        sink.finish(shared.as_ref().map_or(&names, |shared| &shared.names), &remarks)?;
+        // It is in a folder that goes away anyway.
+        let _ = std::fs::remove_file(&all);
+        Ok(notes)
+    }
+
+    fn write(&self, path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Written, StoreError> {
+        let mut source = self.log.source(Naming::new(self.symbols, self.spelt))?;
+        let mut sink = Sink::create(path)?;
+        sink.begin(source.remarks())?;
+        let mut owners = Owners::default();
+        let mut batch = Batch::default();
+        let (mut has_more, mut events) = (source.next_batch(&mut batch)?, 0);
+        // Even a process that did nothing had variables.
+        let first = self.initial_values(source.names_mut(), &batch)?;
+        sink.write(&first, source.names())?;
+        while has_more {
+            owners.see(&batch, source.names());
+            sink.write(&batch, source.names())?;
+            events += batch.events.len() as u64;
+            progress(events);
+            has_more = source.next_batch(&mut batch)?;
+        }
+        let summary = Summary::new(self.log, self.symbols, self.trusted);
+        let mut remarks = source.remarks().clone();
+        remarks.partial = summary.partial().or(remarks.partial);
+        sink.finish(source.names(), &remarks)?;
+        let mut notes = vec![summary.line(self.log, &source.stats())];
+        for name in &summary.nameless {
+            notes
+                .push(format!("{name} has no debugging information: places and types are unknown"));
+        }
+        notes.append(&mut remarks.warnings);
+        Ok(Written { notes, names: source.names().clone(), remarks, owners })
+    }
+
+    /// What the variables of the specifications held when the program began, as the first events.
+    fn initial_values(&self, names: &mut Names, batch: &Batch) -> Result<Batch, TooManyNames> {
+        let mut first = Batch::default();
+        // Nobody's steps, but every event has some thread.
+        let thread = match batch.events.first() {
+            Some(event) => event.thread(),
+            None if self.spelt.is_empty() => ThreadId(0),
+            None => names.thread("main")?,
+        };
+        let mut seen = Vec::new();
+        for (name, variable) in self.spelt {
+            // Whoever spells it otherwise means the same.
+            if seen.contains(&variable.address) {
+                continue;
+            }
+            seen.push(variable.address);
+            let bits = self.symbols.initial(variable.address, variable.scalar.size);
+            let Some(value) = bits.and_then(|bits| variable.scalar.value(bits)) else { continue };
+            let var = names.vars.intern(name)?;
+            let init = Event::new(thread, Op::Init).with_target(var.0);
+            first.events.push(init.with_values(&[value], &mut first.pool));
+        }
+        Ok(first)
+    }
+}
+
+/// A trace that has been written, and what was learnt along the way.
+struct Written {
+    notes: Vec<String>,
+    names: Names,
+    remarks: Remarks,
+    owners: Owners,
+}
+
+/// A trace file, which is named when something goes wrong.
+struct Sink<'p> {
+    path: &'p Path,
+    output: Output,
+}
+
+impl<'p> Sink<'p> {
+    fn create(path: &'p Path) -> Result<Sink<'p>, StoreError> {
+        let failed = |error| StoreError::Write(path.to_owned(), error);
+        let output = create(path, &foresee_formats::Native).map_err(failed)?;
+        Ok(Sink { path, output })
+    }
+
+    fn begin(&mut self, remarks: &Remarks) -> Result<(), StoreError> {
+        self.output.begin(remarks).map_err(|error| self.failed(error))
+    }
+
+    fn write(&mut self, batch: &Batch, names: &Names) -> Result<(), StoreError> {
+        self.output.write_batch(batch, names).map_err(|error| self.failed(error))
+    }
+
+    fn finish(&mut self, names: &Names, remarks: &Remarks) -> Result<(), StoreError> {
+        self.output.finish(names, remarks).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> StoreError {
+        StoreError::Write(self.path.to_owned(), error)
+    }
+}

@@ -1,0 +1,87 @@
+//! A folder in which tests build programs for capture and run them.
+#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+pub(crate) const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
+
+/// A folder to build and run in, with a cache of its own.
+pub(crate) struct Bench {
+    pub(crate) dir: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench { dir: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    pub(crate) fn foresee(&self) -> Command {
+        let mut command = Command::new(FORESEE);
+        command.current_dir(self.dir.path());
+        command.env("FORESEE_CACHE", cache());
+        command.env_remove("FORESEE_CC").env_remove("FORESEE_CXX");
+        command
+    }
+
+    /// Builds with `foresee cc WORDS`.
+    pub(crate) fn build(&self, words: &str) -> Output {
+        self.foresee().args(words.split_whitespace()).output().unwrap()
+    }
+
+    pub(crate) fn built(&self, words: &str) {
+        let output = self.build(words);
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+    }
+
+    /// Runs `foresee run WORDS`; status, standard output and error.
+    pub(crate) fn run(&self, words: &str) -> (i32, String, String) {
+        let output = self.foresee().arg("run").args(words.split_whitespace()).output().unwrap();
+        said(&output)
+    }
+
+    /// Runs a script of the shell under `foresee run WORDS`.
+    pub(crate) fn run_script(&self, words: &str, script: &str) -> (i32, String, String) {
+        let mut command = self.foresee();
+        command.arg("run").args(words.split_whitespace()).args(["--", "sh", "-c", script]);
+        said(&command.output().unwrap())
+    }
+}
+
+/// Status, standard output and error.
+pub(crate) fn said(output: &Output) -> (i32, String, String) {
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// One cache for all tests: the runtime in it is the same.
+pub(crate) fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("foresee-cache")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Two threads, one after the other.
+pub(crate) const RACE: &str = "#include <pthread.h>\nint shared, done;\n\
+    static void *work(void *p) { shared = 1; return p; }\n\
+    int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_join(t, 0);\n\
+    done = 1; return shared - 1; }\n";
+
+/// `done` comes last whatever happens.
+pub(crate) const ORDERED: &str = "property ordered: done == 1 -> shared == 1\n";

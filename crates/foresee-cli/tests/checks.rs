@@ -1,0 +1,104 @@
+//! Programs without a specification: captured for real, again and again, and always the same answer.
+//! None of them goes wrong when it is run; `field/checks` tells what other tools say of them.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
+
+/// How often each program is run.
+const RUNS: usize = 20;
+
+fn foresee(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(FORESEE);
+    command.current_dir(folder).args(words);
+    // The same as for all other tests: the runtime in it is the same.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("foresee-cache");
+    command.env("FORESEE_CACHE", cache).env_remove("FORESEE_CC").env_remove("FORESEE_CXX");
+    command.output().unwrap()
+}
+
+/// Builds an example, runs it many times, and looks for what is predicted each time: the check
+/// that found it, and words that the report has. Without these, everything is proved to be fine.
+fn always(example: &str, source: &str, printed: &str, found: Option<(&str, &[&str])>) {
+    let folder = TempDir::new().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let source = root.join("examples").join(example).join(source);
+    let build = ["cc", "-Wall", "-Werror", "-o", "program", source.to_str().unwrap()];
+    let built = foresee(folder.path(), &build);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    for run in 0..RUNS {
+        let output = foresee(folder.path(), &["run", "--", "./program"]);
+        let out = String::from_utf8_lossy(&output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr);
+        let how = format!("{example}, run {run}:\n{out}{err}");
+        assert!(out.starts_with(printed), "{how}");
+        assert!(!out.contains("OBSERVED "), "{how}");
+        let predicted: Vec<&str> =
+            out.lines().filter_map(|line| line.trim_start().strip_prefix("PREDICTED ")).collect();
+        match found {
+            None => {
+                assert_eq!((output.status.code(), predicted.len()), (Some(0), 0), "{how}");
+                assert!(out.contains("possible in any reordering of this run"), "{how}");
+            }
+            Some((check, words)) => {
+                assert_eq!(output.status.code(), Some(1), "{how}");
+                assert!(!predicted.is_empty(), "{how}");
+                assert!(predicted.iter().all(|line| line.starts_with(check)), "{how}");
+                assert!(words.iter().all(|word| out.contains(word)), "{how}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_counter_without_a_lock() {
+    always(
+        "racy-counter",
+        "counter.c",
+        "counted to 2",
+        Some(("race", &["counter", "counter.c:10"])),
+    );
+}
+
+#[test]
+fn a_race_behind_critical_sections_that_have_nothing_to_do_with_it() {
+    always("hidden-race", "result.c", "result 42", Some(("race", &["result"])));
+}
+
+#[test]
+fn locks_in_opposite_orders() {
+    let words = ["alice.lock", "bob.lock", "transfer.c:17"];
+    always("lock-inversion", "transfer.c", "100 and 100", Some(("deadlock", &words)));
+}
+
+#[test]
+fn three_philosophers() {
+    let words = ["forks[0]", "forks[1]", "forks[2]", "dinner.c:18"];
+    always("philosophers", "dinner.c", "3 meals", Some(("deadlock", &words)));
+}
+
+#[test]
+fn an_update_that_can_be_lost() {
+    always("lost-update", "account.c", "balance 500", Some(("atomicity", &["balance", "deposit"])));
+}
+
+#[test]
+fn a_check_and_an_act_apart() {
+    always("check-then-act", "shop.c", "0 left", Some(("atomicity", &["stock", "sell"])));
+}
+
+#[test]
+fn opposite_orders_under_a_third_lock() {
+    always("guarded-locks", "transfer.c", "1 and 1", None);
+}
+
+#[test]
+fn a_correct_hand_over() {
+    always("hand-over", "message.c", "received 42", None);
+}

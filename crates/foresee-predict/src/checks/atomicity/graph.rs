@@ -1,0 +1,141 @@
+//! The graph of transactions of one order of events, and a cycle in it.
+//!
+//! This is how Velodrome sees an order (Flanagan, Freund and Yi, 2008). Here it confirms what the
+//! clocks or the search for reorderings claim, and says which conflicts make up the cycle.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use foldhash::fast::RandomState;
+use foresee_trace::{Event, Id, Op, entry};
+
+use super::regions::Regions;
+
+/// One step of a cycle: `from` happens before `to`, which is of another transaction. They conflict,
+/// or are of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The event that comes first.
+    pub(crate) from: u32,
+    /// The one that comes after it.
+    pub(crate) to: u32,
+}
+
+/// A transaction: a region, or an event outside of all regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Transaction {
+    Region(u32),
+    Event(u32),
+}
+
+#[derive(Debug, Default)]
+struct Variable {
+    write: Option<u32>,
+    reads: Vec<u32>,
+}
+
+/// A graph that grows with each event.
+struct Graph<'t> {
+    regions: &'t Regions,
+    number: HashMap<Transaction, u32, RandomState>,
+    /// For each transaction those that come after it, and why.
+    after: Vec<Vec<(u32, Link)>>,
+    /// The latest event of each thread.
+    last: Vec<Option<u32>>,
+    variables: HashMap<u32, Variable, RandomState>,
+    events: &'t [Event],
+}
+
+impl Graph<'_> {
+    fn node(&mut self, event: u32) -> u32 {
+        let thread = self.events[event as usize].thread().0;
+        let transaction = match self.regions.at(thread, event) {
+            Some(region) => Transaction::Region(region),
+            None => Transaction::Event(event),
+        };
+        match self.number.entry(transaction) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                self.after.push(Vec::new());
+                *new.insert(self.after.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn link(&mut self, from: u32, to: u32) {
+        let (a, b) = (self.node(from), self.node(to));
+        let known = self.after[a as usize].last().is_some_and(|&(last, _)| last == b);
+        if a != b && !known {
+            self.after[a as usize].push((b, Link { from, to }));
+        }
+    }
+
+    fn push(&mut self, event: u32) {
+        let it = &self.events[event as usize];
+        if it.op() == Op::Init {
+            return;
+        }
+        if let Some(last) = entry(&mut self.last, it.thread().index()).replace(event) {
+            self.link(last, event);
+        }
+        let (reads, writes) = (it.op().reads(), it.op().writes());
+        if !reads && !writes {
+            return;
+        }
+        let variable = self.variables.entry(it.var().0).or_default();
+        let write = variable.write;
+        let readers = if writes { std::mem::take(&mut variable.reads) } else { Vec::new() };
+        if writes {
+            variable.write = Some(event);
+        } else {
+            variable.reads.push(event);
+        }
+        write.into_iter().chain(readers).for_each(|from| self.link(from, event));
+    }
+}
+
+/// A shortest cycle through a region, in the order of `order` with `last` behind it: of conflicts
+/// and, where a thread has gone on from one transaction to another in between, of the order of its
+/// thread. Only transactions from `start` on are looked at; no region may reach across it.
+pub(crate) fn cycle(
+    events: &[Event],
+    regions: &Regions,
+    order: impl Iterator<Item = u32>,
+    start: u32,
+    last: u32,
+    region: u32,
+) -> Option<Vec<Link>> {
+    let mut graph = Graph {
+        regions,
+        number: HashMap::default(),
+        after: Vec::new(),
+        last: Vec::new(),
+        variables: HashMap::default(),
+        events,
+    };
+    order.filter(|&event| event >= start).chain([last]).for_each(|event| graph.push(event));
+    let home = *graph.number.get(&Transaction::Region(region))?;
+    let mut from: Vec<Option<(u32, Link)>> = vec![None; graph.after.len()];
+    let mut found = vec![home];
+    let mut at = 0;
+    while let Some(&node) = found.get(at) {
+        at += 1;
+        for &(next, link) in &graph.after[node as usize] {
+            if next == home {
+                let mut cycle = vec![link];
+                let mut back = node;
+                while let Some((before, link)) = from[back as usize] {
+                    cycle.push(link);
+                    back = before;
+                }
+                cycle.reverse();
+                return Some(cycle);
+            }
+            if from[next as usize].is_none() {
+                from[next as usize] = Some((node, link));
+                found.push(next);
+            }
+        }
+    }
+    None
+}

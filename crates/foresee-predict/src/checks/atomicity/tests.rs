@@ -1,0 +1,283 @@
+//! Against the exhaustive oracle.
+
+#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+
+use std::collections::BTreeSet;
+
+use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_testkit::oracle::{self, atomicity as truth};
+use foresee_testkit::{generated, trace};
+use foresee_trace::Trace;
+use foresee_trace::generate::{Config, Written};
+
+use super::*;
+use crate::checks::attempt::{Attempt, Reach, attempt};
+use crate::checks::tally::Tally;
+use crate::checks::tries::{Try, try_all};
+use crate::reorder::{Requirements, Search};
+
+/// A kind of random traces.
+#[derive(Clone, Copy)]
+struct Family {
+    name: &'static str,
+    locks: u32,
+    variables: u32,
+    nesting: u32,
+    in_sections: f64,
+    forked: f64,
+    waits: f64,
+    rmws: f64,
+    shared: f64,
+}
+
+const PLAIN: Family = Family {
+    name: "lock-heavy",
+    locks: 2,
+    variables: 2,
+    nesting: 2,
+    in_sections: 0.9,
+    forked: 0.0,
+    waits: 0.0,
+    rmws: 0.0,
+    shared: 0.0,
+};
+
+const FAMILIES: &[Family] = &[
+    Family { name: "mixed", in_sections: 0.5, ..PLAIN },
+    PLAIN,
+    Family { name: "one lock", locks: 1, nesting: 1, ..PLAIN },
+    Family { name: "three locks", locks: 3, ..PLAIN },
+    Family { name: "fork and join", forked: 0.7, ..PLAIN },
+    Family { name: "wait and notify", waits: 0.3, locks: 1, nesting: 1, ..PLAIN },
+    Family { name: "rmw, read-write locks", rmws: 0.2, shared: 0.4, in_sections: 0.7, ..PLAIN },
+];
+
+fn random(family: &Family, seed: u64, events: u64) -> Trace {
+    generated(Config {
+        seed,
+        threads: 2 + (seed % 3) as u32 / 2 + u32::from(family.forked > 0.0),
+        events,
+        variables: family.variables,
+        locks: family.locks,
+        conditions: 1,
+        in_sections: family.in_sections,
+        section_events: 2.0,
+        max_nesting: family.nesting,
+        reentrant: 0.1,
+        shared: family.shared,
+        reads: 0.5,
+        rmws: family.rmws,
+        values: Written::Repeating(2),
+        forked: family.forked,
+        joined: 0.7,
+        waits: family.waits,
+        regions: 0.3,
+        unfinished: seed.is_multiple_of(4),
+        ..Config::default()
+    })
+}
+
+struct Ready<'t> {
+    trace: &'t Trace,
+    requirements: Requirements,
+    options: Options,
+}
+
+impl<'t> Ready<'t> {
+    fn new(trace: &'t Trace, with_three: bool) -> Ready<'t> {
+        let mut requirements = Requirements::default();
+        trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+        requirements.finish();
+        let atomicity = AtomicityOptions { with_three, ..AtomicityOptions::default() };
+        Ready {
+            trace,
+            requirements,
+            options: Options { cores: 1, atomicity, ..Options::default() },
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { trace: self.trace, requirements: &self.requirements, options: &self.options }
+    }
+}
+
+/// What the check comes to: what it saw, what it found, and what became of the rest.
+struct Checked {
+    observed: usize,
+    found: Vec<Found>,
+    tally: Tally,
+    is_relevant: bool,
+}
+
+fn check(trace: &Trace, with_three: bool) -> Checked {
+    let ready = Ready::new(trace, with_three);
+    let context = ready.context();
+    let mut check = Atomicity::new(&ready.options);
+    let scene = Scene::default();
+    for (i, event) in trace.events.iter().enumerate() {
+        check.event(i as u32, event, &scene);
+    }
+    let proposal = check.propose(&context).unwrap();
+    let mut tally = proposal.tally;
+    tally.caveat = proposal.caveat;
+    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    tried.count(&mut tally);
+    let found = tried.found;
+    let judge = Judge::new(trace);
+    for one in &found {
+        let order: Vec<u64> = one.reached.order.iter().map(|&e| e.into()).collect();
+        let whole: Vec<u64> =
+            (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
+        let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
+        judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
+        check.cycle(&context, one, &order).unwrap_or_else(|e| panic!("{e}: {one:?}\n{trace}"));
+        let (message, details) = check.describe(&context, one);
+        assert!(!message.is_empty() && details.len() > 4);
+    }
+    let is_relevant = proposal.nothing.is_none();
+    Checked { observed: proposal.observed.len(), found, tally, is_relevant }
+}
+
+#[test]
+fn the_observed_order_is_judged_exactly() {
+    let mut counts = [0; 2];
+    for family in FAMILIES {
+        for seed in 0..1_000 {
+            let trace = random(family, seed, 10 + seed % 40);
+            let all: Vec<usize> = (0..trace.events.len()).collect();
+            let expected = truth::is_serialisable(&trace, &all);
+            let ready = Ready::new(&trace, false);
+            let mut check = Atomicity::new(&ready.options);
+            let broken = check.broken(&ready.context(), &[]);
+            assert_eq!(broken.is_empty(), expected, "seed {seed} of {}\n{trace}", family.name);
+            counts[usize::from(expected)] += 1;
+            // Each is in the graph of transactions, too.
+            let told = check.seen(&ready.context(), &broken, &[]).unwrap();
+            assert_eq!(told.is_empty(), expected);
+        }
+    }
+    assert!(counts.iter().all(|&n| n > 1000), "{counts:?}");
+}
+
+fn wanted(triple: [usize; 3]) -> Try {
+    let [a1, b, a2] = triple.map(|event| event as u32);
+    let wanted = |event| crate::reorder::Wanted { event, keeps_value: false };
+    Try { executed: vec![wanted(a1), wanted(b)], next: vec![a2] }
+}
+
+/// How many triples there are that the observed order has not, and how many of them are found.
+fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn(u64) -> u64) {
+    let (mut possible, mut reached, mut groups, mut found_groups) = (0, 0, 0, 0);
+    for seed in seeds {
+        let trace = random(family, seed, length(seed));
+        let all = truth::triples(&trace);
+        let hidden: Vec<[usize; 3]> =
+            all.iter().copied().filter(|[a1, b, a2]| !(a1 < b && b < a2)).collect();
+        let real = truth::reachable_triples(&trace, oracle::Reads::Terminal, &hidden);
+        let ready = Ready::new(&trace, false);
+        let mut search = Search::new(&ready.requirements, Reads::Terminal);
+        let reach = Reach { look_back: 200, work: 100_000, is_conceivable: false };
+        for &triple in &hidden {
+            let attempt = attempt(&mut search, &wanted(triple).goal(), EXECUTED, reach);
+            let context = || format!("{triple:?}, seed {seed} of {}\n{trace}", family.name);
+            match attempt {
+                Attempt::Found(_) => {
+                    assert!(real.contains(&triple), "unsound: {}", context());
+                    reached += 1;
+                }
+                Attempt::Impossible => assert!(!real.contains(&triple), "{}", context()),
+                _ => {}
+            }
+        }
+        possible += real.len();
+        // The check reports one for each variable and pair of threads.
+        let checked = check(&trace, false);
+        let group = |[a1, b, _]: [usize; 3]| {
+            let events = &trace.events;
+            (events[a1].var(), events[a1].thread(), events[b].thread())
+        };
+        let seen: BTreeSet<_> =
+            all.iter().filter(|[a1, b, a2]| a1 < b && b < a2).map(|&t| group(t)).collect();
+        let wanted: BTreeSet<_> =
+            real.iter().map(|&t| group(t)).filter(|g| !seen.contains(g)).collect();
+        let as_triple = |found: &Found| {
+            let [a1, b] = found.by.executed[..] else { return None };
+            Some([a1.event, b.event, found.by.next[0]].map(|event| event as usize))
+        };
+        let found: BTreeSet<[usize; 3]> = checked.found.iter().filter_map(as_triple).collect();
+        for triple in &found {
+            let context = || format!("{triple:?}, seed {seed} of {}\n{trace}", family.name);
+            assert!(all.contains(triple) && real.contains(triple), "unsound: {}", context());
+        }
+        let found: BTreeSet<_> = found.into_iter().map(group).collect();
+        groups += wanted.len();
+        found_groups += wanted.intersection(&found).count();
+    }
+    println!("{}: {reached} of {possible}, groups {found_groups} of {groups}", family.name);
+    assert!(possible > 100, "{}: only {possible}", family.name);
+    assert!(reached * 1000 >= possible * 980, "{}: {reached} of {possible}", family.name);
+    assert!(found_groups * 1000 >= groups * 980, "{}: {found_groups} of {groups}", family.name);
+}
+
+#[test]
+fn triples_are_found_as_far_as_there_are_any() {
+    for family in FAMILIES {
+        compare_triples(family, 0..700, |seed| 10 + seed % 20);
+    }
+}
+
+#[test]
+fn triples_are_found_in_long_traces() {
+    for family in &FAMILIES[..4] {
+        compare_triples(family, 0..40, |seed| 30 + seed % 45);
+    }
+}
+
+#[test]
+fn cycles_are_found_and_proofs_hold() {
+    let (mut breakable, mut found, mut proofs) = (0, 0, 0);
+    for family in FAMILIES {
+        for seed in 0..600 {
+            let trace = random(family, seed, 8 + seed % 10);
+            let all: Vec<usize> = (0..trace.events.len()).collect();
+            let checked = check(&trace, seed.is_multiple_of(2));
+            let real = truth::is_breakable(&trace, oracle::Reads::Terminal, true);
+            let context = || format!("seed {seed} of {}\n{trace}", family.name);
+            if truth::is_serialisable(&trace, &all) {
+                // A write between two others breaks a region, but is not looked for.
+                let is_seen = truth::is_breakable(&trace, oracle::Reads::Terminal, false);
+                breakable += usize::from(is_seen);
+                found += usize::from(is_seen && !checked.found.is_empty());
+                assert!(real || checked.found.is_empty(), "unsound: {}", context());
+                assert_eq!(checked.observed, 0, "{}", context());
+            } else {
+                assert!(checked.observed > 0, "{}", context());
+            }
+            let is_proof = checked.is_relevant
+                && checked.observed == 0
+                && checked.found.is_empty()
+                && checked.tally.is_complete();
+            assert!(!is_proof || !real, "a wrong proof: {}", context());
+            proofs += usize::from(is_proof);
+        }
+    }
+    println!("{found} of {breakable} breakable traces, {proofs} proofs");
+    assert!(breakable > 80 && found * 1000 >= breakable * 990, "{found} of {breakable}");
+    assert!(proofs > 100, "{proofs}");
+}
+
+#[test]
+fn a_correct_region_is_proved_and_a_split_one_is_not() {
+    let whole = trace! {
+        T1: begin, acq(l), r(a), w(a), r(b), w(b), rel(l), end;
+        T2: begin, acq(l), r(a), w(a), r(b), w(b), rel(l), end
+    };
+    let checked = check(&whole, true);
+    assert!(checked.found.is_empty() && checked.tally.is_complete(), "{:?}", checked.tally);
+    let split = trace! {
+        T1: begin, acq(l), w(a), rel(l), acq(l), w(b), rel(l), end;
+        T2: acq(l), w(a), rel(l), acq(l), w(b), rel(l)
+    };
+    assert_eq!(check(&split, false).found.len(), 1);
+    assert!(!check(&trace! { T1: w(x); T2: w(x) }, false).is_relevant);
+}

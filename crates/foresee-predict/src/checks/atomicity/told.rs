@@ -1,0 +1,210 @@
+//! Violations of atomicity in words.
+
+use foresee_trace::Op;
+
+use super::graph::Link;
+use super::regions::Regions;
+use crate::checks::Context;
+use crate::checks::tries::Found;
+use crate::reorder::NONE;
+
+type Told = (String, Vec<(String, String)>);
+
+/// What a region is called: `the region transfer of T1`.
+fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
+    let it = regions.all()[region as usize];
+    let thread = context.thread_of(it.begin);
+    match it.name {
+        Some(name) => format!("the region `{}` of {thread}", context.trace.names.syms.get(name)),
+        None => format!("a region of {thread}"),
+    }
+}
+
+/// The name of the region that an event is in.
+pub(super) fn name_of_region_at(
+    context: &Context<'_>,
+    regions: &Regions,
+    event: u32,
+) -> Option<String> {
+    let region = regions.at(context.trace.events[event as usize].thread().0, event)?;
+    let name = regions.all()[region as usize].name?;
+    Some(context.trace.names.syms.get(name).to_owned())
+}
+
+/// From where to where a region goes.
+fn extent_of(context: &Context<'_>, regions: &Regions, region: u32) -> (String, String) {
+    let it = regions.all()[region as usize];
+    let begin = format!("from event {}{}", it.begin, context.place_of(it.begin));
+    let end = match it.end {
+        NONE => "to the end of the trace".to_owned(),
+        end => format!("to event {end}{}", context.place_of(end)),
+    };
+    ("region".to_owned(), format!("{}, {begin} {end}", name_of(context, regions, region)))
+}
+
+fn op(context: &Context<'_>, event: u32) -> Op {
+    context.trace.events[event as usize].op()
+}
+
+fn variable<'c>(context: &'c Context<'_>, event: u32) -> &'c str {
+    let event = &context.trace.events[event as usize];
+    event.target_name(&context.trace.names).unwrap_or("?")
+}
+
+/// What it means that `b` comes between `a1` and `a2`, all of one variable. `can` is what stands
+/// before the verbs: the observed order did it, others can.
+fn of_triple(context: &Context<'_>, region: &str, [a1, b, a2]: [u32; 3], can: bool) -> String {
+    let (own, other) = (context.thread_of(a1), context.thread_of(b));
+    let x = variable(context, a1);
+    let between = op(context, b);
+    let (first, second) = (op(context, a1), op(context, a2));
+    let can = |verb: &str, past: &str| if can { format!("can {verb}") } else { past.to_owned() };
+    if between.writes() && first.reads() && second.writes() {
+        format!(
+            "{region} is not atomic: {own} reads {x} and then writes it, and {other} {} it in \
+             between, so that an update is lost",
+            can("write", "wrote")
+        )
+    } else if between.writes() && first.reads() {
+        format!(
+            "{region} is not atomic: {own} reads {x} twice, and {other} {} it in between",
+            can("write", "wrote")
+        )
+    } else if between.writes() {
+        format!(
+            "{region} is not atomic: {own} writes {x} and reads it back, and {other} {} it in \
+             between",
+            can("write", "wrote")
+        )
+    } else {
+        format!(
+            "{region} is not atomic: {own} writes {x} twice, and {other} {} it in between, when it \
+             is not yet what it should be",
+            can("read", "read")
+        )
+    }
+}
+
+/// Which lock would help: one that all others hold, from the first access to the last.
+fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (String, String) {
+    let held = |event: u32| context.held_at(event, usize::MAX);
+    let mut common: Vec<&str> = match others.first() {
+        Some(&one) => {
+            held(one).iter().map(|h| context.trace.names.locks.get(h.hold.lock)).collect()
+        }
+        None => Vec::new(),
+    };
+    for &other in others {
+        let theirs = held(other);
+        common.retain(|&name| {
+            theirs.iter().any(|h| context.trace.names.locks.get(h.hold.lock) == name)
+        });
+    }
+    let threads: Vec<&str> = others.iter().map(|&other| context.thread_of(other)).collect();
+    let lock = match common.first() {
+        Some(lock) => format!("hold {lock}"),
+        None => {
+            let mut threads = threads;
+            threads.dedup();
+            format!("hold a lock, which {} must take, too,", threads.join(" and "))
+        }
+    };
+    ("remedy".to_owned(), format!("{lock} all the way from event {first} to event {last}"))
+}
+
+/// The events of a violation with the locks held at them.
+fn list(context: &Context<'_>, roles: &[(&str, u32)], details: &mut Vec<(String, String)>) {
+    for &(role, event) in roles {
+        details.push((role.to_owned(), context.told(event)));
+        details.push((format!("locks held {role}"), context.told_locks(event, usize::MAX)));
+    }
+}
+
+/// What a reordering shows.
+pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found) -> Told {
+    let last = found.by.next[0];
+    let thread = context.trace.events[last as usize].thread();
+    let executed: Vec<u32> = found.by.executed.iter().map(|wanted| wanted.event).collect();
+    let is_own = |&event: &u32| context.trace.events[event as usize].thread() == thread;
+    let first = executed.iter().copied().find(is_own).unwrap_or(last);
+    let others: Vec<u32> = executed.iter().copied().filter(|event| !is_own(event)).collect();
+    let region = regions.at(thread.0, last);
+    let name = region.map_or_else(String::new, |region| name_of(context, regions, region));
+    let mut details: Vec<_> = region.map(|r| extent_of(context, regions, r)).into_iter().collect();
+    let message = match others[..] {
+        [b] => {
+            list(context, &[("first", first), ("in between", b), ("next", last)], &mut details);
+            of_triple(context, &name, [first, b, last], true)
+        }
+        _ => {
+            let mut roles: Vec<(&str, u32)> = Vec::new();
+            let steps = ["first", "second", "third", "fourth", "fifth"];
+            roles.extend(steps.into_iter().zip(executed.iter().copied()));
+            roles.push(("next", last));
+            list(context, &roles, &mut details);
+            let (x, y) = (variable(context, first), variable(context, last));
+            format!(
+                "{name} is not atomic: what {} does to {x} can come after it, and what {} does to \
+                 {y} before it",
+                context.thread_of(others[0]),
+                context.thread_of(others[others.len() - 1]),
+            )
+        }
+    };
+    details.push(remedy(context, first, last, &others));
+    (message, details)
+}
+
+/// What the observed order shows.
+pub(super) fn observed(
+    context: &Context<'_>,
+    regions: &Regions,
+    region: u32,
+    cycle: &[Link],
+) -> Told {
+    let name = name_of(context, regions, region);
+    let mut details = vec![extent_of(context, regions, region)];
+    let message = match *cycle {
+        [Link { from: a1, to: b }, Link { from, to: a2 }] if b == from => {
+            list(context, &[("first", a1), ("in between", b), ("then", a2)], &mut details);
+            details.push(remedy(context, a1, a2, &[b]));
+            let is_one = variable(context, a1) == variable(context, a2);
+            let is_seen = op(context, a1).reads() || op(context, a2).reads();
+            match is_one && (is_seen || op(context, b).reads()) {
+                true => of_triple(context, &name, [a1, b, a2], false),
+                false => format!(
+                    "{name} was disturbed: what {} did came after one part of it and before another",
+                    context.thread_of(b)
+                ),
+            }
+        }
+        _ => {
+            for (i, link) in cycle.iter().enumerate() {
+                let how =
+                    format!("{}, and then {}", context.told(link.from), context.told(link.to));
+                details.push((format!("conflict {}", i + 1), how));
+            }
+            format!(
+                "{name} was disturbed: by way of {} conflicts one part of it comes before, and \
+                 another after, what other threads did",
+                cycle.len()
+            )
+        }
+    };
+    (message, details)
+}
+
+/// The names that a violation of the observed order is about.
+pub(super) fn about(
+    context: &Context<'_>,
+    regions: &Regions,
+    region: u32,
+    cycle: &[Link],
+) -> Vec<String> {
+    let mut about = Vec::new();
+    for event in cycle.iter().flat_map(|link| [link.from, link.to]) {
+        context.about_event(event, &mut about);
+    }
+    about.extend(name_of_region_at(context, regions, regions.all()[region as usize].begin));
+    about
+}

@@ -1,0 +1,146 @@
+//! Unserialisable triples: another thread's access between two of a region to the same variable.
+//!
+//! | in the region | in between | what goes wrong |
+//! |---|---|---|
+//! | read, read | write | the region sees two different values |
+//! | write, read | write | the region does not see what it wrote |
+//! | read, write | write | the region overwrites what it has not seen: a lost update |
+//! | write, write | read | somebody sees a value that was not meant to be seen |
+//!
+//! The two accesses are consecutive ones of the region to the variable; around a read, consecutive
+//! writes. Three writes are a conflict, too, but nobody can tell.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_trace::Event;
+
+use super::accesses::{Accesses, PairKey};
+use crate::checks::locksets::LockSetId;
+use crate::checks::tally::Tally;
+use crate::checks::tries::{Candidate, Try};
+use crate::reorder::Wanted;
+
+/// How many triples of events are tried for alike classes, and for one triple of places.
+const TRIES_A_CLASS: usize = 16;
+const TRIES_A_PLACE: usize = 64;
+
+/// How many accesses before a pair, and how many after it, are tried with it.
+const NEAREST: usize = 4;
+
+/// Where a triple is in the source. Without places, variable and threads tell triples apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Places([u32; 6]);
+
+impl Places {
+    /// The places of `[a1, b, a2]`.
+    pub(super) fn new(events: &[Event], triple: [u32; 3]) -> Places {
+        let [a1, b, a2] = triple.map(|i| &events[i as usize]);
+        let locs = [a1, b, a2].map(|e| e.loc().0);
+        let is_known = locs.iter().all(|&loc| loc != 0);
+        let rest = if is_known { [0; 3] } else { [a1.var().0 + 1, a1.thread().0, b.thread().0] };
+        Places([locs[0], locs[1], locs[2], rest[0], rest[1], rest[2]])
+    }
+}
+
+/// All that could show a triple of places.
+#[derive(Debug, Default)]
+struct Group {
+    /// With their extents: near ones need little of the trace.
+    tries: Vec<(u32, [u32; 3])>,
+    /// Whether some events were left out.
+    is_partial: bool,
+}
+
+/// The candidates among the accesses of a trace, and the triples that the observed order has, one
+/// for each triple of places.
+pub(super) struct Triples {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) observed: Vec<[u32; 3]>,
+}
+
+/// Finds candidates, and counts what locks exclude.
+pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) -> Triples {
+    let mut groups: HashMap<Places, Group, RandomState> = HashMap::default();
+    let mut observed: HashMap<Places, [u32; 3], RandomState> = HashMap::default();
+    let mut excluded: HashMap<Places, (), RandomState> = HashMap::default();
+    let mut near: Vec<(u32, [u32; 3])> = Vec::new();
+    for (pair, instances) in &accesses.pairs {
+        let Some(partners) = accesses.partners.get(&pair.variable) else { continue };
+        for (access, others) in &partners.classes {
+            let conflicts = pair.shape.around_write && access.writes()
+                || pair.shape.around_read && access.reads();
+            if access.thread == pair.thread || !conflicts {
+                continue;
+            }
+            let (Some(&one), Some(&other)) = (instances.kept().first(), others.kept().first())
+            else {
+                continue;
+            };
+            let places = Places::new(events, [one.0, other, one.1]);
+            if excludes(accesses, pair, access.locks) {
+                excluded.insert(places, ());
+                continue;
+            }
+            near.clear();
+            for &(a1, a2) in instances.kept() {
+                nearest(others.kept(), a1, a2, |b| near.push(extent([a1, b, a2])));
+            }
+            near.sort_unstable();
+            for &(_, [a1, b, a2]) in near.iter().filter(|(_, [a1, b, a2])| a1 < b && b < a2) {
+                observed.entry(places).or_insert([a1, b, a2]);
+            }
+            let pairs = instances.kept().len() * others.kept().len();
+            let is_whole = instances.is_complete() && others.is_complete();
+            let group = groups.entry(places).or_default();
+            group.is_partial |= !is_whole || pairs > near.len() || near.len() > TRIES_A_CLASS;
+            group.tries.extend(near.iter().take(TRIES_A_CLASS));
+        }
+        tally.not_tried += u64::from(partners.dropped > 0);
+    }
+    let mut groups: Vec<(Places, Group)> = groups.into_iter().collect();
+    groups.sort_unstable_by_key(|(places, _)| *places);
+    groups.retain(|(places, _)| !observed.contains_key(places));
+    tally.by_locks += excluded
+        .keys()
+        .filter(|places| groups.binary_search_by_key(places, |(p, _)| p).is_err())
+        .filter(|places| !observed.contains_key(places))
+        .count() as u64;
+    let candidates = groups.into_iter().map(|(_, mut group)| {
+        group.tries.sort_unstable();
+        group.tries.dedup();
+        let is_complete = !group.is_partial && group.tries.len() <= TRIES_A_PLACE;
+        let tries = group.tries.iter().take(TRIES_A_PLACE).map(|&(_, triple)| try_of(triple));
+        Candidate { tries: tries.collect(), is_complete, ..Candidate::default() }
+    });
+    let mut observed: Vec<[u32; 3]> = observed.into_values().collect();
+    observed.sort_unstable_by_key(|triple| triple[2]);
+    Triples { candidates: candidates.collect(), observed }
+}
+
+/// The goal: `a1` and `b` happen in this order, and `a2` is next.
+fn try_of([a1, b, a2]: [u32; 3]) -> Try {
+    let wanted = |event| Wanted { event, keeps_value: false };
+    Try { executed: vec![wanted(a1), wanted(b)], next: vec![a2] }
+}
+
+/// Whether a lock that is held from the first access to the second keeps the other thread out.
+fn excludes(accesses: &Accesses, pair: &PairKey, locks: LockSetId) -> bool {
+    accesses.scene.locksets.exclude(pair.span, locks)
+}
+
+fn extent(triple: [u32; 3]) -> (u32, [u32; 3]) {
+    let [a1, b, a2] = triple;
+    (a2.max(b) - a1.min(b), triple)
+}
+
+/// Hands on the events that are nearest to a pair: some before it, between, and after.
+fn nearest(events: &[u32], a1: u32, a2: u32, mut each: impl FnMut(u32)) {
+    let (before, after) =
+        (events.partition_point(|&e| e < a1), events.partition_point(|&e| e < a2));
+    let from = before.saturating_sub(NEAREST);
+    let to = (after + NEAREST).min(events.len());
+    // What lies in between is seen in the order of the trace; the first of it will do.
+    events[from..before].iter().chain(events[before..after].first()).for_each(|&e| each(e));
+    events[after..to].iter().for_each(|&e| each(e));
+}

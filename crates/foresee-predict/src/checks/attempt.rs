@@ -1,0 +1,86 @@
+//! How hard one question is tried: a ladder from the cheapest search to the strongest.
+//!
+//! First what cannot be at all: if the needs of the goal alone contain what must not have happened
+//! yet, no reordering reaches it. Then one slice, which keeps the order of critical sections, and
+//! then more slices, in which they swap, with a few wrong choices allowed. That a search with so
+//! many slices finds nothing says nothing of more slices, so only the first rung proves anything.
+
+use foresee_trace::Reordering;
+
+use crate::reorder::{Answer, Effort, Goal, Search};
+
+/// A rung of the ladder: so many slices, so many wrong choices.
+pub(crate) type Rung = (u8, u32);
+
+/// For goals that only say what comes next: races and deadlocks.
+pub(crate) const NEXT: &[Rung] = &[(1, 0), (2, 16), (3, 64)];
+
+/// For goals that also say what has happened: atomicity and order.
+pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
+
+/// How far back from the goal events may change, and how many steps one search may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    pub(crate) look_back: u32,
+    pub(crate) work: u64,
+    /// Whether it is known already that its needs do not rule the goal out.
+    pub(crate) is_conceivable: bool,
+}
+
+/// A reordering that reaches a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    /// So many events happen as observed ...
+    pub(crate) observed: u32,
+    /// ... and then these.
+    pub(crate) order: Vec<u32>,
+    /// The rung that found it.
+    pub(crate) rung: usize,
+}
+
+impl Reached {
+    /// The space it was found in. On the first rung no section overtakes another.
+    pub(crate) fn reorder(&self) -> Reordering {
+        Reordering::Sliced
+    }
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// There is a reordering that reaches the goal.
+    Found(Reached),
+    /// There is none, whatever else is chosen.
+    Impossible,
+    /// None was found, by searches that came to their end.
+    NotFound,
+    /// A search was given up.
+    Undecided,
+}
+
+/// Climbs the ladder until an answer is found.
+pub(crate) fn attempt(
+    search: &mut Search<'_>,
+    goal: &Goal<'_>,
+    rungs: &[Rung],
+    reach: Reach,
+) -> Attempt {
+    let Some(first) = goal.first() else { return Attempt::Impossible };
+    if !reach.is_conceivable && !search.is_conceivable(goal) {
+        return Attempt::Impossible;
+    }
+    let anchor = first.saturating_sub(reach.look_back);
+    let mut gave_up_once = false;
+    for (rung, &(slices, failures)) in rungs.iter().enumerate() {
+        let effort = Effort { slices, failures, work: reach.work };
+        match search.ask(goal, anchor, effort) {
+            Answer::Yes { observed, order } => {
+                return Attempt::Found(Reached { observed, order, rung });
+            }
+            // Without choices there was only too much to do, and there will be no less.
+            Answer::No { gave_up: true, .. } if failures == 0 => return Attempt::Undecided,
+            Answer::No { gave_up, .. } => gave_up_once |= gave_up,
+        }
+    }
+    if gave_up_once { Attempt::Undecided } else { Attempt::NotFound }
+}

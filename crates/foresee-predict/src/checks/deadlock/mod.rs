@@ -1,0 +1,191 @@
+//! Deadlocks: threads that wait for each other in a ring.
+//!
+//! Each thread of a ring has something and is about to take what the next one has, in a mode that
+//! shuts it out: a lock, taken back at the end of a wait, too, or, at a join, the end of the thread
+//! itself. Whether they can all come to that point at once is a [goal](crate::reorder::Goal): these
+//! requests are the next events of their threads. Nothing else has to be asked about locks, since a
+//! thread just before an event holds what it held there in the trace.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `requests` | where threads wanted something while they had something else |
+//! | `rings`, `components` | which of these could wait for each other |
+//! | `nearest` | which of their events to try |
+//! | `report` | what is told of them |
+//!
+//! A try-lock never waits, so it is in no ring, but what it took others wait for. A lock that is
+//! waited for only for some time makes a *stall* of a ring.
+//!
+//! Not predicted: that a reader waits for a writer who has queued up before it, and waits outside
+//! locks, joins and conditions.
+
+mod components;
+mod nearest;
+mod report;
+mod requests;
+mod rings;
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use foresee_causality::judge::Seen;
+use foresee_trace::{Event, LocId};
+
+use super::attempt::{NEXT, Rung};
+use super::scene::Scene;
+use super::tally::{Tally, Words};
+use super::tries::{Candidate, Found, Try};
+use super::{Check, CheckKind, Context, Proposal};
+use crate::analysis::{AnalysisError, Stat};
+use crate::reorder::NONE;
+use requests::{Patience, Requests, Want};
+use rings::{Limits, Ring};
+
+/// The entry in the list of checks.
+pub(crate) const DEADLOCK: CheckKind = CheckKind {
+    name: "deadlock",
+    about: "which threads could wait for each other for ever",
+    guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
+                 take a lock, or to join a thread, that the next one keeps; that none is possible \
+                 is said only if every ring of up to four requests is proved impossible",
+    is_default: true,
+    new: |_| Box::new(Deadlocks::default()),
+};
+
+/// Looks for deadlocks.
+#[derive(Debug, Default)]
+struct Deadlocks {
+    requests: Requests,
+    /// For each candidate one of its rings.
+    rings: Vec<Ring>,
+}
+
+/// Where one thread of a ring is stuck, as far as reports tell rings apart: a place in the source,
+/// or without one what is wanted there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    At(LocId),
+    For(Want),
+}
+
+impl Deadlocks {
+    /// Rings with the same places are reported once.
+    fn places(&self, ring: &Ring) -> Vec<Place> {
+        let place = |&request: &u32| match self.requests.classes[request as usize].class {
+            class if class.loc == LocId::NONE => Place::For(class.wants),
+            class => Place::At(class.loc),
+        };
+        let mut places: Vec<Place> = ring.requests().iter().map(place).collect();
+        let rank = |place: &Place| match *place {
+            Place::At(loc) => (0, loc.0, false),
+            Place::For(Want::Lock(hold)) => (1, hold.lock.0, hold.shared),
+            Place::For(Want::End(thread)) => (2, thread.0, false),
+        };
+        // The least rotation stands for all of them.
+        let keys: Vec<_> = places.iter().map(rank).collect();
+        let rotation = |start: usize| keys[start..].iter().chain(&keys[..start]);
+        let least = (0..keys.len()).min_by(|&a, &b| rotation(a).cmp(rotation(b)));
+        places.rotate_left(least.unwrap_or(0));
+        places
+    }
+
+    /// The candidates, one for each tuple of places.
+    fn candidates(&mut self, found: &[Ring], tries: usize) -> Vec<Candidate> {
+        let mut numbers: HashMap<Vec<Place>, usize, RandomState> = HashMap::default();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for ring in found {
+            let number = *numbers.entry(self.places(ring)).or_insert_with(|| {
+                let key = self.rings.len() as u32;
+                self.rings.push(*ring);
+                candidates.push(Candidate { key, is_complete: true, ..Candidate::default() });
+                candidates.len() - 1
+            });
+            let candidate = &mut candidates[number];
+            let room = (tries * 4).saturating_sub(candidate.tries.len()).min(tries);
+            let events = |&request: &u32| self.requests.classes[request as usize].events.as_slice();
+            let lists: Vec<&[u32]> = ring.requests().iter().map(events).collect();
+            let all = lists.iter().fold(1usize, |n, list| n.saturating_mul(list.len()));
+            candidate.is_complete &= all <= room;
+            let nearest = if room == 0 { Vec::new() } else { nearest::nearest(&lists, room) };
+            let tries = nearest.into_iter().map(|next| Try { executed: Vec::new(), next });
+            candidate.tries.extend(tries);
+        }
+        for candidate in &mut candidates {
+            candidate.tries.sort_by_cached_key(|by| nearest::width(&by.next));
+        }
+        candidates
+    }
+}
+
+impl Check for Deadlocks {
+    fn kind(&self) -> &'static CheckKind {
+        &DEADLOCK
+    }
+
+    fn words(&self) -> Words {
+        Words { one: "deadlock", many: "deadlocks", candidates: "rings of requests" }
+    }
+
+    fn rungs(&self) -> &'static [Rung] {
+        NEXT
+    }
+
+    fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+        self.requests.event(index, event, scene);
+    }
+
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+        self.requests.add_awaited(context.trace);
+        let requests = self.requests.as_requests();
+        let rings = rings::rings(&requests, Limits::default());
+        let candidates = self.candidates(&rings.found, context.options.tries);
+        let possible: HashSet<Vec<Place>> = rings.found.iter().map(|r| self.places(r)).collect();
+        let guarded: HashSet<Vec<Place>> = rings.guarded.iter().map(|r| self.places(r)).collect();
+        let by_locks = guarded.difference(&possible).count() as u64;
+        Ok(Proposal {
+            candidates,
+            tally: Tally { by_locks, not_tried: u64::from(rings.is_cut), ..Tally::default() },
+            stats: vec![
+                ("requests", Stat::Count(requests.len() as u64)),
+                ("entangled_requests", Stat::Count(rings.entangled as u64)),
+                ("rings", Stat::Count(rings.found.len() as u64)),
+            ],
+            ..Proposal::default()
+        })
+    }
+
+    fn confirm(
+        &self,
+        context: &Context<'_>,
+        found: &Found,
+        _: &[u64],
+        seen: &Seen<'_>,
+    ) -> Result<(), String> {
+        let stuck = &found.by.next;
+        for (i, &event) in stuck.iter().enumerate() {
+            let next = context.trace.events[stuck[(i + 1) % stuck.len()] as usize].thread();
+            // The judge knows nothing of patience: the event before tells.
+            let previous = Some(context.requirements.previous(event)).filter(|&e| e != NONE);
+            let before = previous.map(|e| Patience::after(&context.trace.events[e as usize]));
+            if before == Some(Patience::None) {
+                return Err(format!("event {event} does not wait for its lock"));
+            }
+            let is_kept = match Want::of(&context.trace.events[event as usize]) {
+                Some(Want::Lock(hold)) => {
+                    seen.holds(next, hold.lock).is_some_and(|shared| !(shared && hold.shared))
+                }
+                // It has an event to come, so it has not ended.
+                Some(Want::End(thread)) => thread == next,
+                None => false,
+            };
+            if !is_kept {
+                return Err(format!("nobody of the ring keeps what event {event} wants"));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+        report::ring(context, &found.by.next, |event| self.requests.class_of(event))
+    }
+}

@@ -1,0 +1,187 @@
+//! Where threads could get stuck: what each of them wanted while it had something else.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_trace::{Event, Id, LocId, Op, ThreadId, Trace, entry};
+
+use super::rings::{Request, Thing};
+use crate::checks::locksets::{Hold, LockSetId};
+use crate::checks::scene::{Scene, given, taken};
+
+/// What a thread would wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Want {
+    /// A lock, in some mode.
+    Lock(Hold),
+    /// The end of a thread.
+    End(ThreadId),
+}
+
+impl Want {
+    /// What a thread has to wait for at this event, as long as somebody keeps it.
+    pub(crate) fn of(event: &Event) -> Option<Want> {
+        match event.op() {
+            Op::Join => Some(Want::End(event.other())),
+            _ => taken(event).map(Want::Lock),
+        }
+    }
+
+    fn thing(self) -> (Thing, bool) {
+        match self {
+            Want::Lock(hold) => (Thing::lock(hold.lock.0), hold.shared),
+            Want::End(thread) => (Thing::thread(thread.0), false),
+        }
+    }
+}
+
+/// All events at which the same thread wants the same thing at the same place, and has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Class {
+    pub(crate) thread: ThreadId,
+    pub(crate) has: LockSetId,
+    pub(crate) wants: Want,
+    pub(crate) loc: LocId,
+    /// Whether the thread gives up after some time.
+    pub(crate) is_timed: bool,
+}
+
+/// The events of a class.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) class: Class,
+    /// The locks that its thread has.
+    pub(crate) has: Box<[Hold]>,
+    /// In the order of the trace.
+    pub(crate) events: Vec<u32>,
+}
+
+/// The classes of a trace, with their events.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    pub(crate) classes: Vec<Places>,
+    numbers: HashMap<Class, usize, RandomState>,
+    /// For each thread, how it takes the lock that it takes next.
+    patience: Vec<Patience>,
+}
+
+/// How long a thread waits for a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as it takes.
+    #[default]
+    Endless,
+    /// For some time.
+    Timed,
+    /// Not at all.
+    None,
+}
+
+impl Patience {
+    /// What an event says of the acquire that follows it in its thread.
+    pub(crate) fn after(event: &Event) -> Patience {
+        match event.op() {
+            Op::Try => Patience::None,
+            Op::TryFor => Patience::Timed,
+            _ => Patience::Endless,
+        }
+    }
+}
+
+impl Requests {
+    /// Takes the next event. A request of a thread that has nothing matters only if somebody waits
+    /// for the thread itself, which is not known yet.
+    #[inline]
+    pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+        let Some(wants) = Want::of(event) else {
+            // What is said of a lock is said by the event just before it.
+            if matches!(event.op(), Op::Try | Op::TryFor) {
+                *entry(&mut self.patience, event.thread().index()) = Patience::after(event);
+            }
+            return;
+        };
+        let patience = self.patience.get_mut(event.thread().index());
+        let patience = patience.map(std::mem::take).unwrap_or_default();
+        let has = scene.set(event.thread());
+        if has == LockSetId::EMPTY && matches!(wants, Want::Lock(_)) || patience == Patience::None {
+            return;
+        }
+        if let Want::Lock(hold) = wants {
+            // Who has it to himself does not wait for it.
+            let own = Hold { shared: false, ..hold };
+            if scene.held(event.thread()).iter().any(|held| held.hold == own) {
+                return;
+            }
+        }
+        let is_timed = patience == Patience::Timed;
+        let class = Class { thread: event.thread(), has, wants, loc: event.loc(), is_timed };
+        self.add(index, class, |set| scene.locksets.get(set).into());
+    }
+
+    fn add(&mut self, index: u32, class: Class, locks: impl FnOnce(LockSetId) -> Box<[Hold]>) {
+        let number = *self.numbers.entry(class).or_insert_with(|| {
+            self.classes.push(Places { class, has: locks(class.has), events: Vec::new() });
+            self.classes.len() - 1
+        });
+        self.classes[number].events.push(index);
+    }
+
+    /// Adds the requests of threads without locks for which somebody waits who has one, or for whom
+    /// somebody waits in turn.
+    pub(crate) fn add_awaited(&mut self, trace: &Trace) {
+        let mut awaited: Vec<bool> = Vec::new();
+        loop {
+            let mut grew = false;
+            for Places { class, .. } in &self.classes {
+                let Want::End(thread) = class.wants else { continue };
+                let counts = class.has != LockSetId::EMPTY
+                    || awaited.get(class.thread.index()) == Some(&true);
+                if counts {
+                    grew |= !std::mem::replace(entry(&mut awaited, thread.index()), true);
+                }
+            }
+            if !grew {
+                break;
+            }
+        }
+        if awaited.is_empty() {
+            return;
+        }
+        let mut held: Vec<u32> = vec![0; awaited.len()];
+        let mut patience = vec![Patience::Endless; awaited.len()];
+        for (i, event) in trace.events.iter().enumerate() {
+            let t = event.thread().index();
+            if awaited.get(t) != Some(&true) {
+                continue;
+            }
+            let patience = std::mem::replace(&mut patience[t], Patience::after(event));
+            if let Some(hold) = taken(event) {
+                if held[t] == 0 && patience != Patience::None {
+                    let (thread, loc) = (event.thread(), event.loc());
+                    let is_timed = patience == Patience::Timed;
+                    let (has, wants) = (LockSetId::EMPTY, Want::Lock(hold));
+                    let class = Class { thread, has, wants, loc, is_timed };
+                    self.add(i as u32, class, |_| Box::default());
+                }
+                held[t] += 1;
+            } else if given(event).is_some() {
+                held[t] = held[t].saturating_sub(1);
+            }
+        }
+    }
+
+    /// The class of an event.
+    pub(crate) fn class_of(&self, event: u32) -> Option<&Places> {
+        self.classes.iter().find(|class| class.events.binary_search(&event).is_ok())
+    }
+
+    /// The classes as rings know them.
+    pub(crate) fn as_requests(&self) -> Vec<Request> {
+        let request = |Places { class, has, .. }: &Places| Request {
+            thread: class.thread.0,
+            has: has.iter().map(|&hold| Want::Lock(hold).thing()).collect(),
+            wants: class.wants.thing(),
+        };
+        self.classes.iter().map(request).collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! Rings of requests: who could wait for whom, by locks and joins alone.
+//!
+//! A request stands for all places where a thread wants one thing while it has others. One request
+//! waits for another if what it wants is among what the other has. Threads count as things, too: a
+//! thread has itself, and a join wants another. The graph from what is had to what is wanted is cut
+//! into strongly connected components first, which takes nearly all requests out of the question;
+//! rings are looked for in what is left, the short ones first.
+
+use super::components::components;
+
+/// A lock or a thread that somebody has or wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Thing(u32);
+
+impl Thing {
+    pub(crate) fn lock(lock: u32) -> Thing {
+        Thing(lock * 2)
+    }
+
+    pub(crate) fn thread(thread: u32) -> Thing {
+        Thing(thread * 2 + 1)
+    }
+}
+
+/// A thing, and whether it is had or wanted together with others.
+pub(crate) type Hold = (Thing, bool);
+
+/// What a thread has, and what it wants besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) thread: u32,
+    /// Without the thread itself.
+    pub(crate) has: Vec<Hold>,
+    pub(crate) wants: Hold,
+}
+
+impl Request {
+    /// Whether it has to wait until the other gives something back.
+    fn waits_for(&self, other: &Request) -> bool {
+        let (thing, shared) = self.wants;
+        let is_kept = |&(had, together): &Hold| had == thing && !(shared && together);
+        thing == Thing::thread(other.thread) || other.has.iter().any(is_kept)
+    }
+
+    /// Whether both can stand where they are at once: no lock is in two hands.
+    fn can_be_beside(&self, other: &Request) -> bool {
+        let excludes =
+            |&(a, shared): &Hold| other.has.iter().any(|&(b, both)| a == b && !(shared && both));
+        !self.has.iter().any(excludes)
+    }
+}
+
+/// How many threads a ring has at most.
+pub(crate) const LONGEST: usize = 4;
+
+/// Requests, by number, each of which waits for the next, and the last for the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ring {
+    requests: [u32; LONGEST],
+    len: usize,
+}
+
+impl Ring {
+    pub(crate) fn requests(&self) -> &[u32] {
+        &self.requests[..self.len]
+    }
+}
+
+/// What became of the search for rings.
+#[derive(Debug, Default)]
+pub(crate) struct Rings {
+    pub(crate) found: Vec<Ring>,
+    /// Those in which two threads would need to have a lock at once.
+    pub(crate) guarded: Vec<Ring>,
+    /// Whether the search was ended before it had seen all.
+    pub(crate) is_cut: bool,
+    /// How many requests are in a component with others.
+    pub(crate) entangled: usize,
+}
+
+/// How far to look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How many rings are collected.
+    pub(crate) rings: usize,
+    /// How many steps the search may take.
+    pub(crate) steps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { rings: 200_000, steps: 20_000_000 }
+    }
+}
+
+/// All rings of at most [`LONGEST`] requests of different threads.
+pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
+    let entangled = entangled(requests);
+    let mut search = Search {
+        requests,
+        holders: holders(requests, &entangled),
+        path: Vec::new(),
+        steps: limits.steps,
+        most: limits.rings,
+        rings: Rings { entangled: entangled.len(), ..Rings::default() },
+    };
+    for length in 2..=LONGEST {
+        for &first in &entangled {
+            search.path.push(first);
+            search.extend(length);
+            search.path.pop();
+        }
+    }
+    search.rings
+}
+
+/// The requests that could be in a ring, as far as the graph of things tells.
+fn entangled(requests: &[Request]) -> Vec<u32> {
+    let mut edges = Vec::new();
+    for request in requests {
+        let to = request.wants.0.0;
+        edges.extend(request.has.iter().map(|&(thing, _)| (thing.0, to)));
+        edges.push((Thing::thread(request.thread).0, to));
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    let nodes = edges.iter().map(|&(from, to)| from.max(to) as usize + 1).max().unwrap_or(0);
+    let component = components(nodes, &edges);
+    let is_in = |r: &Request| {
+        let wanted = component[r.wants.0.0 as usize];
+        let own = (Thing::thread(r.thread), false);
+        r.has.iter().chain([&own]).any(|&(thing, _)| component[thing.0 as usize] == wanted)
+    };
+    (0..requests.len() as u32).filter(|&i| is_in(&requests[i as usize])).collect()
+}
+
+/// For each thing that is wanted, the requests that have it, sorted.
+fn holders(requests: &[Request], among: &[u32]) -> Vec<(Thing, u32)> {
+    let mut holders = Vec::new();
+    for &i in among {
+        let request = &requests[i as usize];
+        holders.push((Thing::thread(request.thread), i));
+        holders.extend(request.has.iter().map(|&(thing, _)| (thing, i)));
+    }
+    holders.sort_unstable();
+    holders.dedup();
+    holders
+}
+
+struct Search<'r> {
+    requests: &'r [Request],
+    holders: Vec<(Thing, u32)>,
+    path: Vec<u32>,
+    steps: u64,
+    most: usize,
+    rings: Rings,
+}
+
+impl Search<'_> {
+    /// Makes the path a ring of this length in every way. The first request of a ring is the one
+    /// with the least number, so that each is found once.
+    fn extend(&mut self, length: usize) {
+        let requests = self.requests;
+        let (first, last) = (self.path[0], self.path[self.path.len() - 1]);
+        let (first_one, last_one) = (&requests[first as usize], &requests[last as usize]);
+        if self.path.len() == length {
+            if last_one.waits_for(first_one) {
+                let ring = self.ring(None);
+                self.rings.is_cut |= self.rings.found.len() == self.most;
+                if !self.rings.is_cut {
+                    self.rings.found.push(ring);
+                }
+            }
+            return;
+        }
+        let wanted = last_one.wants.0;
+        let start = self.holders.partition_point(|&(thing, i)| (thing, i) <= (wanted, first));
+        for at in start..self.holders.len() {
+            let (thing, next) = self.holders[at];
+            if thing != wanted || self.rings.is_cut {
+                return;
+            }
+            self.steps = self.steps.saturating_sub(1);
+            self.rings.is_cut |= self.steps == 0;
+            let next_one = &requests[next as usize];
+            let is_other = |&i: &u32| requests[i as usize].thread != next_one.thread;
+            if !self.path.iter().all(is_other) || !last_one.waits_for(next_one) {
+                continue;
+            }
+            let is_possible = |&i: &u32| requests[i as usize].can_be_beside(next_one);
+            if !self.path.iter().all(is_possible) {
+                let closes = self.path.len() + 1 == length && next_one.waits_for(first_one);
+                if closes && self.rings.guarded.len() < self.most {
+                    let ring = self.ring(Some(next));
+                    self.rings.guarded.push(ring);
+                }
+                continue;
+            }
+            self.path.push(next);
+            self.extend(length);
+            self.path.pop();
+        }
+    }
+
+    /// The path, and perhaps one more.
+    fn ring(&self, last: Option<u32>) -> Ring {
+        let mut ring = Ring { requests: [0; LONGEST], len: 0 };
+        for &request in self.path.iter().chain(&last) {
+            ring.requests[ring.len] = request;
+            ring.len += 1;
+        }
+        ring
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(thread: u32, has: &[(u32, bool)], wants: (u32, bool)) -> Request {
+        let hold = |&(lock, shared): &(u32, bool)| (Thing::lock(lock), shared);
+        Request { thread, has: has.iter().map(hold).collect(), wants: hold(&wants) }
+    }
+
+    fn found(requests: &[Request]) -> Vec<Vec<u32>> {
+        let rings = rings(requests, Limits::default());
+        assert!(!rings.is_cut);
+        rings.found.iter().map(|ring| ring.requests().to_vec()).collect()
+    }
+
+    #[test]
+    fn rings_of_locks() {
+        let a = request(1, &[(0, false)], (1, false));
+        let b = request(2, &[(1, false)], (0, false));
+        assert_eq!(found(&[a.clone(), b.clone()]), [[0, 1]]);
+        assert!(found(&[a.clone(), Request { thread: 1, ..b.clone() }]).is_empty());
+        let shared = request(2, &[(1, true)], (0, true));
+        assert_eq!(found(&[a.clone(), shared.clone()]), [[0, 1]]);
+        assert!(found(&[request(1, &[(0, true)], (1, true)), shared]).is_empty());
+        let guarded = |r: &Request| {
+            let mut r = r.clone();
+            r.has.push((Thing::lock(7), false));
+            r
+        };
+        let rings = rings(&[guarded(&a), guarded(&b)], Limits::default());
+        assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
+    }
+
+    #[test]
+    fn rings_of_three_and_of_one_lock() {
+        let three = |t: u32| request(t, &[(t, false)], ((t + 1) % 3, false));
+        assert_eq!(found(&[three(0), three(1), three(2)]), [[0, 1, 2]]);
+        let upgrade = |t: u32| request(t, &[(0, true)], (0, false));
+        assert_eq!(found(&[upgrade(1), upgrade(2)]), [[0, 1]]);
+    }
+
+    #[test]
+    fn a_join_waits_for_a_thread_whatever_it_has() {
+        let join =
+            Request { wants: (Thing::thread(2), false), ..request(1, &[(0, false)], (0, false)) };
+        assert_eq!(found(&[join, request(2, &[], (0, false))]), [[0, 1]]);
+    }
+
+    /// Every ring of a random graph, found by trying all tuples.
+    #[test]
+    fn no_ring_is_missed() {
+        for seed in 0..300 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut requests = Vec::new();
+            for _ in 0..rng.usize(2..9) {
+                let mut hold = |_| (rng.u32(..4), rng.u8(..4) == 0);
+                let has: Vec<_> = (0..2).map(&mut hold).collect();
+                let wants = hold(0);
+                let mut one = request(rng.u32(..4), &has[..rng.usize(..=2)], wants);
+                if rng.u8(..5) == 0 {
+                    one.wants = (Thing::thread(rng.u32(..4)), false);
+                }
+                requests.push(one);
+            }
+            let n = requests.len();
+            let mut expected = 0;
+            for length in 2..=4u32 {
+                for code in 0..n.pow(length) {
+                    let tuple: Vec<usize> = (0..length).map(|i| code / n.pow(i) % n).collect();
+                    let at = |i: usize| &requests[tuple[i % tuple.len()]];
+                    let len = tuple.len();
+                    let is_ring = tuple.iter().all(|&i| i >= tuple[0])
+                        && (0..len).all(|i| at(i).waits_for(at(i + 1)))
+                        && (0..len).all(|i| {
+                            (0..i)
+                                .all(|j| at(i).thread != at(j).thread && at(i).can_be_beside(at(j)))
+                        });
+                    expected += usize::from(is_ring);
+                }
+            }
+            assert_eq!(found(&requests).len(), expected, "{requests:?}");
+        }
+    }
+}

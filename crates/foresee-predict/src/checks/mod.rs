@@ -1,0 +1,371 @@
+//! Built-in checks: what goes wrong in some schedule, without a specification.
+//!
+//! Every check comes down to one question about correct reorderings, a [goal](crate::reorder::Goal):
+//! can these events have happened in this order, and then those be the next of their threads? A race
+//! asks for two accesses that are both next, a deadlock for a circle of requests. So all checks
+//! share one pass over the trace, which is kept, one search, one ladder of efforts, one way to
+//! count what became of each candidate, and one judge.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `scene`, `locksets` | which locks each thread holds, as the trace goes by |
+//! | `attempt` | how hard one question is tried |
+//! | `tries` | candidates, on all cores |
+//! | `tally` | what became of every candidate, and what may be said of the rest |
+//! | `confirm` | the last word on each finding |
+//! | `pointers` | the least tuple of whole chains of events, with sections in their order |
+//! | `tell` | events, locks and threads in reports |
+//! | `glob`, `suppress` | names with holes, and findings that are not wanted |
+//! | `atomicity` | regions that can be disturbed |
+//! | `order` | objects that can be used too late or too early |
+//!
+//! # Guarantees
+//! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
+//! possible is said only if every candidate is proved impossible; everything else is counted as not
+//! found, undecided or not tried. Memory grows with the trace, by some forty bytes an event.
+
+#![allow(dead_code, reason = "the checks that use it are still to come")]
+
+mod atomicity;
+mod attempt;
+mod confirm;
+mod deadlock;
+mod glob;
+mod locksets;
+mod order;
+mod pointers;
+mod race;
+mod scene;
+mod suppress;
+mod tally;
+mod tell;
+mod tries;
+
+use std::time::{Duration, Instant};
+
+use foresee_causality::judge::{Judge, Reads, Seen};
+use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Trace};
+
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::reorder::{Requirements, TooManyEvents};
+use attempt::Rung;
+pub use race::Algorithm;
+use scene::Scene;
+use tally::{Tally, Words};
+use tries::{Candidate, Chains, Found, Tried};
+
+pub use atomicity::{ATOMICITY, AtomicityOptions};
+pub use glob::Glob;
+pub use order::ORDER;
+pub use suppress::{Suppression, Suppressions};
+
+/// How far to search.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the last read of a thread may see.
+    pub reads: Reads,
+    /// How far back from the first event of a candidate events may change.
+    pub look_back: u32,
+    /// How many tuples of events are tried for one tuple of threads and places.
+    pub tries: usize,
+    /// How many are tried for one tuple of places.
+    pub tries_per_place: usize,
+    /// How many steps one search may take.
+    pub work: u64,
+    /// How many cores to use.
+    pub cores: usize,
+    /// How races are looked for.
+    pub algorithm: Algorithm,
+    /// Whether checks that have nothing to look at in the trace are passed over, because nobody
+    /// asked for them by name.
+    pub only_relevant: bool,
+    /// How long all searches together may take.
+    pub time: Option<Duration>,
+    /// How many events the trace may have, all of which are kept.
+    pub trace: usize,
+    /// What counts as an atomic region.
+    pub atomicity: AtomicityOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            reads: Reads::Terminal,
+            look_back: 200,
+            tries: 16,
+            tries_per_place: 64,
+            work: 100_000,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            algorithm: Algorithm::default(),
+            only_relevant: false,
+            time: None,
+            trace: u32::MAX as usize - 1,
+            atomicity: AtomicityOptions::default(),
+        }
+    }
+}
+
+/// What checks know when the trace has ended.
+pub(crate) struct Context<'c> {
+    pub(crate) trace: &'c Trace,
+    pub(crate) requirements: &'c Requirements,
+    pub(crate) options: &'c Options,
+}
+
+/// What a check wants to have tried, and what it knows already.
+#[derive(Debug, Default)]
+pub(crate) struct Proposal {
+    pub(crate) candidates: Vec<Candidate>,
+    /// The candidates that are settled without a search.
+    pub(crate) tally: Tally,
+    /// What goes wrong in the observed order itself.
+    pub(crate) observed: Vec<Witnessed>,
+    /// Why there is nothing to look at, so that silence means nothing.
+    pub(crate) nothing: Option<String>,
+    /// Why nothing is proved even if every candidate is settled.
+    pub(crate) caveat: Option<&'static str>,
+    /// What else the user should know.
+    pub(crate) notes: Vec<String>,
+    /// Figures besides those of the tally.
+    pub(crate) stats: Vec<(&'static str, Stat)>,
+}
+
+/// Something that goes wrong in the observed order.
+#[derive(Debug)]
+pub(crate) struct Witnessed {
+    /// The event at which it does.
+    pub(crate) event: u32,
+    pub(crate) message: String,
+    pub(crate) details: Vec<(String, String)>,
+    pub(crate) about: Vec<String>,
+}
+
+/// One kind of thing that can go wrong.
+pub(crate) trait Check {
+    /// Its entry in the list of checks.
+    fn kind(&self) -> &'static CheckKind;
+
+    /// What it looks for, in the words of its statement.
+    fn words(&self) -> Words;
+
+    /// How hard its candidates are tried.
+    fn rungs(&self) -> &'static [Rung];
+
+    /// The next event of the trace, with how things are just before it.
+    fn event(&mut self, index: u32, event: &Event, scene: &Scene);
+
+    /// The trace has ended: what could go wrong in it?
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError>;
+
+    /// What was tried without a result: whole chains of events in which it may be found all the
+    /// same, with sections in their order.
+    fn chains(&mut self, _: &Context<'_>, _: &Tried) -> Vec<Chains> {
+        Vec::new()
+    }
+
+    /// What else the user should know, once all is tried.
+    fn notes(&self, _: &Context<'_>, _: &Tried) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a reordering that the judge has replayed shows what was looked for, as far as that is
+    /// more than reaching the goal. `order` is what comes after the observed beginning.
+    fn confirm(
+        &self,
+        context: &Context<'_>,
+        found: &Found,
+        order: &[u64],
+        seen: &Seen<'_>,
+    ) -> Result<(), String>;
+
+    /// What happens, in one sentence, and what helps to understand it.
+    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
+
+    /// What suppressions can name it by: places, variables, locks.
+    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
+        context.about(found)
+    }
+}
+
+/// A check that can be asked for by name.
+#[derive(Debug)]
+pub struct CheckKind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it answers, in one line.
+    pub about: &'static str,
+    /// What its findings and its silence promise.
+    pub guarantees: &'static str,
+    /// Whether it is made of a run for which nothing was asked.
+    pub is_default: bool,
+    new: fn(&Options) -> Box<dyn Check>,
+}
+
+/// Every check.
+pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, order::KIND];
+
+/// Whether this is the name of a check.
+pub fn is_check(name: &str) -> bool {
+    CHECKS.iter().any(|kind| kind.name == name)
+}
+
+/// The checks that were asked for, in one pass over the trace.
+pub struct Checks {
+    options: Options,
+    checks: Vec<Box<dyn Check>>,
+    trace: Trace,
+    requirements: Requirements,
+    scene: Scene,
+    too_long: Option<TooManyEvents>,
+}
+
+impl Checks {
+    /// Makes ready to look for everything in the list.
+    pub fn new(kinds: &[&'static CheckKind], options: Options) -> Checks {
+        let checks = kinds.iter().map(|kind| (kind.new)(&options)).collect();
+        Checks {
+            options,
+            checks,
+            trace: Trace::default(),
+            requirements: Requirements::default(),
+            scene: Scene::default(),
+            too_long: None,
+        }
+    }
+
+    fn given_up(kind: &'static CheckKind, error: TooManyEvents) -> Analysed {
+        Analysed {
+            name: kind.name,
+            property: None,
+            outcome: Outcome::MemoryLimit,
+            statement: format!("not looked for: {error}"),
+            notes: Vec::new(),
+            stats: Vec::new(),
+        }
+    }
+}
+
+impl Analysis for Checks {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        for (i, event) in batch.events.iter().enumerate() {
+            if let Err(error) = self.requirements.push_within(self.options.trace, event) {
+                self.too_long = Some(error);
+                self.trace = Trace::default();
+                return Ok(Flow::Stop);
+            }
+            let index = (first + i as u64) as u32;
+            for check in &mut self.checks {
+                check.event(index, event, &self.scene);
+            }
+            self.scene.event(index, event);
+            let event = self.trace.pool.adopt(*event, &batch.pool);
+            self.trace.events.push(event);
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn finish(
+        &mut self,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        if let Some(error) = self.too_long {
+            let kinds = self.checks.iter().map(|check| check.kind());
+            return Ok(kinds.map(|kind| Checks::given_up(kind, error)).collect());
+        }
+        // What is kept is needed no longer than this takes.
+        let mut trace = std::mem::take(&mut self.trace);
+        let mut requirements = std::mem::take(&mut self.requirements);
+        trace.names = names.clone();
+        requirements.finish();
+        let context =
+            Context { trace: &trace, requirements: &requirements, options: &self.options };
+        let until = self.options.time.map(|time| Instant::now() + time);
+        let mut judge = None;
+        let mut analysed = Vec::new();
+        for check in &mut self.checks {
+            let name = check.kind().name;
+            let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
+                check.propose(&context)?;
+            if nothing.is_some() && self.options.only_relevant {
+                continue;
+            }
+            if let Some(why) = nothing {
+                analysed.push(Analysed {
+                    name,
+                    property: None,
+                    outcome: Outcome::NothingRelevant,
+                    statement: format!("nothing to look at: {why}"),
+                    notes,
+                    stats,
+                });
+                continue;
+            }
+            tally.found += observed.len() as u64;
+            tally.caveat = caveat;
+            for Witnessed { event, message, details, about } in observed {
+                let finding = Finding {
+                    kind: FindingKind::Observed,
+                    analysis: name,
+                    property: name.to_owned(),
+                    message,
+                    event: Some(event.into()),
+                    witness: None,
+                    details,
+                    about,
+                };
+                if out.finding(finding) == Flow::Stop {
+                    break;
+                }
+            }
+            let rungs = check.rungs();
+            let mut tried = tries::try_all(&context, candidates, rungs, until, &mut tally);
+            let chains = check.chains(&context, &tried);
+            tries::try_chains(&context, &chains, until, &mut tried);
+            tried.count(&mut tally);
+            notes.extend(check.notes(&context, &tried));
+            let found = tried.found;
+            if !found.is_empty() {
+                let judge = judge.get_or_insert_with(|| Judge::new(&trace));
+                for finding in confirm::confirm(&context, judge, &**check, found)? {
+                    if out.finding(finding) == Flow::Stop {
+                        break;
+                    }
+                }
+            }
+            stats.extend(tally.stats());
+            analysed.push(Analysed {
+                name,
+                property: None,
+                outcome: match trace.events.is_empty() {
+                    true => Outcome::NothingRelevant,
+                    false => tally.outcome(),
+                },
+                statement: tally.statement(check.words()),
+                notes,
+                stats,
+            });
+        }
+        Ok(analysed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_told_apart_and_described() {
+        for (i, kind) in CHECKS.iter().enumerate() {
+            assert!(!kind.about.is_empty() && !kind.guarantees.is_empty());
+            assert!(CHECKS[..i].iter().all(|other| other.name != kind.name));
+            assert_eq!((kind.new)(&Options::default()).kind().name, kind.name);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The lives of objects in the observed order: what could be used too late or too early.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_causality::{Clocks, Epoch, Order};
+use foresee_trace::{Event, Op, ThreadId, Trace, entry};
+
+use super::objects::{Objects, Said};
+use crate::analysis::AnalysisError;
+
+/// What is wrong, or could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Wrong {
+    /// `second` uses what `first` has ended.
+    UsedAfterEnd,
+    /// `second` ends what `first` has ended.
+    EndedTwice,
+    /// `first` uses what `second` has yet to begin.
+    UsedBeforeBegin,
+}
+
+/// Two events of an object's life, in the order in which they are wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) wrong: Wrong,
+    pub(super) object: u32,
+    pub(super) first: u32,
+    pub(super) second: u32,
+}
+
+/// A use of an object.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    event: u32,
+    epoch: Epoch,
+    /// Whether an event says so; else it is an access.
+    is_said: bool,
+}
+
+/// One life of an object, as far as it has come.
+#[derive(Debug, Default)]
+struct Life {
+    begin: Option<u32>,
+    /// The last use by each thread at each place.
+    uses: Vec<Use>,
+    end: Option<u32>,
+}
+
+/// What the lives of a trace come to.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    /// What the observed order does wrong, the first of each kind and place.
+    pub(super) observed: Vec<Pair>,
+    /// What another order might do wrong, unless it is in `impossible`.
+    pub(super) possible: Vec<Pair>,
+    /// What no order can do wrong, because one needs the other.
+    pub(super) impossible: Vec<Pair>,
+    /// How many lives ended.
+    pub(super) ended: u64,
+}
+
+impl Lives {
+    /// Follows all objects through a trace. What `strangers` do counts for nothing.
+    pub(super) fn new(
+        trace: &Trace,
+        objects: &Objects,
+        strangers: &[ThreadId],
+    ) -> Result<Lives, AnalysisError> {
+        let mut this = Lives::default();
+        let mut needs: Clocks = Clocks::new(Order::Needs);
+        let mut lives: Vec<Life> = Vec::new();
+        for (i, event) in trace.events.iter().enumerate() {
+            let i = i as u32;
+            let stamp = needs.event(event)?;
+            needs.forget_old(&[]);
+            let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
+            if strangers.contains(&event.thread()) {
+                continue;
+            }
+            let life = entry(&mut lives, object as usize);
+            match said {
+                Said::Begins => this.begin(life, object, i),
+                Said::Used => {
+                    let is_said = event.op() == Op::Event;
+                    let now = Use { event: i, epoch: stamp.epoch(), is_said };
+                    this.used(life, object, now, trace);
+                }
+                Said::Ends(_) => {
+                    let is_needed = |epoch: Epoch| needs.knows(&stamp, epoch);
+                    this.end(life, object, i, trace, is_needed);
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    fn begin(&mut self, life: &mut Life, object: u32, i: u32) {
+        // What is said to be used before it is said to begin for the first time is used too early.
+        if life.begin.is_none() && life.end.is_none() {
+            for early in life.uses.iter().filter(|use_| use_.is_said) {
+                let first = early.event;
+                let pair = Pair { wrong: Wrong::UsedBeforeBegin, object, first, second: i };
+                self.observed.push(pair);
+            }
+        }
+        *life = Life { begin: Some(i), ..Life::default() };
+    }
+
+    fn used(&mut self, life: &mut Life, object: u32, now: Use, trace: &Trace) {
+        if let Some(first) = life.end {
+            let pair = Pair { wrong: Wrong::UsedAfterEnd, object, first, second: now.event };
+            self.observed.push(pair);
+            return;
+        }
+        let event = &trace.events[now.event as usize];
+        let known = life.uses.iter_mut().find(|known| is_alike(trace, known.event, event));
+        // Whether it could have come before the beginning is asked once for each place.
+        let is_first = !known.as_ref().is_some_and(|known| known.is_said);
+        if let Some(begin) = life.begin.filter(|_| now.is_said && is_first)
+            && trace.events[begin as usize].thread() != event.thread()
+        {
+            let (wrong, first) = (Wrong::UsedBeforeBegin, now.event);
+            self.possible.push(Pair { wrong, object, first, second: begin });
+        }
+        match known {
+            Some(known) => *known = Use { is_said: now.is_said || known.is_said, ..now },
+            None => life.uses.push(now),
+        }
+    }
+
+    fn end(
+        &mut self,
+        life: &mut Life,
+        object: u32,
+        i: u32,
+        trace: &Trace,
+        is_needed: impl Fn(Epoch) -> bool,
+    ) {
+        if let Some(first) = life.end {
+            self.observed.push(Pair { wrong: Wrong::EndedTwice, object, first, second: i });
+            return;
+        }
+        self.ended += 1;
+        life.end = Some(i);
+        let thread = trace.events[i as usize].thread();
+        for used in std::mem::take(&mut life.uses) {
+            if trace.events[used.event as usize].thread() == thread {
+                continue;
+            }
+            let (wrong, second) = (Wrong::UsedAfterEnd, used.event);
+            let pair = Pair { wrong, object, first: i, second };
+            match is_needed(used.epoch) {
+                true => self.impossible.push(pair),
+                false => self.possible.push(pair),
+            }
+        }
+    }
+}
+
+/// Whether two uses of an object are by one thread at one place.
+fn is_alike(trace: &Trace, known: u32, event: &Event) -> bool {
+    let known = &trace.events[known as usize];
+    (known.thread(), known.loc()) == (event.thread(), event.loc())
+}
+
+/// What pairs are told apart by: their places or, without places, object and threads.
+pub(super) fn places(trace: &Trace, pair: &Pair) -> (Wrong, [u32; 4]) {
+    let [first, second] = [pair.first, pair.second].map(|i| &trace.events[i as usize]);
+    let places = [first.loc().0, second.loc().0];
+    let key = match places.contains(&0) {
+        false => [places[0], places[1], 0, 0],
+        true => [places[0], places[1], pair.object + 1, first.thread().0 << 16 ^ second.thread().0],
+    };
+    (pair.wrong, key)
+}
+
+/// One pair for each tuple of places.
+pub(super) fn distinct(trace: &Trace, pairs: &[Pair]) -> Vec<Pair> {
+    let mut seen: HashMap<_, (), RandomState> = HashMap::default();
+    let is_new = |pair: &&Pair| seen.insert(places(trace, pair), ()).is_none();
+    pairs.iter().filter(is_new).copied().collect()
+}

@@ -1,0 +1,250 @@
+//! Order of use: objects that are used after their end, ended twice, or used before they begin.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `objects` | what events say of objects, and which variables belong to them |
+//! | `lives` | what the observed order does wrong, and what another could |
+//!
+//! A use that was seen before the end of its object is asked for after it: the end has happened, and
+//! the use is next. Objects of different lives are different objects: an address that is handed out
+//! again is not the one that was freed.
+//!
+//! # What its silence means
+//! Complete for the objects that the trace speaks of, if nothing is left undecided or not found: no
+//! reordering of this run uses one of them too late or too early.
+
+mod lives;
+mod objects;
+
+use std::collections::BTreeMap;
+
+use foresee_causality::judge::Seen;
+use foresee_trace::{Event, Op, Value};
+
+use super::attempt::{EXECUTED, Rung};
+use super::scene::Scene;
+use super::tally::Words;
+use super::tries::{Candidate, Found, Try};
+use super::{Check, CheckKind, Context, Options, Proposal, Witnessed};
+use crate::analysis::{AnalysisError, Stat};
+use crate::reorder::Wanted;
+use lives::{Lives, Pair, Wrong, distinct, places};
+use objects::{Objects, Said};
+
+/// The name of the check.
+pub const ORDER: &str = "order";
+
+/// How many pairs of events are tried for a pair of places.
+const TRIES: usize = 64;
+
+/// How many violations of the observed order are told.
+const MOST_OBSERVED: usize = 100;
+
+/// The check.
+pub(super) const KIND: CheckKind = CheckKind {
+    name: ORDER,
+    about: "objects that can be used after they are freed or closed, or before they are initialised",
+    guarantees: "each prediction is a confirmed run in which the object has ended, or not yet begun, \
+                 when it is used; if none is reported and the answer is complete, no reordering of \
+                 the run has one, of the objects that the trace speaks of",
+    is_default: false,
+    new: |options| Box::new(LifeOrder::new(options)),
+};
+
+/// Looks for objects that can be used too late or too early.
+struct LifeOrder {
+    objects: Objects,
+    /// Whether anything was said at all.
+    has_events: bool,
+}
+
+impl LifeOrder {
+    fn new(_: &Options) -> LifeOrder {
+        LifeOrder { objects: Objects::default(), has_events: false }
+    }
+
+    fn said(&self, context: &Context<'_>, event: u32) -> Option<(Said, u32)> {
+        self.objects.said(&context.trace.events[event as usize], &context.trace.pool)
+    }
+
+    /// What is wrong with two events, in one sentence, and their roles.
+    fn told(
+        &self,
+        context: &Context<'_>,
+        pair: &Pair,
+        can: bool,
+    ) -> (String, Vec<(String, String)>) {
+        let Pair { wrong, object, first, second } = *pair;
+        let name = self.objects.name(object);
+        let ended = |event: u32| match self.said(context, event) {
+            Some((Said::Ends(word), _)) => word,
+            _ => "ended",
+        };
+        let (one, two) = (context.thread_of(first), context.thread_of(second));
+        let did =
+            |verb: &str, past: &str| if can { format!("can {verb}") } else { past.to_owned() };
+        let (message, roles) = match wrong {
+            Wrong::UsedAfterEnd => {
+                let word = ended(first);
+                let did = did("use", "used");
+                let message = format!("{two} {did} {name} after {one} has {word} it");
+                (message, [(word, first), ("used", second)])
+            }
+            Wrong::EndedTwice => {
+                let word = ended(second);
+                let message = format!("{name} was {word} twice, by {one} and by {two}");
+                (message, [("first", first), ("again", second)])
+            }
+            Wrong::UsedBeforeBegin => {
+                let did = did("use", "used");
+                let message = format!("{one} {did} {name} before {two} has initialised it");
+                (message, [("used", first), ("initialised", second)])
+            }
+        };
+        let mut details = vec![("object".to_owned(), name.to_owned())];
+        for (role, event) in roles {
+            details.push((role.to_owned(), context.told(event)));
+            details.push((format!("locks held ({role})"), context.told_locks(event, usize::MAX)));
+        }
+        (message, details)
+    }
+
+    /// The pair that a try stands for.
+    fn pair_of(&self, context: &Context<'_>, found: &Found) -> Option<Pair> {
+        let executed = found.by.executed.first().map(|wanted| wanted.event);
+        let (begins, ends) = (
+            |event: &u32| matches!(self.said(context, *event), Some((Said::Begins, _))),
+            |event: &u32| matches!(self.said(context, *event), Some((Said::Ends(_), _))),
+        );
+        let (wrong, first, second) = match (executed, &found.by.next[..]) {
+            (Some(end), &[use_]) if ends(&end) => (Wrong::UsedAfterEnd, end, use_),
+            (Some(use_), &[begin]) if begins(&begin) => (Wrong::UsedBeforeBegin, use_, begin),
+            (None, &[use_, begin]) if begins(&begin) => (Wrong::UsedBeforeBegin, use_, begin),
+            _ => return None,
+        };
+        let (_, object) = self.said(context, first)?;
+        Some(Pair { wrong, object, first, second })
+    }
+}
+
+fn tries_of(pair: &Pair) -> Vec<Try> {
+    let executed = vec![Wanted { event: pair.first, keeps_value: false }];
+    let mut tries = vec![Try { executed, next: vec![pair.second] }];
+    if pair.wrong == Wrong::UsedBeforeBegin {
+        // Both about to happen will do: the use may be the first.
+        tries.push(Try { executed: Vec::new(), next: vec![pair.first, pair.second] });
+    }
+    tries
+}
+
+impl Check for LifeOrder {
+    fn kind(&self) -> &'static CheckKind {
+        &KIND
+    }
+
+    fn words(&self) -> Words {
+        Words {
+            one: "use of an object out of order",
+            many: "uses of objects out of order",
+            candidates: "pairs of places",
+        }
+    }
+
+    fn rungs(&self) -> &'static [Rung] {
+        EXECUTED
+    }
+
+    fn event(&mut self, _: u32, event: &Event, _: &Scene) {
+        self.has_events |= event.op() == Op::Event;
+    }
+
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+        let trace = context.trace;
+        if self.has_events {
+            self.objects = Objects::new(&trace.events, &trace.pool, &trace.names);
+        }
+        if self.objects.len() == 0 {
+            let why = "no event of the trace begins, uses or ends an object";
+            return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
+        }
+        let Lives { observed, possible, impossible, ended } =
+            Lives::new(trace, &self.objects, &context.strangers())?;
+        let mut groups: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
+        for pair in &possible {
+            groups.entry(places(trace, pair)).or_default().push(pair);
+        }
+        let mut proposal = Proposal::default();
+        let observed = distinct(trace, &observed);
+        for pair in &observed {
+            // What was seen needs no prediction.
+            groups.remove(&places(trace, pair));
+        }
+        let settled = distinct(trace, &impossible);
+        let settled = settled.iter().filter(|pair| !groups.contains_key(&places(trace, pair)));
+        proposal.tally.by_order += settled.count() as u64;
+        for (_, mut pairs) in groups {
+            pairs.sort_by_key(|pair| (pair.first.abs_diff(pair.second), pair.first));
+            let is_complete = pairs.len() <= TRIES;
+            let tries = pairs.iter().take(TRIES).flat_map(|pair| tries_of(pair)).collect();
+            proposal.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
+        }
+        for pair in observed.iter().take(MOST_OBSERVED) {
+            let (message, details) = self.told(context, pair, false);
+            let mut about = vec![self.objects.name(pair.object).to_owned()];
+            let event = pair.first.max(pair.second);
+            context.about_event(pair.first, &mut about);
+            context.about_event(pair.second, &mut about);
+            proposal.observed.push(Witnessed { event, message, details, about });
+        }
+        proposal.stats = vec![
+            ("objects", Stat::Count(self.objects.len() as u64)),
+            ("lives_ended", Stat::Count(ended)),
+        ];
+        Ok(proposal)
+    }
+
+    /// That both events are of one object, by name.
+    fn confirm(
+        &self,
+        context: &Context<'_>,
+        found: &Found,
+        _: &[u64],
+        _: &Seen<'_>,
+    ) -> Result<(), String> {
+        let pair = self.pair_of(context, found).ok_or("it is no pair of an object's events")?;
+        let trace = context.trace;
+        let name = |event: u32| {
+            let event = &trace.events[event as usize];
+            match event.op() {
+                Op::Event => match trace.pool.values(event).first()? {
+                    Value::Str(sym) => Some(trace.names.syms.get(*sym).to_owned()),
+                    other => Some(format!("{other:?}")),
+                },
+                _ => Some(trace.names.vars.get(event.var()).to_owned()),
+            }
+        };
+        let (Some(one), Some(two)) = (name(pair.first), name(pair.second)) else {
+            return Err("an event has no object".to_owned());
+        };
+        if one != two && !one.starts_with(&two) && !two.starts_with(&one) {
+            return Err(format!("{one} is not {two}"));
+        }
+        Ok(())
+    }
+
+    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+        match self.pair_of(context, found) {
+            Some(pair) => self.told(context, &pair, true),
+            None => (String::new(), Vec::new()),
+        }
+    }
+
+    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
+        let mut about = context.about(found);
+        about.extend(self.pair_of(context, found).map(|p| self.objects.name(p.object).to_owned()));
+        about
+    }
+}
+
+#[cfg(test)]
+mod tests;

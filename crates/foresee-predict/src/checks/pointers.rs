@@ -1,0 +1,252 @@
+//! The least tuple of chains that can be reached with all sections in their observed order.
+//!
+//! Each chain holds events of one thread. Wanted is one event of each chain, such that all are the
+//! next of their threads after some correct reordering that keeps the order of critical sections: a
+//! race if they are accesses, a deadlock if they are requests. What must happen before them, `X`,
+//! is the least set that holds their predecessors, all that its events need, and the end of each
+//! section after which another section of the lock begins in it. The tuple is reached if `X` has
+//! none of its events.
+//!
+//! `X` only grows as the tuple moves on. So an event that is in `X` is in it for all later tuples,
+//! too, and its chain moves on; nothing is ever tried twice, and the whole search is linear in the
+//! trace. This is how sync-preserving races and deadlocks are found (Mathur, Pavlogiannis and
+//! Viswanathan, POPL 2021; Tunç, Mathur, Pavlogiannis and Viswanathan, PLDI 2023), and is shared by
+//! both checks. It has no code in common with the search in [`reorder`](crate::reorder), of which
+//! it is the first rung.
+
+use crate::reorder::{Kind, NONE, Requirements};
+
+/// Looks for tuples in one trace.
+pub(crate) struct Pointers<'r> {
+    requirements: &'r Requirements,
+    /// The events of `X`, as bits and as they came.
+    is_in: Vec<u64>,
+    members: Vec<u32>,
+    todo: Vec<u32>,
+    locks: Vec<Lock>,
+    /// How many steps may still be taken.
+    pub(crate) work: u64,
+}
+
+/// The sections of a lock in `X`, by their acquires.
+#[derive(Clone, Debug)]
+struct Lock {
+    /// The latest one, and the latest that is exclusive.
+    latest: u32,
+    latest_exclusive: u32,
+    /// Those that need not have ended yet.
+    open: Vec<u32>,
+}
+
+const UNUSED: Lock = Lock { latest: NONE, latest_exclusive: NONE, open: Vec::new() };
+
+/// What became of chains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Chained {
+    /// This is the least tuple.
+    Least(Vec<u32>),
+    /// There is none.
+    None,
+    /// There was too much to do.
+    GaveUp,
+}
+
+impl<'r> Pointers<'r> {
+    /// Makes ready, with so many steps to take.
+    pub(crate) fn new(requirements: &'r Requirements, work: u64) -> Pointers<'r> {
+        Pointers {
+            requirements,
+            is_in: vec![0; requirements.len().div_ceil(64)],
+            members: Vec::new(),
+            todo: Vec::new(),
+            locks: vec![UNUSED; requirements.object_count() / 2 + 1],
+            work,
+        }
+    }
+
+    /// The least tuple of some chains, each of which is in the order of its thread.
+    pub(crate) fn least(&mut self, chains: &[&[u32]]) -> Chained {
+        let found = self.advance(chains);
+        for &event in &self.members {
+            self.is_in[event as usize / 64] = 0;
+            let object = self.requirements.object(event);
+            if self.requirements.kind(event).acquires() && object != NONE {
+                self.locks[object as usize / 2] = UNUSED;
+            }
+        }
+        self.members.clear();
+        self.todo.clear();
+        found
+    }
+
+    fn advance(&mut self, chains: &[&[u32]]) -> Chained {
+        let mut at = vec![0; chains.len()];
+        loop {
+            for (chain, &at) in chains.iter().zip(&at) {
+                let Some(&event) = chain.get(at) else { return Chained::None };
+                self.todo.push(self.requirements.previous(event));
+            }
+            if !self.close() {
+                return Chained::GaveUp;
+            }
+            let mut is_reached = true;
+            for (chain, at) in chains.iter().zip(&mut at) {
+                while chain.get(*at).is_some_and(|&event| self.has(event)) {
+                    *at += 1;
+                    is_reached = false;
+                }
+            }
+            if is_reached {
+                let tuple = chains.iter().zip(&at).filter_map(|(chain, &at)| chain.get(at));
+                return Chained::Least(tuple.copied().collect());
+            }
+        }
+    }
+
+    fn has(&self, event: u32) -> bool {
+        self.is_in[event as usize / 64] >> (event % 64) & 1 == 1
+    }
+
+    /// Takes in everything that is needed; whether there was enough work left for that.
+    fn close(&mut self) -> bool {
+        while let Some(event) = self.todo.pop() {
+            if event == NONE || self.has(event) {
+                continue;
+            }
+            if self.work == 0 {
+                return false;
+            }
+            self.work -= 1;
+            self.is_in[event as usize / 64] |= 1 << (event % 64);
+            self.members.push(event);
+            let requirements = self.requirements;
+            self.todo.push(requirements.previous(event));
+            let kind = requirements.kind(event);
+            match kind {
+                Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait | Kind::Busy => {
+                    self.todo.push(requirements.partner(event));
+                }
+                Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|w| w.1)),
+                _ => {}
+            }
+            let object = requirements.object(event);
+            if kind.acquires() && object != NONE {
+                self.take(object as usize / 2, event);
+            }
+        }
+        true
+    }
+
+    /// A section of a lock begins: others have to end before it, or it before them.
+    fn take(&mut self, lock: usize, acquire: u32) {
+        let Pointers { requirements, locks, todo, .. } = self;
+        let is_shared = |a: u32| requirements.kind(a) == Kind::AcquireShared;
+        let excludes = |a: u32, b: u32| {
+            requirements.thread(a) != requirements.thread(b) && !(is_shared(a) && is_shared(b))
+        };
+        let lock = &mut locks[lock];
+        // If the latest one is of the same thread, its own order has settled it.
+        let latest = if is_shared(acquire) { lock.latest_exclusive } else { lock.latest };
+        let is_followed = latest != NONE && latest > acquire && excludes(latest, acquire);
+        lock.open.retain(|&other| {
+            let ends = other < acquire && excludes(other, acquire);
+            if ends {
+                todo.push(requirements.partner(other));
+            }
+            !ends
+        });
+        if is_followed {
+            todo.push(requirements.partner(acquire));
+        } else {
+            lock.open.push(acquire);
+        }
+        let later = |known: u32| if known == NONE { acquire } else { known.max(acquire) };
+        lock.latest = later(lock.latest);
+        if !is_shared(acquire) {
+            lock.latest_exclusive = later(lock.latest_exclusive);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_causality::judge::Reads;
+    use foresee_testkit::{generated, random_trace};
+    use foresee_trace::generate::Config;
+    use foresee_trace::{Op, Trace};
+
+    use super::*;
+    use crate::reorder::{Answer, Effort, Goal, Search};
+
+    fn traces() -> impl Iterator<Item = Trace> {
+        let heavy = (0..400).map(|seed| {
+            generated(Config {
+                seed,
+                threads: 2 + (seed % 2) as u32,
+                events: 14 + seed % 16,
+                variables: 3,
+                locks: 2,
+                conditions: 1,
+                in_sections: 0.8,
+                section_events: 2.5,
+                max_nesting: 2,
+                shared: if seed % 3 == 0 { 0.4 } else { 0.0 },
+                reads: 0.5,
+                rmws: 0.1,
+                waits: if seed % 5 == 0 { 0.2 } else { 0.0 },
+                unfinished: seed % 4 == 0,
+                ..Config::default()
+            })
+        });
+        (0..1_000).map(random_trace).chain(heavy)
+    }
+
+    /// The direct closure and the search with one slice are two programs for one question.
+    #[test]
+    fn one_slice_and_the_least_tuple() {
+        let (mut reached, mut chained) = (0, 0);
+        for (seed, trace) in traces().enumerate() {
+            let mut requirements = Requirements::default();
+            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            requirements.finish();
+            let mut search = Search::new(&requirements, Reads::Strict);
+            let mut pointers = Pointers::new(&requirements, u64::MAX);
+            let mut chains: Vec<Vec<u32>> = vec![Vec::new(); trace.names.threads.len()];
+            for (i, event) in trace.events.iter().enumerate() {
+                // What a join or the end of a wait needs is not asked of it when it is next.
+                if event.op() != Op::Init && (event.op().reads() || event.op().writes()) {
+                    chains[event.thread().0 as usize].push(i as u32);
+                }
+            }
+            for (t, first) in chains.iter().enumerate() {
+                for second in &chains[..t] {
+                    let mut yes: Vec<[u32; 2]> = Vec::new();
+                    for &e in first {
+                        for &f in second {
+                            let goal = Goal { executed: &[], next: &[e, f] };
+                            let effort = Effort { slices: 1, failures: 0, work: u64::MAX };
+                            let answer = search.ask(&goal, 0, effort);
+                            let is_reached = matches!(answer, Answer::Yes { .. });
+                            let least = pointers.least(&[&[e], &[f]]);
+                            let expected = match is_reached {
+                                true => Chained::Least(vec![e, f]),
+                                false => Chained::None,
+                            };
+                            assert_eq!(least, expected, "{seed}: {e} {f}\n{trace}");
+                            yes.extend(is_reached.then_some([e, f]));
+                        }
+                    }
+                    reached += yes.len();
+                    let least = [0, 1].map(|i| yes.iter().map(|pair| pair[i]).min());
+                    let expected = match least {
+                        [Some(e), Some(f)] => Chained::Least(vec![e, f]),
+                        _ => Chained::None,
+                    };
+                    chained += usize::from(expected != Chained::None);
+                    assert_eq!(pointers.least(&[first, second]), expected, "{seed}\n{trace}");
+                }
+            }
+        }
+        assert!(reached > 5_000 && chained > 500, "{reached} {chained}");
+    }
+}

@@ -1,0 +1,399 @@
+//! Races: two accesses to one variable, at least one of them a write, that could come at once.
+//!
+//! Two accesses race if some correct reordering brings their threads to a point where both are
+//! next. Nothing is asked of what they read or write, nor which comes first. Accesses that are both
+//! atomic do not race.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `suspects` | the variables that no lock guards always |
+//! | `classes` | their accesses in classes, and the pairs worth a look |
+//!
+//! | algorithm | reports | its silence |
+//! |---|---|---|
+//! | `hb` | what happens-before leaves unordered, and a search confirms | proves nothing |
+//! | `shb` | what schedulable happens-before leaves unordered | proves nothing |
+//! | `syncp` | all races with critical sections in their observed order | there are none of those |
+//! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
+
+mod classes;
+mod suspects;
+
+use std::collections::{HashMap, HashSet};
+
+use foresee_causality::judge::Seen;
+use foresee_causality::{Clocks, Epoch, Order, Stamp};
+use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
+
+use super::attempt::{NEXT, Rung};
+use super::scene::Scene;
+use super::tally::{Tally, Words};
+use super::tries::{Candidate, Chains, Found, Tried, Try};
+use super::{Check, CheckKind, Context, Proposal};
+use crate::analysis::{AnalysisError, Stat};
+use classes::{Classes, Group, Ordered};
+use suspects::{Suspects, is_atomic};
+
+/// The check for races.
+pub(super) const RACE: CheckKind = CheckKind {
+    name: "race",
+    about: "which accesses to one variable could come at once",
+    guarantees: "each race is shown by a replayed reordering in which both accesses are next; that \
+                 none is possible is said only if locks or needs rule out every pair of accesses",
+    is_default: true,
+    new: |options| Box::new(Race { algorithm: options.algorithm, ..Race::default() }),
+};
+
+/// How races are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Happens-before, as race detectors do; its pairs are then searched for.
+    Hb,
+    /// Schedulable happens-before.
+    Shb,
+    /// Reorderings with critical sections in their observed order.
+    Syncp,
+    /// Also those in which sections swap.
+    #[default]
+    Sliced,
+}
+
+impl Algorithm {
+    /// What its reports and its silence mean.
+    fn guarantee(self) -> &'static str {
+        match self {
+            Algorithm::Hb => {
+                "happens-before: of the pairs that it leaves unordered only the first is known to \
+                 race, so they are searched for, and only those that a reordering shows are \
+                 reported; what it orders is not looked at"
+            }
+            Algorithm::Shb => {
+                "schedulable happens-before: every pair that it leaves unordered races; races that \
+                 need critical sections to come otherwise, or reads to be left out, are not looked \
+                 for"
+            }
+            Algorithm::Syncp => {
+                "sync-preserving: every race is reported that shows while critical sections keep \
+                 their observed order; those for which sections must swap are not looked for"
+            }
+            Algorithm::Sliced => {
+                "sliced: races are also looked for where critical sections swap; nearly all are \
+                 found, but only what is counted as impossible is proved to be"
+            }
+        }
+    }
+}
+
+/// How many pairs of places are tried.
+const MOST_CANDIDATES: usize = 20_000;
+/// How many pairs that are not confirmed are told of.
+const TOLD: usize = 20;
+/// How many steps may be taken on whole chains, if sections may swap anyway.
+const CHAIN_WORK: usize = 20_000_000;
+/// How many pairs of chains there may be all the same.
+const LEAST_CHAINS: usize = 4;
+
+#[derive(Debug, Default)]
+struct Race {
+    algorithm: Algorithm,
+    suspects: Suspects,
+    classes: Option<Classes>,
+    /// The first pair of events of each pair of places that is tried.
+    proposed: Vec<(u32, [u32; 2])>,
+}
+
+/// Clocks that know of each thread what it knew before its next event.
+struct Before {
+    clocks: Clocks,
+    stamps: Vec<Option<Stamp>>,
+}
+
+impl Before {
+    fn new(order: Order) -> Before {
+        Before { clocks: Clocks::new(order), stamps: Vec::new() }
+    }
+
+    /// Whether the next event of a thread, whatever it sees itself, comes after another one.
+    fn knows(&self, thread: ThreadId, event: Epoch) -> bool {
+        let stamp = self.stamps.get(thread.index()).copied().flatten();
+        stamp.is_some_and(|stamp| self.clocks.knows(&stamp, event))
+    }
+
+    /// The event happens.
+    fn event(&mut self, event: &Event) -> Result<(), AnalysisError> {
+        let stamp = self.clocks.event(event)?;
+        if event.op() != Op::Init {
+            *entry(&mut self.stamps, event.thread().index()) = Some(stamp);
+        }
+        if event.op() == Op::Fork {
+            let child = entry(&mut self.stamps, event.other().index());
+            *child = child.or(Some(stamp));
+        }
+        self.clocks.forget_old(&[]);
+        Ok(())
+    }
+}
+
+impl Race {
+    /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
+    fn classes(&self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
+        let mut classes = Classes::new([context.options.tries, context.options.tries_per_place]);
+        if self.suspects.count().1 == 0 {
+            return Ok(classes);
+        }
+        let mut observed = Before::new(match self.algorithm {
+            Algorithm::Hb => Order::HappensBefore,
+            _ => Order::Schedulable,
+        });
+        let mut needs = match self.algorithm {
+            Algorithm::Hb | Algorithm::Shb => None,
+            Algorithm::Syncp | Algorithm::Sliced => Some(Before::new(Order::Needs)),
+        };
+        let mut scene = Scene::default();
+        let mut times: Vec<u32> = Vec::new();
+        let strangers = context.strangers();
+        for (index, event) in context.trace.events.iter().enumerate() {
+            let (op, thread) = (event.op(), event.thread());
+            if op == Op::Init {
+                continue;
+            }
+            let time = entry(&mut times, thread.index());
+            *time += 1;
+            let is_access = op.reads() || op.writes();
+            // Whose accesses those of strangers are nobody knows.
+            let is_known = !strangers.contains(&thread);
+            if is_access && is_known && self.suspects.has(event.var()) {
+                let locks = (scene.set(thread), &scene.locksets);
+                classes.access(index as u32, event, locks, *time, |other, time| {
+                    let epoch = Epoch { thread: ThreadId(other), time };
+                    let is_ordered = observed.knows(thread, epoch);
+                    match &needs {
+                        _ if !is_ordered && self.algorithm == Algorithm::Hb => Ordered::No,
+                        _ if !is_ordered => Ordered::Sure,
+                        Some(needs) if !needs.knows(thread, epoch) => Ordered::No,
+                        _ => Ordered::Yes,
+                    }
+                });
+            }
+            scene.event(index as u32, event);
+            observed.event(event)?;
+            if let Some(needs) = &mut needs {
+                needs.event(event)?;
+            }
+        }
+        Ok(classes)
+    }
+
+    /// What is to be tried for a pair of places, if anything is.
+    fn candidate(&self, key: usize, group: &Group, tally: &mut Tally) -> Option<Candidate> {
+        let mut pairs: Vec<[u32; 2]> = group.pairs.iter().map(|pair| pair.events).collect();
+        pairs.sort_unstable_by_key(|[e, f]| (f - e, *e));
+        pairs.splice(0..0, group.sure);
+        if pairs.is_empty() {
+            match group.is_open {
+                false => tally.by_locks += 1,
+                // These do not ask what is needed.
+                true if matches!(self.algorithm, Algorithm::Hb | Algorithm::Shb) => {
+                    tally.not_found += 1;
+                }
+                true => tally.by_order += 1,
+            }
+            return None;
+        }
+        let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
+        Some(Candidate {
+            key: key as u32,
+            tries: tries.collect(),
+            is_complete: false,
+            is_conceivable: self.algorithm != Algorithm::Hb,
+            is_sure: group.sure.is_some(),
+        })
+    }
+}
+
+impl Check for Race {
+    fn kind(&self) -> &'static CheckKind {
+        &RACE
+    }
+
+    fn words(&self) -> Words {
+        Words { one: "race", many: "races", candidates: "pairs of places" }
+    }
+
+    fn rungs(&self) -> &'static [Rung] {
+        match self.algorithm {
+            Algorithm::Hb | Algorithm::Sliced => NEXT,
+            Algorithm::Shb | Algorithm::Syncp => &NEXT[..1],
+        }
+    }
+
+    fn event(&mut self, _: u32, event: &Event, scene: &Scene) {
+        if event.op().reads() || event.op().writes() {
+            self.suspects.access(event, scene);
+        }
+    }
+
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+        let classes = self.classes(context)?;
+        let mut proposal = Proposal::default();
+        let tally = &mut proposal.tally;
+        for (key, group) in classes.groups.iter().enumerate() {
+            let Some(candidate) = self.candidate(key, group, tally) else { continue };
+            if proposal.candidates.len() >= MOST_CANDIDATES {
+                tally.not_tried += 1;
+                continue;
+            }
+            let first = &candidate.tries[0].next;
+            self.proposed.push((candidate.key, [first[0], first[1]]));
+            proposal.candidates.push(candidate);
+        }
+        tally.not_tried += classes.crowded + classes.left_out;
+        if classes.crowded > 0 {
+            proposal.notes.push(format!(
+                "{} variables are accessed in too many ways to look at all of them",
+                classes.crowded
+            ));
+        }
+        self.classes = Some(classes);
+        if !context.strangers().is_empty() {
+            proposal.caveat = Some(
+                "accesses of code that was not captured are left out, because nobody knows which \
+                 thread they are of",
+            );
+        }
+        let (shared, suspects) = self.suspects.count();
+        proposal.stats = vec![
+            ("shared_variables", Stat::Count(shared)),
+            ("guarded_by_a_lock", Stat::Count(shared - suspects)),
+        ];
+        Ok(proposal)
+    }
+
+    fn chains(&mut self, context: &Context<'_>, tried: &Tried) -> Vec<Chains> {
+        let most = match self.algorithm {
+            Algorithm::Hb | Algorithm::Shb => return Vec::new(),
+            Algorithm::Syncp => usize::MAX,
+            Algorithm::Sliced => (CHAIN_WORK / context.trace.events.len().max(1)).max(LEAST_CHAINS),
+        };
+        let open: HashSet<u32> = tried.open.iter().map(|&(key, _)| key).collect();
+        let Some(classes) = self.classes.as_ref().filter(|_| !open.is_empty()) else {
+            return Vec::new();
+        };
+        let mut pairs = classes.pairs_of(&open);
+        pairs.truncate(most);
+        let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
+        pairs.iter().flat_map(|(_, pair)| pair).for_each(|&class| {
+            members.insert(class, Vec::new());
+        });
+        let mut scene = Scene::default();
+        for (index, event) in context.trace.events.iter().enumerate() {
+            let is_access = event.op().reads() || event.op().writes();
+            if is_access
+                && self.suspects.has(event.var())
+                && let Some(class) = classes.class_of(event, scene.set(event.thread()))
+                && let Some(chain) = members.get_mut(&class)
+            {
+                chain.push(index as u32);
+            }
+            scene.event(index as u32, event);
+        }
+        let chain = |class: &u32| members.get(class).cloned().unwrap_or_default();
+        pairs
+            .iter()
+            .map(|(key, pair)| Chains { key: *key, chains: pair.iter().map(chain).collect() })
+            .collect()
+    }
+
+    fn notes(&self, context: &Context<'_>, tried: &Tried) -> Vec<String> {
+        let mut notes = vec![self.algorithm.guarantee().to_owned()];
+        if self.algorithm != Algorithm::Hb {
+            return notes;
+        }
+        let found: HashSet<u32> = tried.found.iter().map(|found| found.key).collect();
+        let doubtful: Vec<[u32; 2]> = self
+            .proposed
+            .iter()
+            .filter(|(key, _)| !found.contains(key))
+            .map(|(_, pair)| *pair)
+            .collect();
+        for [e, f] in doubtful.iter().take(TOLD) {
+            notes.push(format!(
+                "unordered by happens-before, but no reordering was found that shows it: {}; {}",
+                context.told(*e),
+                context.told(*f)
+            ));
+        }
+        if doubtful.len() > TOLD {
+            notes.push(format!("and {} more such pairs", doubtful.len() - TOLD));
+        }
+        notes
+    }
+
+    fn confirm(
+        &self,
+        context: &Context<'_>,
+        found: &Found,
+        _: &[u64],
+        _: &Seen<'_>,
+    ) -> Result<(), String> {
+        let &[e, f] = &found.by.next[..] else { return Err("not two accesses".to_owned()) };
+        let (a, b) = (&context.trace.events[e as usize], &context.trace.events[f as usize]);
+        let is_access = |op: Op| op.reads() || op.writes();
+        let races = is_access(a.op())
+            && is_access(b.op())
+            && a.thread() != b.thread()
+            && a.target() == b.target()
+            && (a.op().writes() || b.op().writes())
+            && !(is_atomic(a.op()) && is_atomic(b.op()));
+        if races { Ok(()) } else { Err("they do not conflict".to_owned()) }
+    }
+
+    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+        let (e, f) = (found.by.next[0], found.by.next[1]);
+        let events = &context.trace.events;
+        let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
+        let message = format!(
+            "{} {} {variable}{} and {} {} it{} at the same time",
+            context.thread_of(e),
+            verb(context, e),
+            context.place_of(e),
+            context.thread_of(f),
+            verb(context, f),
+            context.place_of(f)
+        );
+        let groups = self.classes.as_ref().map(|classes| &classes.groups);
+        let group = groups.and_then(|groups| groups.get(found.key as usize));
+        let locks = |_| usize::MAX;
+        let mut details = Vec::new();
+        let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
+        add("variable", variable);
+        add("first access", context.told(e));
+        add("locks at the first", context.told_locks(e, locks(e)));
+        add("second access", context.told(f));
+        add("locks at the second", context.told_locks(f, locks(f)));
+        for event in [e, f] {
+            let thread = events[event as usize].thread();
+            add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));
+        }
+        let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
+            (0, true) if self.algorithm != Algorithm::Hb => {
+                "the observed order, without what is not needed (schedulable happens-before)"
+            }
+            (0, _) => "critical sections in their observed order, some left out (sync-preserving)",
+            _ => "critical sections in another order",
+        };
+        add("shown by", how.to_owned());
+        if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
+            add("neighbouring pairs like it", count.to_string());
+        }
+        (message, details)
+    }
+}
+
+fn verb(context: &Context<'_>, event: u32) -> &'static str {
+    match context.trace.events[event as usize].op() {
+        Op::Read | Op::VolatileRead => "reads",
+        Op::Rmw => "modifies",
+        _ => "writes",
+    }
+}

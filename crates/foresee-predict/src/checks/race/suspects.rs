@@ -1,0 +1,117 @@
+//! Which variables could be raced for at all.
+//!
+//! Most shared variables are accessed under one lock, always. In the pass over the trace each
+//! variable keeps the locks that all its accesses had in common, as Eraser does; only those that
+//! have none left are looked at more closely.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use foresee_trace::{Event, Id, Op, VarId};
+
+use super::super::locksets::{Hold, LockSetId, LockSets};
+use super::super::scene::Scene;
+
+/// What is known of each variable.
+#[derive(Debug, Default)]
+pub(super) struct Suspects {
+    variables: Vec<Variable>,
+    /// Sets of locks that guard a variable, whatever the mode they are held in.
+    guards: LockSets,
+    /// What is left of guards after an access.
+    narrowed: HashMap<(LockSetId, LockSetId, bool), LockSetId, RandomState>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Variable {
+    /// The first thread that used it; nobody has this number.
+    owner: u32,
+    guards: LockSetId,
+    /// The locks of the latest access.
+    latest: LockSetId,
+    is_shared: bool,
+    is_written: bool,
+    is_plain: bool,
+    latest_writes: bool,
+}
+
+const NOBODY: Variable = Variable {
+    owner: u32::MAX,
+    guards: LockSetId::EMPTY,
+    latest: LockSetId::EMPTY,
+    is_shared: false,
+    is_written: false,
+    is_plain: false,
+    latest_writes: false,
+};
+
+/// Whether an access is atomic.
+pub(super) fn is_atomic(op: Op) -> bool {
+    matches!(op, Op::VolatileRead | Op::VolatileWrite | Op::Rmw)
+}
+
+impl Suspects {
+    /// The next access, by a thread that holds what the scene says.
+    #[inline]
+    pub(super) fn access(&mut self, event: &Event, scene: &Scene) {
+        let at = event.var().index();
+        if at >= self.variables.len() {
+            self.variables.resize(at + 1, NOBODY);
+        }
+        let (op, held) = (event.op(), scene.set(event.thread()));
+        let (known, owner) = (self.variables[at], event.thread().0);
+        let variable = &mut self.variables[at];
+        variable.is_shared |= known.owner != u32::MAX && known.owner != owner;
+        variable.is_written |= op.writes();
+        variable.is_plain |= !is_atomic(op);
+        let is_first = known.owner == u32::MAX;
+        let is_same = known.latest == held && known.latest_writes == op.writes();
+        if !is_first && (is_same || known.guards == LockSetId::EMPTY) {
+            return;
+        }
+        (variable.owner, variable.latest, variable.latest_writes) = (owner, held, op.writes());
+        let guards = self.narrow((!is_first).then_some(known.guards), held, op.writes(), scene);
+        self.variables[at].guards = guards;
+    }
+
+    /// The guards that an access with these locks has, too. A write under a lock that is only shared
+    /// is not guarded by it.
+    fn narrow(
+        &mut self,
+        guards: Option<LockSetId>,
+        held: LockSetId,
+        writes: bool,
+        scene: &Scene,
+    ) -> LockSetId {
+        let holds = scene.locksets.get(held);
+        let guarding = holds.iter().filter(|hold| !writes || !hold.shared);
+        let guarding = guarding.map(|hold| Hold { shared: false, ..*hold });
+        let Some(guards) = guards else { return self.guards.intern(guarding) };
+        if let Some(&known) = self.narrowed.get(&(guards, held, writes)) {
+            return known;
+        }
+        let left: Vec<Hold> = guarding.filter(|h| self.guards.get(guards).contains(h)).collect();
+        let left = self.guards.intern(left.into_iter());
+        self.narrowed.insert((guards, held, writes), left);
+        left
+    }
+
+    /// Whether nothing rules out a race for a variable yet.
+    #[inline]
+    pub(super) fn has(&self, variable: VarId) -> bool {
+        self.variables.get(variable.index()).is_some_and(|v| v.is_open())
+    }
+
+    /// How many variables several threads use, and how many of these are suspects.
+    pub(super) fn count(&self) -> (u64, u64) {
+        let shared = self.variables.iter().filter(|v| v.is_shared).count();
+        let open = self.variables.iter().filter(|v| v.is_open()).count();
+        (shared as u64, open as u64)
+    }
+}
+
+impl Variable {
+    fn is_open(&self) -> bool {
+        self.is_shared && self.is_written && self.is_plain && self.guards == LockSetId::EMPTY
+    }
+}

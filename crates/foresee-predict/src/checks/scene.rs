@@ -1,0 +1,128 @@
+//! Which locks each thread holds as the trace goes by, and where it took them.
+
+use foresee_trace::{Event, Id, Op, ThreadId, entry};
+
+use super::locksets::{Hold, LockSetId, LockSets};
+
+/// A lock that a thread holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) hold: Hold,
+    /// The event that took it.
+    pub(crate) acquire: u32,
+    /// What was held before, which is what is held again if locks are given back in order.
+    before: LockSetId,
+}
+
+/// What is known of the present while a trace is read: of each event, the moment just before it.
+#[derive(Debug, Default)]
+pub(crate) struct Scene {
+    pub(crate) locksets: LockSets,
+    threads: Vec<Holding>,
+}
+
+#[derive(Debug, Default)]
+struct Holding {
+    held: Vec<Held>,
+    set: LockSetId,
+}
+
+/// The lock that an event takes. Inner operations of re-entrant locks take and give back nothing.
+pub(crate) fn taken(event: &Event) -> Option<Hold> {
+    match event.op() {
+        Op::Acquire => Some(Hold { lock: event.lock(), shared: false }),
+        Op::AcquireShared => Some(Hold { lock: event.lock(), shared: true }),
+        Op::WaitEnd => event.wait_lock().map(|lock| Hold { lock, shared: false }),
+        _ => None,
+    }
+}
+
+/// The lock that an event gives back.
+pub(crate) fn given(event: &Event) -> Option<Hold> {
+    match event.op() {
+        Op::Release => Some(Hold { lock: event.lock(), shared: false }),
+        Op::ReleaseShared => Some(Hold { lock: event.lock(), shared: true }),
+        Op::WaitBegin => event.wait_lock().map(|lock| Hold { lock, shared: false }),
+        _ => None,
+    }
+}
+
+impl Scene {
+    /// Before a trace, with numbers of sets that are known already.
+    pub(crate) fn with(locksets: LockSets) -> Scene {
+        Scene { locksets, threads: Vec::new() }
+    }
+
+    /// The event happens.
+    #[inline]
+    pub(crate) fn event(&mut self, index: u32, event: &Event) {
+        if let Some(hold) = taken(event) {
+            let Holding { held, set } = entry(&mut self.threads, event.thread().index());
+            held.push(Held { hold, acquire: index, before: *set });
+            *set = self.locksets.intern(held.iter().map(|h| h.hold));
+        } else if let Some(hold) = given(event) {
+            let Holding { held, set } = entry(&mut self.threads, event.thread().index());
+            let Some(at) = held.iter().rposition(|h| h.hold == hold) else { return };
+            let Held { before, .. } = held.remove(at);
+            *set = match at == held.len() {
+                true => before,
+                false => {
+                    // The sets of those above it are others now.
+                    for i in at..held.len() {
+                        held[i].before = self.locksets.intern(held[..i].iter().map(|h| h.hold));
+                    }
+                    self.locksets.intern(held.iter().map(|h| h.hold))
+                }
+            };
+        }
+    }
+
+    /// The locks that a thread holds, in the order in which it took them.
+    pub(crate) fn held(&self, thread: ThreadId) -> &[Held] {
+        self.threads.get(thread.index()).map_or(&[], |t| &t.held)
+    }
+
+    /// The locks that a thread holds, as a set.
+    #[inline]
+    pub(crate) fn set(&self, thread: ThreadId) -> LockSetId {
+        self.threads.get(thread.index()).map_or(LockSetId::EMPTY, |t| t.set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_testkit::trace;
+
+    use super::*;
+
+    #[test]
+    fn locks_are_held_from_acquire_to_release_in_any_order() {
+        let trace = trace! {
+            T1: acq(a), acq(b), rel(a), acq(c), acq(b), rel(b), rel(b), rel(c), racq(a), w(x)
+        };
+        let mut scene = Scene::default();
+        let mut held = Vec::new();
+        for (i, event) in trace.events.iter().enumerate() {
+            scene.event(i as u32, event);
+            let now: Vec<u32> = scene.held(event.thread()).iter().map(|h| h.acquire).collect();
+            held.push(now);
+        }
+        let expected: [&[u32]; 10] =
+            [&[0], &[0, 1], &[1], &[1, 3], &[1, 3], &[1, 3], &[3], &[], &[8], &[8]];
+        assert_eq!(held, expected);
+    }
+
+    #[test]
+    fn the_set_is_that_of_the_locks_held() {
+        for seed in 0..500 {
+            let trace = foresee_testkit::random_trace(seed);
+            let mut scene = Scene::default();
+            for (i, event) in trace.events.iter().enumerate() {
+                scene.event(i as u32, event);
+                let held: Vec<Hold> = scene.held(event.thread()).iter().map(|h| h.hold).collect();
+                let set = scene.set(event.thread());
+                assert_eq!(scene.locksets.intern(held.into_iter()), set, "seed {seed}\n{trace}");
+            }
+        }
+    }
+}

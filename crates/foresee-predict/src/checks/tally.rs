@@ -1,0 +1,116 @@
+//! Honest counts: what became of every candidate, and what may be said of the rest.
+
+use foresee_trace::Outcome;
+
+use crate::analysis::Stat;
+
+/// What became of the candidates of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Proved impossible: the locks held exclude each other.
+    pub(crate) by_locks: u64,
+    /// Proved impossible: one needs the other to have happened.
+    pub(crate) by_order: u64,
+    /// Found, with a confirmed witness.
+    pub(crate) found: u64,
+    /// Not found, by searches that came to their end.
+    pub(crate) not_found: u64,
+    /// Given up.
+    pub(crate) undecided: u64,
+    /// Not tried: there were too many, or there was no time left.
+    pub(crate) not_tried: u64,
+    /// Whether time ran out.
+    pub(crate) is_late: bool,
+    /// Why nothing is proved even if every candidate is settled.
+    pub(crate) caveat: Option<&'static str>,
+}
+
+/// What a check looks for, in the words of its statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// One of what is looked for: `race`.
+    pub(crate) one: &'static str,
+    /// Several of them.
+    pub(crate) many: &'static str,
+    /// Where they could be: `pairs of places`.
+    pub(crate) candidates: &'static str,
+}
+
+impl Tally {
+    /// How many candidates there were.
+    pub(crate) fn candidates(&self) -> u64 {
+        self.by_locks
+            + self.by_order
+            + self.found
+            + self.not_found
+            + self.undecided
+            + self.not_tried
+    }
+
+    fn is_settled(&self) -> bool {
+        self.not_found + self.undecided + self.not_tried == 0
+    }
+
+    /// Whether every candidate that was not found is proved impossible, and there are no others.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_settled() && self.caveat.is_none()
+    }
+
+    /// How much was searched. That nothing was found is complete only as a proof.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            _ if self.is_complete() => Outcome::Exhausted,
+            _ if self.is_late => Outcome::TimeLimit,
+            Tally { undecided: 1.., .. } | Tally { not_tried: 1.., .. } => Outcome::StateLimit,
+            _ => Outcome::Window,
+        }
+    }
+
+    /// What was found, and what the silence about the rest means.
+    pub(crate) fn statement(&self, words: Words) -> String {
+        let Words { one, many, candidates } = words;
+        let is_complete = self.is_complete();
+        let open = self.open(candidates);
+        match self.found {
+            0 if is_complete => format!("no {one} is possible in any reordering of this run"),
+            0 => format!("no {one} found, which proves nothing: {open}"),
+            n => {
+                let found = if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+                match is_complete {
+                    true => format!("{found}; no other is possible in any reordering of this run"),
+                    false => format!("{found}; there may be more: {open}"),
+                }
+            }
+        }
+    }
+
+    fn open(&self, candidates: &str) -> String {
+        if let Some(caveat) = self.caveat.filter(|_| self.is_settled()) {
+            return caveat.to_owned();
+        }
+        let parts = [
+            (self.not_found, "were searched without a result"),
+            (self.undecided, "were given up"),
+            (self.not_tried, "were not tried"),
+        ];
+        let told = parts.iter().filter(|(n, _)| *n > 0);
+        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+        format!("of the {candidates}, {}", told.join(", "))
+    }
+
+    /// The counts, in the order in which to show them.
+    pub(crate) fn stats(&self) -> Vec<(&'static str, Stat)> {
+        [
+            ("candidates", self.candidates()),
+            ("impossible_by_locks", self.by_locks),
+            ("impossible_by_order", self.by_order),
+            ("found", self.found),
+            ("not_found", self.not_found),
+            ("undecided", self.undecided),
+            ("not_tried", self.not_tried),
+        ]
+        .into_iter()
+        .map(|(name, n)| (name, Stat::Count(n)))
+        .collect()
+    }
+}

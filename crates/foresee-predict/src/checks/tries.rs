@@ -1,0 +1,238 @@
+//! Candidates, tried on all cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt};
+use super::pointers::{Chained, Pointers};
+use super::tally::Tally;
+use super::{Context, Options};
+use crate::reorder::{Goal, Search, Wanted};
+
+/// Events that would show what a candidate stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Try {
+    /// These happen, in this order.
+    pub(crate) executed: Vec<Wanted>,
+    /// Then these are the next of their threads.
+    pub(crate) next: Vec<u32>,
+}
+
+impl Try {
+    pub(crate) fn goal(&self) -> Goal<'_> {
+        Goal { executed: &self.executed, next: &self.next }
+    }
+}
+
+/// Something that may be reported once, and what would show it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Candidate {
+    /// What the check knows it by.
+    pub(crate) key: u32,
+    /// The likeliest first.
+    pub(crate) tries: Vec<Try>,
+    /// Whether these are all that could show it, so that it is impossible if they all are.
+    pub(crate) is_complete: bool,
+    /// Whether it is known already that what its events need does not rule them out.
+    pub(crate) is_conceivable: bool,
+    /// Whether the first try is known to succeed on the first rung, so that no effort is spared for
+    /// its witness.
+    pub(crate) is_sure: bool,
+}
+
+/// A candidate that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// What the check knows it by.
+    pub(crate) key: u32,
+    /// The events that show it.
+    pub(crate) by: Try,
+    /// How.
+    pub(crate) reached: Reached,
+}
+
+/// What became of candidates.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) found: Vec<Found>,
+    /// Those of which nothing is known, and whether a search for them was given up.
+    pub(crate) open: Vec<(u32, bool)>,
+}
+
+impl Tried {
+    /// Adds what became of them to the counts.
+    pub(crate) fn count(&self, tally: &mut Tally) {
+        let given_up = self.open.iter().filter(|open| open.1).count();
+        tally.found += self.found.len() as u64;
+        tally.undecided += given_up as u64;
+        tally.not_found += (self.open.len() - given_up) as u64;
+    }
+}
+
+/// Whole chains of events, one for each thread, of which some tuple would show what a candidate
+/// stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    /// What the check knows the candidate by.
+    pub(crate) key: u32,
+    pub(crate) chains: Vec<Vec<u32>>,
+}
+
+/// How many candidates a core takes at a time.
+const CHUNK: usize = 4;
+/// How many tries of a candidate may be given up.
+const MOST_GIVEN_UP: usize = 4;
+
+/// Works through a list on all cores, as long as there is time; what came out, in the order of the
+/// list.
+fn on_all_cores<T: Sync, S, R: Send>(
+    context: &Context<'_>,
+    items: &[T],
+    until: Option<Instant>,
+    start: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, &T) -> R + Sync,
+) -> Vec<(usize, R)> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut state = start();
+        let mut done = Vec::new();
+        loop {
+            let from = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let to = (from + CHUNK).min(items.len());
+            if from >= to {
+                return done;
+            }
+            for (i, item) in items[from..to].iter().enumerate() {
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return done;
+                }
+                done.push((from + i, each(&mut state, item)));
+            }
+        }
+    };
+    let cores = context.options.cores.clamp(1, items.len().div_ceil(CHUNK).max(1));
+    let mut all = Vec::new();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        all.extend(work());
+        for other in others {
+            match other.join() {
+                Ok(part) => all.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    all.sort_by_key(|&(at, _)| at);
+    all
+}
+
+/// Tries all candidates, those first that begin first. What was found comes in this order, too.
+pub(crate) fn try_all(
+    context: &Context<'_>,
+    mut candidates: Vec<Candidate>,
+    rungs: &[Rung],
+    until: Option<Instant>,
+    tally: &mut Tally,
+) -> Tried {
+    candidates.retain(|candidate| !candidate.tries.is_empty());
+    let first = |candidate: &Candidate| candidate.tries[0].goal().first();
+    candidates.sort_by_key(|candidate| (first(candidate), candidate.key));
+    let search = || Search::new(context.requirements, context.options.reads);
+    let verdicts = on_all_cores(context, &candidates, until, search, |search, candidate| {
+        try_one(search, candidate, rungs, context)
+    });
+    let late = (candidates.len() - verdicts.len()) as u64;
+    tally.not_tried += late;
+    tally.is_late |= late > 0;
+    let mut tried = Tried::default();
+    for (at, (by, verdict)) in verdicts {
+        let candidate = &mut candidates[at];
+        match verdict {
+            Attempt::Found(reached) => {
+                let by = candidate.tries.swap_remove(by);
+                tried.found.push(Found { key: candidate.key, by, reached });
+            }
+            Attempt::Impossible => tally.by_order += 1,
+            Attempt::NotFound => tried.open.push((candidate.key, false)),
+            Attempt::Undecided => tried.open.push((candidate.key, true)),
+        }
+    }
+    tried
+}
+
+/// Looks for the least tuple of whole chains, with sections in their order, until one is found for
+/// each candidate.
+pub(crate) fn try_chains(
+    context: &Context<'_>,
+    chains: &[Chains],
+    until: Option<Instant>,
+    tried: &mut Tried,
+) {
+    let start = || {
+        let pointers = Pointers::new(context.requirements, u64::MAX);
+        (pointers, Search::new(context.requirements, context.options.reads))
+    };
+    let results = on_all_cores(context, chains, until, start, |(pointers, search), one| {
+        let slices: Vec<&[u32]> = one.chains.iter().map(Vec::as_slice).collect();
+        let Chained::Least(next) = pointers.least(&slices) else { return None };
+        let by = Try { executed: Vec::new(), next };
+        let whole = Reach { look_back: u32::MAX, work: u64::MAX, is_conceivable: true };
+        match attempt(search, &by.goal(), &NEXT[..1], whole) {
+            Attempt::Found(reached) => Some(Found { key: one.key, by, reached }),
+            _ => None,
+        }
+    });
+    for found in results.into_iter().filter_map(|(_, found)| found) {
+        if let Some(at) = tried.open.iter().position(|&(key, _)| key == found.key) {
+            tried.open.remove(at);
+            tried.found.push(found);
+        }
+    }
+}
+
+/// What becomes of a candidate, and of which of its tries.
+fn try_one(
+    search: &mut Search<'_>,
+    candidate: &Candidate,
+    rungs: &[Rung],
+    context: &Context<'_>,
+) -> (usize, Attempt) {
+    let is_conceivable = candidate.is_conceivable;
+    let Options { look_back, work, .. } = *context.options;
+    let reach = Reach { look_back, work, is_conceivable };
+    if candidate.is_sure {
+        let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true };
+        let sure = attempt(search, &candidate.tries[0].goal(), &rungs[..1], nearest);
+        if matches!(sure, Attempt::Found(_)) {
+            return (0, sure);
+        }
+    }
+    let mut worst = Attempt::Impossible;
+    let mut given_up = 0;
+    for (i, by) in candidate.tries.iter().enumerate() {
+        match attempt(search, &by.goal(), rungs, reach) {
+            found @ Attempt::Found(_) => return (i, found),
+            Attempt::Impossible => {}
+            Attempt::NotFound => {
+                if worst == Attempt::Impossible {
+                    worst = Attempt::NotFound;
+                }
+            }
+            Attempt::Undecided => {
+                worst = Attempt::Undecided;
+                given_up += 1;
+                // The others are no nearer.
+                if given_up == MOST_GIVEN_UP {
+                    break;
+                }
+            }
+        }
+    }
+    if worst == Attempt::Impossible && !candidate.is_complete {
+        worst = Attempt::NotFound;
+    }
+    (0, worst)
+}

@@ -1,0 +1,654 @@
+//! Is a verdict that of the execution, or of the one order in which it was observed?
+//!
+//! A monitor reads one order of events. The execution itself orders fewer of them: what a thread
+//! did, what a read owes to the write that it saw, an acquire to earlier releases, and threads to
+//! forks and joins. (Other orders of accesses, which prediction keeps, are accidents of the
+//! schedule; and where the trace is one of notes, even less is known, see [`NoteClocks`].) A
+//! property is *monitorable* with a trace if every order that keeps this one has the same verdict.
+//!
+//! 1. The cheap test streams: it finds the unordered pairs of steps whose order matters to the
+//!    property ([`foresee_spec::dependence`]), at a cost of kinds × threads for each step. If there
+//!    is none, the property is monitorable.
+//! 2. Where there are some, the exact one asks whether there is an order with another verdict. That
+//!    the threads can run in it is confirmed by the judge, and the verdicts by a plain monitor.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `labels` | the kinds of steps, and which of them mind their order |
+//! | `pairs` | the cheap test |
+//! | `exact` | the search for an order with another verdict |
+//! | `order` | the order of the execution |
+//!
+//! [`NoteClocks`]: foresee_causality::NoteClocks
+
+mod exact;
+mod labels;
+mod order;
+mod pairs;
+
+use std::time::Duration;
+
+use foresee_causality::Order;
+use foresee_causality::judge::Judge;
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
+use foresee_spec::monitor::TooManyStates;
+use foresee_spec::observe::{Lens, Step};
+use foresee_spec::params::{Binding, Object};
+use foresee_spec::property::Compiled;
+use foresee_trace::{
+    Batch, Event, FileOrder, Finding, FindingSink, Flow, LocId, Name, Names, Outcome, Pool, Trace,
+};
+
+use self::exact::{Bounds, Ended, Relevant, Search};
+use self::labels::Labels;
+use self::order::{Now, Running, Whole};
+use self::pairs::{Pair, Pairs, Place};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::bindings::BoundSteps;
+use crate::confirm::{Court, OtherRun};
+
+/// The name of this analysis.
+pub const MONITORABILITY: &str = "monitorability";
+
+/// How much to ask.
+#[derive(Clone, Copy, Debug)]
+pub struct MonitorabilityOptions {
+    /// What the order of the trace stands for.
+    pub order: FileOrder,
+    /// Whether somebody asked. Then the exact test follows where the cheap one fails, for which the
+    /// trace is kept in memory, and what depends on the schedule is a finding. Else there are only
+    /// warnings; but traces of notes always get the exact test, because their verdicts are worth
+    /// nothing without.
+    pub is_asked: bool,
+    /// How many events are kept for the exact test.
+    pub events: usize,
+    /// How many nodes the exact test visits, for each property and binding.
+    pub nodes: u64,
+    /// How long it searches.
+    pub time: Option<Duration>,
+}
+
+impl Default for MonitorabilityOptions {
+    fn default() -> Self {
+        MonitorabilityOptions {
+            order: FileOrder::Observed,
+            is_asked: true,
+            events: 4_000_000,
+            nodes: 1_000_000,
+            time: None,
+        }
+    }
+}
+
+/// What came out for one property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Monitorable,
+    ScheduleDependent,
+    Unknown,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Monitorable => "monitorable",
+            Verdict::ScheduleDependent => "schedule-dependent",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// Tells whether verdicts depend on the schedule.
+///
+/// # Guarantees
+/// `monitorable`: every order of the trace's events that keeps what the execution's events owe to
+/// each other has the verdict of the observed one. `schedule-dependent`: some order has another
+/// verdict, and the threads can run in it (of notes: the notes leave it open). Everything else is
+/// `unknown`. Without the exact test, memory depends on threads, variables and kinds of steps; of
+/// properties with parameters the steps are kept.
+pub struct Monitorability {
+    options: MonitorabilityOptions,
+    is_exact: bool,
+    spec: Spec,
+    resolved: Resolved,
+    running: Running,
+    watches: Vec<Watch>,
+    /// For the exact test.
+    trace: Trace,
+    is_cut_off: bool,
+    /// Which watches the current event is a step of.
+    steps: Vec<Option<Step>>,
+}
+
+struct Watch {
+    property: Compiled,
+    lens: Lens,
+    labels: Labels,
+    pairs: Pairs,
+    /// The steps of a property with parameters.
+    bound: Option<BoundSteps<BoundStep>>,
+    steps: u64,
+    is_cut_off: bool,
+    /// Enough is known to warn.
+    is_done: bool,
+}
+
+/// A step of a property with parameters.
+#[derive(Clone, Copy)]
+struct BoundStep {
+    place: Place,
+    step: Step,
+    time: u32,
+    now: Now,
+}
+
+/// How many steps of a property with parameters are kept.
+const BOUND_STEPS: usize = 1_000_000;
+
+/// How many pairs of places are described one by one.
+const TOLD_PAIRS: usize = 20;
+
+impl Monitorability {
+    /// Makes ready for a trace with these names, with all initial values in the specification.
+    pub fn new(
+        spec: &Spec,
+        properties: Vec<Compiled>,
+        resolved: &Resolved,
+        names: &Names,
+        options: MonitorabilityOptions,
+    ) -> Monitorability {
+        let watch = |mut property: Compiled| {
+            let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+            Watch {
+                labels: Labels::new(&mut property, &lens),
+                lens,
+                pairs: Pairs::default(),
+                bound: (!property.params.is_empty()).then(BoundSteps::default),
+                property,
+                steps: 0,
+                is_cut_off: false,
+                is_done: false,
+            }
+        };
+        Monitorability {
+            options,
+            is_exact: options.is_asked || options.order == FileOrder::Notes,
+            spec: spec.clone(),
+            resolved: resolved.clone(),
+            running: Running::new(options.order),
+            watches: properties.into_iter().map(watch).collect(),
+            trace: Trace::default(),
+            is_cut_off: false,
+            steps: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, index: u64, event: &Event, pool: &Pool) -> Result<(), AnalysisError> {
+        self.steps.clear();
+        let mut is_step = false;
+        for watch in &self.watches {
+            let step = if watch.is_done { None } else { watch.lens.step(event, pool) };
+            is_step |= step.is_some();
+            self.steps.push(step);
+        }
+        let now = self.running.event(event, pool, is_step)?;
+        if !is_step {
+            return Ok(());
+        }
+        let (running, thread) = (&self.running, event.thread());
+        let time = running.known(&now, thread);
+        let place = Place { index, thread, loc: event.loc() };
+        for (watch, step) in self.watches.iter_mut().zip(&self.steps) {
+            let Some(step) = *step else { continue };
+            watch.steps += 1;
+            let known = |t| running.known(&now, t);
+            match &mut watch.bound {
+                None => {
+                    let label = watch.labels.number(step, step.events, &watch.lens);
+                    watch.pairs.step(place, label, time, &watch.labels, known);
+                    watch.is_done = !self.is_exact && watch.pairs.count > 0;
+                }
+                Some(steps) if steps.len() < BOUND_STEPS => {
+                    let bound = BoundStep { place, step, time, now };
+                    steps.push(bound, step, event, pool, &watch.property.params);
+                }
+                Some(_) => watch.is_cut_off = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a batch for the exact test, as far as there is room.
+    fn keep(&mut self, batch: &Batch) {
+        if !self.is_exact || self.is_cut_off {
+            return;
+        }
+        if self.trace.events.len() + batch.events.len() > self.options.events {
+            self.is_cut_off = true;
+            self.trace = Trace::default();
+            return;
+        }
+        for &event in &batch.events {
+            let event = self.trace.pool.adopt(event, &batch.pool);
+            self.trace.events.push(event);
+        }
+    }
+}
+
+impl Analysis for Monitorability {
+    fn events(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        _: &Names,
+        _: &mut dyn FindingSink,
+    ) -> Result<Flow, AnalysisError> {
+        self.keep(batch);
+        for (i, event) in batch.events.iter().enumerate() {
+            self.event(first + i as u64, event, &batch.pool)?;
+        }
+        let bound = self.watches.iter().filter_map(|w| w.bound.as_ref());
+        self.running.forget_old(bound.flat_map(|steps| steps.items()).map(|step| &step.now));
+        let is_over = self.watches.iter().all(|watch| watch.is_done);
+        Ok(if is_over { Flow::Stop } else { Flow::Continue })
+    }
+
+    fn finish(
+        &mut self,
+        names: &Names,
+        out: &mut dyn FindingSink,
+    ) -> Result<Vec<Analysed>, AnalysisError> {
+        self.trace.names = names.clone();
+        let mut exact = Exact {
+            options: self.options,
+            is_wanted: self.is_exact && !self.is_cut_off,
+            trace: &self.trace,
+            orders: None,
+        };
+        let lost = match &self.running {
+            Running::Notes(clocks) => Some((clocks.conflicting_writes(), clocks.uncertain_reads())),
+            Running::Steps(_) => None,
+        };
+        let mut analysed = Vec::new();
+        for number in 0..self.watches.len() {
+            let watch = &mut self.watches[number];
+            let mut said =
+                watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
+            // A warning that nobody asked for is given only where there is something to warn of.
+            if !self.is_exact && said.verdict == Verdict::Monitorable {
+                continue;
+            }
+            if said.verdict == Verdict::Unknown && self.is_cut_off {
+                said.outcome = Outcome::EventLimit;
+                said.why = "the trace is longer than is kept for asking whether they matter".into();
+            }
+            let finding = said.finding.take();
+            if !self.options.is_asked {
+                // Nor does it answer for anything.
+                said.outcome = match said.verdict {
+                    Verdict::Monitorable => Outcome::Window,
+                    _ if self.is_exact => Outcome::OrderUnknown,
+                    _ => Outcome::Window,
+                };
+            }
+            analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
+            // What nobody asked for does not count as found.
+            if let Some(finding) = finding.filter(|_| self.options.is_asked)
+                && out.finding(finding) == Flow::Stop
+            {
+                break;
+            }
+        }
+        Ok(analysed)
+    }
+}
+
+/// What there is to say of a property.
+struct Said {
+    verdict: Verdict,
+    outcome: Outcome,
+    /// Why nothing is known.
+    why: String,
+    pairs: Vec<Pair>,
+    count: u64,
+    finding: Option<Finding>,
+    bindings: Option<u64>,
+    dependent_bindings: u64,
+}
+
+impl Watch {
+    /// The verdict on the property, and on each of its bindings.
+    fn conclude(
+        &mut self,
+        number: usize,
+        running: &Running,
+        exact: &mut Exact<'_>,
+        spec: &Spec,
+        resolved: &Resolved,
+    ) -> Result<Said, AnalysisError> {
+        let mut said = Said {
+            verdict: Verdict::Monitorable,
+            outcome: Outcome::Exhausted,
+            why: String::new(),
+            pairs: Vec::new(),
+            count: 0,
+            finding: None,
+            bindings: None,
+            dependent_bindings: 0,
+        };
+        let Some(steps) = self.bound.take() else {
+            let pairs = std::mem::take(&mut self.pairs);
+            let steps = |watch: &Watch| -> Vec<Relevant> {
+                let events = exact.trace.events.iter().enumerate();
+                let step = |(i, e): (usize, &Event)| {
+                    let step = watch.lens.step(e, &exact.trace.pool)?;
+                    Some(Relevant { index: i as u64, step })
+                };
+                events.filter_map(step).collect()
+            };
+            let steps = if pairs.count > 0 && exact.is_wanted { steps(self) } else { vec![] };
+            let about = About { number, binding: Vec::new(), spec, resolved };
+            self.settle(pairs, &steps, about, exact, &mut said)?;
+            return Ok(said);
+        };
+        if self.is_cut_off {
+            said.verdict = Verdict::Unknown;
+            said.outcome = Outcome::EventLimit;
+            said.why = "the trace has more events of its bindings than are kept".into();
+        }
+        let bindings = match steps.total(&self.property.params) {
+            Ok(bindings) => bindings,
+            Err(error) => {
+                said.verdict = Verdict::Unknown;
+                (said.outcome, said.why) = (Outcome::StateLimit, error.to_string());
+                return Ok(said);
+            }
+        };
+        said.bindings = Some(bindings.len() as u64);
+        for binding in &bindings {
+            let (pairs, relevant) = self.bound_pairs(&steps, binding, running);
+            let binding = self.property.params.named(binding);
+            let about = About { number, binding, spec, resolved };
+            self.settle(pairs, &relevant, about, exact, &mut said)?;
+            if !exact.is_wanted && said.count > 0 {
+                break;
+            }
+        }
+        Ok(said)
+    }
+
+    /// The unordered pairs of one binding, and its steps.
+    fn bound_pairs(
+        &mut self,
+        steps: &BoundSteps<BoundStep>,
+        binding: &Binding,
+        running: &Running,
+    ) -> (Pairs, Vec<Relevant>) {
+        let mut of = Vec::new();
+        steps.steps_of(binding, &mut of);
+        let mut pairs = Pairs::default();
+        let mut relevant = Vec::with_capacity(of.len());
+        for (bound, atoms) in of {
+            let label = self.labels.number(bound.step, atoms, &self.lens);
+            let known = |t| running.known(&bound.now, t);
+            pairs.step(bound.place, label, bound.time, &self.labels, known);
+            let step = Step { events: atoms, ..bound.step };
+            relevant.push(Relevant { index: bound.place.index, step });
+        }
+        (pairs, relevant)
+    }
+
+    /// Adds what can be said of one binding, or of a property without parameters.
+    fn settle(
+        &mut self,
+        pairs: Pairs,
+        steps: &[Relevant],
+        about: About<'_>,
+        exact: &mut Exact<'_>,
+        said: &mut Said,
+    ) -> Result<(), AnalysisError> {
+        if pairs.count == 0 {
+            return Ok(());
+        }
+        said.count += pairs.count;
+        let room = TOLD_PAIRS.saturating_sub(said.pairs.len());
+        said.pairs.extend(pairs.found().iter().take(room));
+        let (verdict, outcome, why) = match exact.is_wanted {
+            false => (Verdict::Unknown, Outcome::Window, String::new()),
+            true => exact.ask(self, &pairs, steps, &about, &mut said.finding)?,
+        };
+        if verdict == Verdict::ScheduleDependent {
+            said.dependent_bindings += 1;
+        }
+        // One binding that depends on the schedule is enough; one that is not known leaves it open.
+        let is_graver = match (said.verdict, verdict) {
+            (_, Verdict::ScheduleDependent) => true,
+            (Verdict::Monitorable, Verdict::Unknown) => true,
+            _ => false,
+        };
+        if is_graver {
+            (said.verdict, said.outcome, said.why) = (verdict, outcome, why);
+        }
+        Ok(())
+    }
+
+    fn analysed(
+        &self,
+        said: &Said,
+        is_exact: bool,
+        order: FileOrder,
+        lost: Option<(u64, u64)>,
+        names: &Names,
+    ) -> Analysed {
+        let of_notes = order == FileOrder::Notes;
+        let outcome = match self.steps {
+            0 => Outcome::NothingRelevant,
+            _ => said.outcome,
+        };
+        let pairs = match said.count {
+            1 => "one pair of events whose order matters to it is not ordered".to_owned(),
+            n => format!("{n} pairs of events whose order matters to it are not ordered"),
+        };
+        let execution = if of_notes { "the notes" } else { "the execution" };
+        let statement = match said.verdict {
+            _ if self.steps == 0 => "no event of the trace concerns this property".to_owned(),
+            Verdict::Monitorable if said.count == 0 => format!(
+                "monitorable: {execution} ordered every two events whose order matters to it, so \
+                 every order that keeps to that has the verdict of the observed one"
+            ),
+            Verdict::Monitorable => format!(
+                "monitorable: {pairs}, but all orders that {execution} left open have the verdict \
+                 of the observed one"
+            ),
+            Verdict::ScheduleDependent if of_notes => {
+                format!(
+                    "schedule-dependent: {pairs} by the notes, and orders that they leave open have different verdicts"
+                )
+            }
+            Verdict::ScheduleDependent => {
+                format!(
+                    "schedule-dependent: {pairs} by the execution, and another order that the threads can run in has another verdict"
+                )
+            }
+            Verdict::Unknown if !is_exact => format!(
+                "the verdict may depend on the schedule: at least {pairs} by the execution; \
+                 --check monitorability tells whether that changes the verdict"
+            ),
+            Verdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
+            Verdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
+        };
+        let mut notes: Vec<String> = said.pairs.iter().map(|pair| told(pair, names)).collect();
+        if !self.labels.is_exact() && said.count > 0 {
+            notes.push(
+                "its automaton is too large to be looked at as a whole, so the order of any two of \
+                 its events counts as mattering"
+                    .to_owned(),
+            );
+        }
+        let mut stats = vec![("verdict", Stat::Text(said.verdict.word().to_owned()))];
+        if !is_exact {
+            stats.clear();
+        }
+        stats.push(("relevant_events", Stat::Count(self.steps)));
+        stats.push(("unordered_pairs", Stat::Count(said.count)));
+        if let Some(bindings) = said.bindings {
+            stats.push(("bindings", Stat::Count(bindings)));
+            stats.push(("schedule_dependent_bindings", Stat::Count(said.dependent_bindings)));
+        }
+        if let Some((conflicting, uncertain)) = lost {
+            stats.push(("conflicting_writes", Stat::Count(conflicting)));
+            stats.push(("uncertain_reads", Stat::Count(uncertain)));
+        }
+        Analysed {
+            name: MONITORABILITY,
+            property: Some(self.property.name.clone()),
+            outcome,
+            statement,
+            notes,
+            stats,
+        }
+    }
+}
+
+/// An unordered pair in words.
+fn told(pair: &Pair, names: &Names) -> String {
+    let place = |place: &Place| {
+        let thread = Name(names.threads.get(place.thread));
+        match place.loc {
+            LocId::NONE => format!("event {} of {thread}", place.index),
+            loc => format!("event {} of {thread} at {}", place.index, Name(names.locs.get(loc))),
+        }
+    };
+    let more = match pair.count {
+        1 => String::new(),
+        n => format!(", and {} more like them", n - 1),
+    };
+    format!("not ordered: {} and {}{more}", place(&pair.first), place(&pair.second))
+}
+
+/// What an exact test is about.
+struct About<'a> {
+    number: usize,
+    binding: Vec<(String, Object)>,
+    spec: &'a Spec,
+    resolved: &'a Resolved,
+}
+
+/// The exact test, and what it needs of the whole trace.
+struct Exact<'a> {
+    options: MonitorabilityOptions,
+    is_wanted: bool,
+    trace: &'a Trace,
+    orders: Option<Orders<'a>>,
+}
+
+struct Orders<'a> {
+    /// What the execution's events owe to each other.
+    execution: Whole,
+    /// What every reordering must keep so that each thread does what it did. Unknown for notes.
+    causality: Option<Whole>,
+    judge: Judge<'a>,
+}
+
+impl<'a> Exact<'a> {
+    /// Asks whether an order has another verdict; the first that is confirmed becomes the finding.
+    fn ask(
+        &mut self,
+        watch: &mut Watch,
+        pairs: &Pairs,
+        steps: &[Relevant],
+        about: &About<'_>,
+        finding: &mut Option<Finding>,
+    ) -> Result<(Verdict, Outcome, String), AnalysisError> {
+        let MonitorabilityOptions { order, nodes, time, .. } = self.options;
+        if self.orders.is_none() {
+            let causality = match order {
+                FileOrder::Notes => None,
+                _ => Some(Whole::of(self.trace, Order::Mazurkiewicz)?),
+            };
+            let execution = Whole::of_execution(self.trace, order)?;
+            self.orders = Some(Orders { execution, causality, judge: Judge::new(self.trace) });
+        }
+        let Some(Orders { execution, causality, judge }) = &self.orders else {
+            return Err(AnalysisError::Limit("there is no order to search".to_owned()));
+        };
+        let court = Court::new(about.spec, about.resolved, self.trace, judge);
+        let mut refused = None;
+        let mut offer = |is_violated: bool, run: Vec<u64>| {
+            let run = OtherRun {
+                analysis: MONITORABILITY,
+                order,
+                property: about.number,
+                binding: about.binding.clone(),
+                violates: !is_violated,
+                run,
+            };
+            match court.confirm_other(&run) {
+                Ok(found) => {
+                    finding.get_or_insert(found);
+                    true
+                }
+                Err(error) => {
+                    refused = Some(error.to_string());
+                    false
+                }
+            }
+        };
+        let too_large =
+            |error: TooManyStates| Ok((Verdict::Unknown, Outcome::StateLimit, error.to_string()));
+        let mut search = match Search::new(self.trace, steps, &watch.lens, &mut watch.property) {
+            Ok(search) => search,
+            Err(error) => return too_large(error),
+        };
+        let is_violated = search.is_violated;
+        let mut offer = |run| offer(is_violated, run);
+        // Orders that keep the causality are always ones that the threads can run in.
+        for whole in causality.iter().chain([execution]) {
+            match search.swap(pairs.found(), whole, &mut offer) {
+                Ok(Ended::Found) => return Ok(found()),
+                Ok(_) => {}
+                Err(error) => return too_large(error),
+            }
+        }
+        let bounds = Bounds { nodes, time };
+        let ended = match search.all(execution, bounds, &mut offer) {
+            Ok(ended) => ended,
+            Err(error) => return too_large(error),
+        };
+        match (ended, causality) {
+            (Ended::Found, _) => return Ok(found()),
+            (Ended::Nothing, _) => {
+                return Ok((Verdict::Monitorable, Outcome::Exhausted, String::new()));
+            }
+            (Ended::Unconfirmed | Ended::GaveUp, Some(causality)) => {
+                match search.all(causality, bounds, &mut offer) {
+                    Ok(Ended::Found) => return Ok(found()),
+                    Ok(_) => {}
+                    Err(error) => return too_large(error),
+                }
+            }
+            _ => {}
+        }
+        Ok(match ended {
+            Ended::GaveUp => {
+                let why = "there are too many orders to look at them all, and those looked at have \
+                           the same verdict";
+                (Verdict::Unknown, Outcome::StateLimit, why.to_owned())
+            }
+            _ => {
+                let because = refused.map(|why| format!(" ({why})")).unwrap_or_default();
+                let why = format!(
+                    "there are orders with another verdict, but none was found that the threads \
+                     are known to be able to run in{because}"
+                );
+                (Verdict::Unknown, Outcome::OrderUnknown, why)
+            }
+        })
+    }
+}
+
+fn found() -> (Verdict, Outcome, String) {
+    (Verdict::ScheduleDependent, Outcome::Exhausted, String::new())
+}

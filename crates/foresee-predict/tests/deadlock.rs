@@ -1,0 +1,252 @@
+//! Predicted deadlocks against exhaustive search.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::nested::Nested;
+use common::requirements;
+use foresee_causality::judge::Reads;
+use foresee_predict::checks::{CHECKS, Checks, Options};
+use foresee_predict::reorder::{Answer, Effort, Goal, Search};
+use foresee_predict::{Analysed, Analysis};
+use foresee_testkit::{corpus, oracle, trace};
+use foresee_trace::{Event, Finding, LockId, Op, Outcome, Trace};
+
+/// Runs the check.
+fn check(trace: &Trace) -> (Vec<Finding>, Analysed) {
+    let kind = CHECKS.iter().find(|kind| kind.name == "deadlock").unwrap();
+    let options = Options { cores: 1, ..Options::default() };
+    let checks: Box<dyn Analysis> = Box::new(Checks::new(&[kind], options));
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut source = trace.source();
+    let summary =
+        foresee_predict::run(&mut source, &mut [checks], &mut findings, &mut |_| {}).unwrap();
+    (findings, summary.analysed.into_iter().next().unwrap())
+}
+
+/// Every event at a place of its own, so that every tuple of events is reported.
+fn with_places(mut trace: Trace) -> Trace {
+    for i in 0..trace.events.len() {
+        let loc = trace.names.locs.intern(&format!("e:{}", i + 1)).unwrap();
+        trace.events[i] = trace.events[i].with_loc(loc);
+    }
+    trace
+}
+
+/// The events at which the threads of each finding are stuck, the earliest first.
+fn rings(findings: &[Finding]) -> BTreeSet<Vec<usize>> {
+    let ring = |finding: &Finding| {
+        let next = &finding.witness.as_ref().unwrap().next;
+        let mut ring: Vec<usize> = next.iter().map(|&event| event as usize).collect();
+        let earliest = (0..ring.len()).min_by_key(|&i| ring[i]).unwrap();
+        ring.rotate_left(earliest);
+        ring
+    };
+    findings.iter().map(ring).collect()
+}
+
+#[derive(Default)]
+struct Count {
+    traces: u32,
+    real: usize,
+    found: usize,
+    three: usize,
+    proved: u32,
+}
+
+fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace) -> Count {
+    let mut count = Count::default();
+    for seed in seeds {
+        let trace = with_places(make(seed));
+        let (findings, analysed) = check(&trace);
+        let found = rings(&findings);
+        let real = oracle::deadlocks(&trace, 4);
+        let context = || format!("seed {seed} of {name}\n{trace}\n{}", analysed.statement);
+        assert!(found.is_subset(&real), "{found:?} {real:?} {}", context());
+        assert_eq!(found.len(), findings.len(), "{}", context());
+        if analysed.outcome == Outcome::Exhausted {
+            assert_eq!(found, real, "not all others are impossible, {}", context());
+            count.proved += 1;
+        }
+        count.traces += 1;
+        count.real += real.len();
+        count.found += found.len();
+        count.three += real.iter().filter(|ring| ring.len() > 2).count();
+    }
+    println!(
+        "{name}: {} traces, {} deadlocks, {} found, {} of more than two threads, {} traces settled",
+        count.traces, count.real, count.found, count.three, count.proved
+    );
+    assert!(count.found * 1000 >= count.real * 995, "{name}: {} of {}", count.found, count.real);
+    count
+}
+
+#[test]
+fn deadlocks_are_those_of_exhaustive_search() {
+    let plain = Nested::PLAIN;
+    let families = [
+        ("two locks", 1_500, Nested { threads: 2, locks: 2, ..plain }),
+        ("three locks", 1_500, plain),
+        ("four threads", 700, Nested { threads: 4, ..plain }),
+        ("three deep", 700, Nested { depth: 3, ..plain }),
+        ("many accesses", 1_000, Nested { accesses: 40, rmws: 20, ..plain }),
+        ("fork and join", 1_000, Nested { forks: 20, locks: 2, ..plain }),
+        ("read-write locks", 1_000, Nested { shared: 50, locks: 2, ..plain }),
+        ("re-entrant", 700, Nested { reentrant: 60, depth: 3, locks: 2, ..plain }),
+        ("wait and notify", 1_000, Nested { waits: 25, locks: 2, ..plain }),
+        ("try-locks", 1_000, Nested { tries: 50, locks: 2, ..plain }),
+        (
+            "everything",
+            1_000,
+            Nested { waits: 10, tries: 20, forks: 10, shared: 20, rmws: 20, ..plain },
+        ),
+    ];
+    let (mut real, mut three) = (0, 0);
+    for (name, seeds, family) in families {
+        let count = compare(name, 0..seeds, |seed| family.trace(seed, 14 + seed as usize % 16));
+        real += count.real;
+        three += count.three;
+    }
+    compare("anything", 0..1_000, foresee_testkit::random_trace);
+    println!("{real} deadlocks, {three} of more than two threads");
+    assert!(real > 4_000 && three > 100, "{real} {three}");
+}
+
+#[test]
+fn long_traces() {
+    let plain = Nested { accesses: 25, ..Nested::PLAIN };
+    let two = Nested { locks: 2, ..plain };
+    let count = compare("long, two locks", 0..40, |seed| two.trace(seed, 30 + seed as usize));
+    assert!(count.real > 50, "{}", count.real);
+    let count = compare("long, three locks", 0..40, |seed| plain.trace(seed, 30 + seed as usize));
+    assert!(count.real > 50, "{}", count.real);
+}
+
+/// The locks that the thread of an event has just before it, and whether it shares them.
+fn held(trace: &Trace, event: usize) -> BTreeSet<(LockId, bool)> {
+    let mut held = BTreeSet::new();
+    let thread = trace.events[event].thread();
+    for e in trace.events[..event].iter().filter(|e| e.thread() == thread) {
+        match e.op() {
+            Op::Acquire => _ = held.insert((e.lock(), false)),
+            Op::AcquireShared => _ = held.insert((e.lock(), true)),
+            Op::Release => _ = held.remove(&(e.lock(), false)),
+            Op::ReleaseShared => _ = held.remove(&(e.lock(), true)),
+            _ => {}
+        }
+    }
+    held
+}
+
+/// The event before another one in its thread, or the fork of the thread.
+fn previous(trace: &Trace, event: usize) -> Option<usize> {
+    let thread = trace.events[event].thread();
+    let before = (0..event).rfind(|&i| trace.events[i].thread() == thread);
+    let is_fork = |e: &Event| e.op() == Op::Fork && e.other() == thread;
+    before.or_else(|| trace.events.iter().position(is_fork))
+}
+
+/// Whether an event has to wait as long as the thread of the other one is where it is.
+fn waits_for(trace: &Trace, event: usize, other: usize) -> bool {
+    let (it, thread) = (&trace.events[event], trace.events[other].thread());
+    let is_try = previous(trace, event).is_some_and(|i| trace.events[i].op() == Op::Try);
+    let keeps = |lock: LockId, shared: bool| {
+        held(trace, other).iter().any(|&(had, both)| had == lock && !(shared && both))
+    };
+    it.thread() != thread
+        && !is_try
+        && match it.op() {
+            Op::Join => it.other() == thread,
+            Op::Acquire => keeps(it.lock(), false),
+            Op::AcquireShared => keeps(it.lock(), true),
+            _ => false,
+        }
+}
+
+#[test]
+fn worked_examples() {
+    let mut count = 0;
+    for case in corpus::cases() {
+        let Some(expected) = case.expect("deadlocks") else { continue };
+        let trace = with_places(case.trace.clone());
+        let requirements = requirements(&trace);
+        let found = rings(&check(&trace).0);
+        let real = oracle::deadlocks(&trace, 4);
+        for expected in expected.as_array().unwrap() {
+            count += 1;
+            let mut ring: Vec<usize> = expected["ring"].clone().try_into().unwrap();
+            let says = |method: &str, is_it: bool| {
+                let answer = expected[method].as_str().unwrap() == "Y";
+                assert_eq!(is_it, answer, "{}, {method}", case.name);
+            };
+            let each = || (0..ring.len()).map(|i| (ring[i], ring[(i + 1) % ring.len()]));
+            let graph = each().all(|(a, b)| waits_for(&trace, a, b));
+            says("graph", graph);
+            let exclude = |a: usize, b: usize| {
+                let (a, b) = (held(&trace, a), held(&trace, b));
+                a.iter().any(|x| b.iter().any(|y| x.0 == y.0 && !(x.1 && y.1)))
+            };
+            let pairs = || ring.iter().flat_map(|&a| ring.iter().map(move |&b| (a, b)));
+            let guards = graph && pairs().all(|(a, b)| a == b || !exclude(a, b));
+            says("guards", guards);
+            let needs = oracle::Order::new(&trace, oracle::Relation::Needs);
+            let is_needed = |a: usize, b: usize| {
+                previous(&trace, b).is_some_and(|before| a == before || needs.before(a, before))
+            };
+            says("order", guards && !pairs().any(|(a, b)| is_needed(a, b)));
+            let next: Vec<u32> = ring.iter().map(|&event| event as u32).collect();
+            let goal = Goal { executed: &[], next: &next };
+            let mut search = Search::new(&requirements, Reads::Strict);
+            let mut ask = |slices, failures| {
+                let effort = Effort { slices, failures, work: u64::MAX };
+                guards && matches!(search.ask(&goal, 0, effort), Answer::Yes { .. })
+            };
+            says("spd", ask(1, 0));
+            says("two", ask(2, 16));
+            let earliest = (0..ring.len()).min_by_key(|&i| ring[i]).unwrap();
+            ring.rotate_left(earliest);
+            says("all", real.contains(&ring));
+            says("all", found.contains(&ring));
+        }
+    }
+    assert_eq!(count, 14);
+}
+
+#[test]
+fn a_stall_ends() {
+    let trace = trace! {
+        T1: acq(l), try_for(m), acq(m), rel(m), rel(l);
+        T2: try(m), acq(m), acq(l), rel(l), rel(m)
+    };
+    let (findings, _) = check(&trace);
+    assert_eq!(findings[0].message, "stall: T1 and T2 can wait for each other until one gives up");
+    assert_eq!(
+        findings[0].details[1].1,
+        "has l, taken by event 0; waits for m, event 2, for some time"
+    );
+}
+
+#[test]
+fn a_ring_is_told() {
+    let trace = trace! {
+        main: fork(T1) @ "a.c:1", fork(T2) @ "a.c:2";
+        T1: acq(l) @ "a.c:3", acq(m) @ "a.c:4", rel(m), rel(l);
+        T2: acq(g) @ "a.c:7", acq(m) @ "a.c:8", acq(l) @ "a.c:9", rel(l), rel(m), rel(g)
+    };
+    let (findings, _) = check(&trace);
+    assert_eq!(findings[0].message, "T1 and T2 can wait for each other for ever");
+    let details: Vec<String> =
+        findings[0].details.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let expected = [
+        "ring: T1 ─ m ─▶ T2 ─ l ─▶ T1",
+        "T1: has l, taken by event 2 at a.c:3; waits for m, event 3 at a.c:4",
+        "T2: has m, taken by event 7 at a.c:8; also has g, taken by event 6 at a.c:7; waits for l, \
+         event 8 at a.c:9",
+        "threads: T1, forked by main at a.c:1; T2, forked by main at a.c:2",
+    ];
+    assert_eq!(details, expected);
+}

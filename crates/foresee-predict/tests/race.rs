@@ -1,0 +1,239 @@
+//! Races against exhaustive search.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Family, families, lock_heavy, lock_heavy_of};
+use foresee_causality::judge::Reads;
+use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
+use foresee_predict::reorder::{Answer, Effort, Goal, Search};
+use foresee_predict::{Analysed, Analysis, Stat};
+use foresee_testkit::{corpus, oracle, random_trace};
+use foresee_trace::{Event, Finding, LocId, LockId, Op, Outcome, Trace};
+
+/// The same trace with a place of its own for each event, so that every pair is reported.
+fn with_places(mut trace: Trace) -> Trace {
+    for (i, event) in trace.events.iter_mut().enumerate() {
+        let place = trace.names.locs.intern(&format!("line {i}")).unwrap();
+        assert_eq!(place, LocId(i as u32 + 1));
+        *event = event.with_loc(place);
+    }
+    trace
+}
+
+fn check(trace: &Trace, options: Options) -> (Analysed, Vec<Finding>) {
+    let kind = CHECKS.iter().find(|kind| kind.name == "race").unwrap();
+    let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(Checks::new(&[kind], options))];
+    let mut findings = Vec::new();
+    let summary =
+        foresee_predict::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {});
+    let mut analysed = summary.unwrap_or_else(|e| panic!("{e}\n{trace}")).analysed;
+    assert_eq!(analysed.len(), 1);
+    (analysed.remove(0), findings)
+}
+
+fn pairs(findings: &[Finding]) -> BTreeSet<[usize; 2]> {
+    let pair = |finding: &Finding| {
+        let next = &finding.witness.as_ref().unwrap().next;
+        let (e, f) = (next[0] as usize, next[1] as usize);
+        [e.min(f), e.max(f)]
+    };
+    findings.iter().map(pair).collect()
+}
+
+fn options(algorithm: Algorithm) -> Options {
+    Options { algorithm, cores: 1, ..Options::default() }
+}
+
+fn stat(analysed: &Analysed, name: &str) -> u64 {
+    match analysed.stats.iter().find(|(stat, _)| *stat == name).unwrap() {
+        (_, Stat::Count(n)) => *n,
+        (_, Stat::Text(text)) => panic!("{text}"),
+    }
+}
+
+#[derive(Default)]
+struct Score {
+    possible: usize,
+    hb: usize,
+    shb: usize,
+    syncp: usize,
+    sliced: usize,
+    complete: usize,
+}
+
+impl Score {
+    fn add(&mut self, name: &str, seed: u64, trace: &Trace) {
+        let truth = oracle::races(trace);
+        let found = |algorithm| {
+            let (analysed, findings) = check(trace, options(algorithm));
+            let pairs = pairs(&findings);
+            let context = || format!("{algorithm:?}, seed {seed} of {name}\n{trace}");
+            assert!(pairs.is_subset(&truth), "{pairs:?} but {truth:?}, {}", context());
+            assert_eq!(stat(&analysed, "found") as usize, pairs.len(), "{}", context());
+            if analysed.outcome == Outcome::Exhausted {
+                assert_eq!(pairs, truth, "called complete, {}", context());
+            }
+            (pairs, analysed.outcome == Outcome::Exhausted)
+        };
+        let (hb, _) = found(Algorithm::Hb);
+        let (shb, _) = found(Algorithm::Shb);
+        let (syncp, _) = found(Algorithm::Syncp);
+        let (sliced, is_complete) = found(Algorithm::Sliced);
+        let context = || format!("seed {seed} of {name}\n{trace}");
+        // Happens-before orders atomic accesses even where a plain write came between.
+        if trace.events.iter().all(|event| event.op() != Op::Rmw) {
+            assert!(shb.is_subset(&hb), "{shb:?} {hb:?} {}", context());
+        }
+        assert!(shb.is_subset(&syncp), "{shb:?} {syncp:?} {}", context());
+        assert!(syncp.is_subset(&sliced), "{syncp:?} {sliced:?} {}", context());
+        self.possible += truth.len();
+        self.hb += hb.len();
+        self.shb += shb.len();
+        self.syncp += syncp.len();
+        self.sliced += sliced.len();
+        self.complete += usize::from(is_complete);
+    }
+
+    fn report(&self, name: &str, traces: u64) {
+        let share = |n: usize| 100.0 * n as f64 / self.possible as f64;
+        println!(
+            "| {name} ({traces}) | {} | {:.1} | {:.1} | {:.1} | {:.2} | {} |",
+            self.possible,
+            share(self.hb),
+            share(self.shb),
+            share(self.syncp),
+            share(self.sliced),
+            self.complete
+        );
+        assert!(self.possible > 100, "{name}: only {}", self.possible);
+        assert!(self.sliced * 1000 >= self.possible * 995, "{name}: {}", share(self.sliced));
+    }
+}
+
+/// Half of the accesses of lock-heavy traces are outside the sections, or there are no races.
+fn mixed(family: Family) -> Family {
+    Family { in_sections: family.in_sections.min(0.8), ..family }
+}
+
+#[test]
+fn short_traces() {
+    for family in families().into_iter().map(mixed) {
+        let mut score = Score::default();
+        (0..600).for_each(|seed| {
+            score.add(family.name, seed, &with_places(lock_heavy(&family, seed)));
+        });
+        score.report(family.name, 600);
+    }
+}
+
+#[test]
+fn anything_that_a_trace_can_have() {
+    let mut score = Score::default();
+    (0..4_000).for_each(|seed| score.add("anything", seed, &with_places(random_trace(seed))));
+    score.report("anything", 4_000);
+}
+
+#[test]
+fn long_traces() {
+    for family in families().into_iter().map(mixed) {
+        let mut score = Score::default();
+        (0..30).for_each(|seed| {
+            let trace = lock_heavy_of(&family, seed, 30 + 2 * seed);
+            score.add(family.name, seed, &with_places(trace));
+        });
+        score.report(family.name, 30);
+    }
+}
+
+/// The worked examples, method by method.
+#[test]
+fn worked_examples() {
+    let mut count = 0;
+    for case in corpus::cases() {
+        let Some(expected) = case.expect("races") else { continue };
+        let trace = with_places(case.trace.clone());
+        let requirements = common::requirements(&trace);
+        for expected in expected.as_array().unwrap() {
+            count += 1;
+            let answer = |method: &str| expected[method].as_str().unwrap() == "Y";
+            let pair: Vec<u32> = expected["pair"].clone().try_into().unwrap();
+            let events = [pair[0] as usize, pair[1] as usize];
+            let says = |method: &str, is_race: bool| {
+                assert_eq!(is_race, answer(method), "{}, {method}", case.name);
+            };
+            says("locks", !share_a_lock(&trace, events));
+            for (method, relation) in
+                [("hb", oracle::Relation::HappensBefore), ("shb", oracle::Relation::Schedulable)]
+            {
+                let order = oracle::Order::new(&trace, relation);
+                // What the second access sees itself does not order it.
+                let thread = trace.events[events[1]].thread();
+                let before = |&i: &usize| trace.events[i].thread() == thread;
+                let before = (0..events[1]).rfind(before);
+                let is_ordered = before.map_or_else(
+                    || without_read(&trace, events[1], relation).before(events[0], events[1]),
+                    |before| order.before(events[0], before),
+                );
+                says(method, !is_ordered);
+            }
+            let mut search = Search::new(&requirements, Reads::Strict);
+            let goal = Goal { executed: &[], next: &pair };
+            let mut ask = |slices, failures| {
+                let effort = Effort { slices, failures, work: u64::MAX };
+                matches!(search.ask(&goal, 0, effort), Answer::Yes { .. })
+            };
+            says("syncp", ask(1, 0));
+            says("two", ask(2, 0));
+            says("all", oracle::races(&trace).contains(&events));
+            for (method, algorithm) in [
+                ("shb", Algorithm::Shb),
+                ("syncp", Algorithm::Syncp),
+                ("sliced", Algorithm::Sliced),
+            ] {
+                says(method, pairs(&check(&trace, options(algorithm)).1).contains(&events));
+            }
+            // What happens-before reports is confirmed, or told of as not confirmed.
+            let (analysed, findings) = check(&trace, options(Algorithm::Hb));
+            let told = |note: &String| events.iter().all(|e| note.contains(&format!("event {e},")));
+            let is_reported = pairs(&findings).contains(&events);
+            says("hb", is_reported || analysed.notes.iter().any(told));
+            assert!(!is_reported || answer("all"), "{}", case.name);
+        }
+    }
+    assert_eq!(count, 19);
+}
+
+/// The order in which an event sees nothing.
+fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
+    let mut trace = trace.clone();
+    let it = &mut trace.events[event];
+    if it.op().reads() {
+        *it = Event::new(it.thread(), Op::Write).with_target(it.var().0);
+    }
+    oracle::Order::new(&trace, relation)
+}
+
+/// Whether two events have locks around them that exclude each other.
+fn share_a_lock(trace: &Trace, events: [usize; 2]) -> bool {
+    let held = |event: usize| {
+        let mut held: Vec<(LockId, bool)> = Vec::new();
+        let own = |e: &&Event| e.thread() == trace.events[event].thread();
+        for e in trace.events[..event].iter().filter(own) {
+            match e.op() {
+                Op::Acquire => held.push((e.lock(), false)),
+                Op::AcquireShared => held.push((e.lock(), true)),
+                Op::Release => held.retain(|h| *h != (e.lock(), false)),
+                Op::ReleaseShared => held.retain(|h| *h != (e.lock(), true)),
+                _ => {}
+            }
+        }
+        held
+    };
+    let second = held(events[1]);
+    held(events[0]).iter().any(|a| second.iter().any(|b| a.0 == b.0 && !(a.1 && b.1)))
+}

@@ -1,0 +1,348 @@
+//! What threads tell each other through files: pipes, sockets, event counters, files on disk.
+//!
+//! Whoever receives comes after whoever sent, and of two who receive the second gets what the first left over. So both
+//! are recorded as steps on a *channel*, which the host makes a variable that they read and write in one step, if a
+//! channel is used by several threads and something is received from it at all. An attempt that finds nothing is a look.
+
+use super::calls::{Call, Way, calls};
+use super::next::real;
+use super::{sync, sys};
+use crate::format::Tag;
+
+/// Something that bytes go into and come out of.
+#[derive(Clone, Copy)]
+pub(super) struct Channel {
+    /// The same for all that speak of the same thing.
+    id: usize,
+    /// The file descriptor that is used.
+    file: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    Socket,
+    OnDisk,
+    /// Terminals, and what the kernel keeps no file for.
+    Other,
+}
+
+/// The environment, which is no file, but told of in the same way.
+const ENVIRONMENT: Channel = Channel { id: 6, file: u32::MAX, kind: Kind::Other };
+
+const FSTAT: usize = 5;
+const POLL: usize = 7;
+const GETSOCKNAME: usize = 51;
+const GETPEERNAME: usize = 52;
+const GETSOCKOPT: usize = 55;
+const EAGAIN: i32 = 11;
+const POLLIN: u16 = 1;
+const POLLOUT: u16 = 4;
+/// As much as goes into a pipe at once where anything does.
+const AT_ONCE: usize = 4096;
+
+/// What a file descriptor is about; `None` if it is about nothing that carries order.
+fn channel(file: usize) -> Option<Channel> {
+    let mut stat = [0u64; 18];
+    // SAFETY: the kernel fills the structure.
+    if unsafe { sys::syscall!(FSTAT, file as u32, stat.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (device, node, mode, special) =
+        (stat[0] as usize, stat[1] as usize, stat[3] as u32 & 0o170_000, stat[5] as usize);
+    let (kind, id) = match mode {
+        0o010_000 => (Kind::Pipe, node << 3 | 1),
+        0o140_000 => (Kind::Socket, connection(file) << 3 | 2),
+        0o100_000 => (Kind::OnDisk, (node ^ device << 32) << 3 | 3),
+        // The null device and its like give and take without memory.
+        0o020_000 if special >> 8 == 1 => return None,
+        0o020_000 => (Kind::Other, special << 3 | 4),
+        0o040_000 => return None,
+        // Event counters and the like: the kernel has one node for all of them.
+        _ => (Kind::Other, (file as u32 as usize) << 3 | 5),
+    };
+    Some(Channel { id, file: file as u32, kind })
+}
+
+/// Both ends of a connection have the same number; so have all sockets that are not connected, and all datagrams.
+fn connection(file: usize) -> usize {
+    let (mut kind, mut size) = (0u32, 4u32);
+    // SAFETY: the kernel fills what it is given the size of.
+    unsafe {
+        sys::syscall!(GETSOCKOPT, file as u32, 1, 3, &raw mut kind, &raw mut size, 0);
+        let end = |call: usize| {
+            let (mut name, mut size) = ([0u8; 128], 128u32);
+            if sys::syscall!(call, file as u32, name.as_mut_ptr(), &raw mut size) != 0 {
+                return None;
+            }
+            Some(match u16::from_le_bytes([name[0], name[1]]) {
+                // The port alone: one end may call an address by another name than the other does.
+                2 | 10 => usize::from(u16::from_be_bytes([name[2], name[3]])),
+                _ => {
+                    name[2..(size as usize).clamp(2, 128)]
+                        .iter()
+                        .take_while(|&&b| b != 0)
+                        .fold(0xffff, |n: usize, &b| {
+                            n.rotate_left(5).wrapping_mul(31) ^ usize::from(b)
+                        })
+                        & 0x0fff_ffff
+                }
+            })
+        };
+        match (kind, end(GETSOCKNAME), end(GETPEERNAME)) {
+            // SOCK_STREAM and SOCK_SEQPACKET
+            (1 | 5, Some(a), Some(b)) => a.min(b) << 28 | a.max(b),
+            _ => 0,
+        }
+    }
+}
+
+/// Whether the kernel would not make a thread wait.
+fn is_ready(file: u32, for_what: u16) -> bool {
+    let mut wish = u64::from(file) | u64::from(for_what) << 32;
+    // SAFETY: one wish, which outlives the call.
+    unsafe { sys::syscall!(POLL, &raw mut wish, 1, 0) == 1 }
+}
+
+impl Call {
+    fn note(&mut self, tag: Tag, channel: Channel) {
+        // SAFETY: in a hook of the thread.
+        unsafe { sync(self.t, tag, self.pc, channel.id, u64::from(channel.file)) }
+    }
+
+    /// Something is sent now, through a call that cannot block for long.
+    pub(super) fn sends(&mut self, file: usize) {
+        if let Some(channel) = channel(file) {
+            self.note(Tag::Send, channel);
+        }
+    }
+
+    /// So many bytes are sent now: with the token if they go at once, so that the order of steps is that of the bytes.
+    fn sends_bytes(&mut self, file: usize, size: usize) {
+        self.way = Way::Outside;
+        if let Some(channel) = channel(file) {
+            let at_once = match channel.kind {
+                Kind::OnDisk => true,
+                _ => size <= AT_ONCE && is_ready(channel.file, POLLOUT),
+            };
+            if !at_once {
+                self.way = Way::Aside;
+            }
+            self.note(Tag::Send, channel);
+        }
+    }
+
+    /// Something is going to be received.
+    fn receives(&mut self, file: usize) {
+        self.source = channel(file);
+        self.way = match self.source {
+            Some(channel) if channel.kind != Kind::OnDisk && !is_ready(channel.file, POLLIN) => {
+                Way::Aside
+            }
+            _ => Way::Outside,
+        };
+    }
+
+    /// Something was received, or was not there.
+    pub(super) fn received(&mut self, channel: Channel, out: usize) {
+        // SAFETY: the thread's own word.
+        let nothing = out as i32 == -1 && unsafe { *sys::__errno_location() } == EAGAIN;
+        self.note(if nothing { Tag::Look } else { Tag::Receive }, channel);
+    }
+
+    /// A file of stdio's is written to; what it holds back for now is sent when the buffer is full, or now.
+    pub(super) fn puts_to(&mut self, file: usize) {
+        if file != 0 {
+            self.sends(real!(fileno(file => usize) -> usize));
+        }
+    }
+
+    /// A file of stdio's is read from.
+    pub(super) fn gets_from(&mut self, file: usize) {
+        if file != 0 {
+            self.receives(real!(fileno(file => usize) -> usize));
+        }
+    }
+
+    /// It is asked whether something could be received.
+    fn looks(&mut self, file: usize) {
+        if let Some(channel) = channel(file) {
+            self.note(Tag::Look, channel);
+        }
+    }
+
+    /// Reads the pieces of a gathering call: where they are, and that they are to be `taken`.
+    fn pieces(&mut self, list: usize, count: usize, mut each: impl FnMut(&mut Call, usize, usize)) {
+        self.reads(list, 16 * count.min(1024));
+        for i in 0..count.min(1024) {
+            // SAFETY: the program's own list.
+            let [at, size] = unsafe { *((list + 16 * i) as *const [usize; 2]) };
+            each(self, at, size);
+        }
+    }
+
+    fn sends_pieces(&mut self, file: usize, list: usize, count: usize) {
+        let mut sum = 0usize;
+        self.pieces(list, count, |c, at, size| {
+            c.reads(at, size);
+            sum = sum.saturating_add(size);
+        });
+        self.sends_bytes(file, sum);
+    }
+
+    fn receives_pieces(&mut self, file: usize, list: usize, count: usize) {
+        self.pieces(list, count, |c, at, size| c.may_write(at, size));
+        self.receives(file);
+    }
+
+    fn wrote_pieces(&mut self, list: usize, count: usize, out: usize) {
+        let mut left = usize::try_from(out as isize).unwrap_or(0);
+        for i in 0..count.min(1024) {
+            // SAFETY: the program's own list.
+            let [at, size] = unsafe { *((list + 16 * i) as *const [usize; 2]) };
+            self.wrote(at, size.min(left));
+            left -= size.min(left);
+        }
+    }
+
+    /// As many bytes as the result says.
+    fn wrote_result(&mut self, at: usize, out: usize) {
+        self.wrote(at, usize::try_from(out as isize).unwrap_or(0));
+    }
+
+    /// An address of a peer, and its size before it.
+    fn wrote_name(&mut self, at: usize, size: usize, out: usize) {
+        if at != 0 && size != 0 && out as i32 >= 0 {
+            // SAFETY: the program's own number.
+            let n = unsafe { *(size as *const u32) } as usize;
+            self.wrote(at, n.min(128));
+            self.wrote(size, 4);
+        }
+    }
+}
+
+/// The list of pieces of a message, and how many there are.
+fn message(at: usize) -> (usize, usize) {
+    // SAFETY: the program's own message.
+    unsafe { (*((at + 16) as *const usize), *((at + 24) as *const usize)) }
+}
+
+calls! {
+    Outside write(file, from, n) |c| { c.reads(from, n); c.sends_bytes(file, n); };
+    Outside pwrite(file, from, n, at) |c| { c.reads(from, n); c.sends_bytes(file, n); };
+    Outside pwrite64(file, from, n, at) |c| { c.reads(from, n); c.sends_bytes(file, n); };
+    Outside send(file, from, n, flags) |c| { c.reads(from, n); c.sends_bytes(file, n); };
+    Outside sendto(file, from, n, flags, to, size) |c| { c.reads(to, size as u32 as usize); c.reads(from, n); c.sends_bytes(file, n); };
+    Outside writev(file, list, count) |c| { c.sends_pieces(file, list, count as u32 as usize); };
+    Outside pwritev(file, list, count, at) |c| { c.sends_pieces(file, list, count as u32 as usize); };
+    Outside sendmsg(file, what, flags) |c| { c.reads(what, 56); let (list, n) = message(what); c.sends_pieces(file, list, n); };
+    Outside eventfd_write(file, n) |c| { c.sends_bytes(file, 8); };
+    Outside shutdown(file, how) |c| { c.sends(file); };
+    Outside close(file) |c| { c.sends(file); };
+    Outside listen(file, room) |c| { c.sends(file); };
+}
+
+calls! {
+    Outside read(file, to, n) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside __read_chk(file, to, n, room) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside pread(file, to, n, at) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside pread64(file, to, n, at) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside __pread_chk(file, to, n, at, room) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside recv(file, to, n, flags) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside __recv_chk(file, to, n, room, flags) |c| { c.may_write(to, n); c.receives(file); } => |c, out| { c.wrote_result(to, out); };
+    Outside recvfrom(file, to, n, flags, from, size) |c| { c.may_write(to, n); c.may_write(from, 128); c.may_write(size, 4); c.receives(file); }
+        => |c, out| { c.wrote_result(to, out); c.wrote_name(from, size, out); };
+    Outside readv(file, list, count) |c| { c.receives_pieces(file, list, count as u32 as usize); }
+        => |c, out| { c.wrote_pieces(list, count as u32 as usize, out); };
+    Outside preadv(file, list, count, at) |c| { c.receives_pieces(file, list, count as u32 as usize); }
+        => |c, out| { c.wrote_pieces(list, count as u32 as usize, out); };
+    Outside recvmsg(file, what, flags) |c| { c.reads(what, 56); let (list, n) = message(what); c.receives_pieces(file, list, n); }
+        => |c, out| { let (list, n) = message(what); c.wrote_pieces(list, n, out); };
+    Outside eventfd_read(file, to) |c| { c.may_write(to, 8); c.receives(file); } => |c, out| { if out as i32 == 0 { c.wrote(to, 8); } };
+    Aside accept(file, name, size) |c| { c.may_write(name, 128); c.may_write(size, 4); }
+        => |c, out| { c.connected(out, false); c.wrote_name(name, size, out); };
+    Aside accept4(file, name, size, flags) |c| { c.may_write(name, 128); c.may_write(size, 4); }
+        => |c, out| { c.connected(out, false); c.wrote_name(name, size, out); };
+    Aside connect(file, name, size) |c| { c.reads(name, size as u32 as usize); } => |c, out| {
+        if out as i32 == 0 {
+            c.connected(file, true);
+        }
+    };
+}
+
+impl Call {
+    /// A connection exists: the accepting side comes after the connecting side has begun, of which the next step tells.
+    fn connected(&mut self, file: usize, connecting: bool) {
+        if let Some(channel) = channel(file).filter(|_| file as i32 >= 0) {
+            self.note(if connecting { Tag::Send } else { Tag::Receive }, channel);
+        }
+    }
+}
+
+// Whether something could be received is seen without receiving it.
+calls! {
+    Aside poll(wishes, count, time) |c| { c.reads(wishes, 8 * count); c.may_write(wishes, 8 * count); }
+        => |c, out| { looked_at_all(c, wishes, count, out); };
+    Aside ppoll(wishes, count, time, mask) |c| { c.reads(wishes, 8 * count); c.may_write(wishes, 8 * count); }
+        => |c, out| { looked_at_all(c, wishes, count, out); };
+    Aside select(count, reading, writing, odd, time) |c| { asks_sets(c, count, [reading, writing, odd]); }
+        => |c, out| { looked_at_sets(c, count, [reading, writing, odd]); };
+    Aside pselect(count, reading, writing, odd, time, mask) |c| { asks_sets(c, count, [reading, writing, odd]); }
+        => |c, out| { looked_at_sets(c, count, [reading, writing, odd]); };
+    Aside epoll_wait(file, to, count, time) |c| { c.may_write(to, 12 * (count as u32 as usize)); }
+        => |c, out| { c.looks(file); c.wrote(to, 12 * usize::try_from(out as i32).unwrap_or(0)); };
+    Aside epoll_pwait(file, to, count, time, mask) |c| { c.may_write(to, 12 * (count as u32 as usize)); }
+        => |c, out| { c.looks(file); c.wrote(to, 12 * usize::try_from(out as i32).unwrap_or(0)); };
+    Outside epoll_ctl(file, what, other, event) |c| { c.reads(event, 12); c.sends(file); };
+}
+
+fn looked_at_all(c: &mut Call, wishes: usize, count: usize, out: usize) {
+    for i in 0..count {
+        let at = wishes + 8 * i;
+        // SAFETY: the program's own list.
+        let wish = unsafe { *(at as *const u64) };
+        if wish >> 32 & u64::from(POLLIN) != 0 && (wish as u32 as i32) >= 0 {
+            c.looks(wish as u32 as usize);
+        }
+        if out as i32 >= 0 {
+            c.wrote(at + 6, 2);
+        }
+    }
+}
+
+fn asks_sets(c: &mut Call, count: usize, sets: [usize; 3]) {
+    let size = (count as u32 as usize).div_ceil(64) * 8;
+    for set in sets {
+        c.reads(set, size);
+        c.may_write(set, size);
+    }
+    // Before the call, for it leaves of the sets only what is ready.
+    for file in 0..count as u32 as usize {
+        // SAFETY: the program's own set, of as many bits.
+        if sets[0] != 0 && unsafe { *((sets[0] + file / 8) as *const u8) } >> (file % 8) & 1 != 0 {
+            c.looks(file);
+        }
+    }
+}
+
+fn looked_at_sets(c: &mut Call, count: usize, sets: [usize; 3]) {
+    for set in sets {
+        c.wrote(set, (count as u32 as usize).div_ceil(64) * 8);
+    }
+    for file in 0..count as u32 as usize {
+        // SAFETY: as above.
+        if sets[0] != 0 && unsafe { *((sets[0] + file / 8) as *const u8) } >> (file % 8) & 1 != 0 {
+            c.looks(file);
+        }
+    }
+}
+
+calls! {
+    Inside getenv(name) |c| { c.reads_text(name); c.note(Tag::Look, ENVIRONMENT); };
+    Inside secure_getenv(name) |c| { c.reads_text(name); c.note(Tag::Look, ENVIRONMENT); };
+    Outside setenv(name, value, over) |c| { c.reads_text(name); c.reads_text(value); c.note(Tag::Send, ENVIRONMENT); };
+    Outside unsetenv(name) |c| { c.reads_text(name); c.note(Tag::Send, ENVIRONMENT); };
+    Outside putenv(text) |c| { c.reads_text(text); c.note(Tag::Send, ENVIRONMENT); };
+    Outside clearenv() |c| { c.note(Tag::Send, ENVIRONMENT); };
+}

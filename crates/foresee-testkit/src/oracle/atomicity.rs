@@ -1,0 +1,281 @@
+//! Atomic regions, straight from the definitions.
+//!
+//! A *transaction* is a declared region (the outermost, where regions are nested) or a single event
+//! outside of all regions. Two transactions conflict where they access a variable that one of them
+//! writes. An order of events is *serialisable* if no transaction comes, by way of conflicts and of
+//! the order of threads, both before and after another one.
+
+use std::collections::BTreeSet;
+
+use foresee_trace::{Event, Op, ThreadId, Trace};
+
+use super::reorder::{Reads, Reorderings, State, Step};
+
+/// Which events belong together.
+#[derive(Debug)]
+pub struct Transactions {
+    /// For each event its transaction.
+    of: Vec<usize>,
+    /// Whether it is a declared region.
+    is_region: Vec<bool>,
+}
+
+impl Transactions {
+    /// The transactions of a trace whose regions are declared by `begin` and `end`.
+    pub fn new(trace: &Trace) -> Transactions {
+        let mut of = Vec::new();
+        let mut is_region = Vec::new();
+        for (i, event) in trace.events.iter().enumerate() {
+            let own = || trace.events[..i].iter().filter(|e| e.thread() == event.thread());
+            let begins = own().filter(|e| e.op() == Op::Begin).count();
+            let ends = own().filter(|e| e.op() == Op::End).count();
+            if begins > ends && event.op() != Op::Init {
+                let before = (0..i).rev().find(|&j| {
+                    trace.events[j].thread() == event.thread() && trace.events[j].op() != Op::Init
+                });
+                of.push(before.map_or(is_region.len(), |j| of[j]));
+            } else {
+                of.push(is_region.len());
+                is_region.push(event.op() == Op::Begin);
+            }
+        }
+        Transactions { of, is_region }
+    }
+
+    /// The transaction of an event.
+    pub fn of(&self, event: usize) -> usize {
+        self.of[event]
+    }
+
+    /// The declared region that an event is in.
+    pub fn region(&self, event: usize) -> Option<usize> {
+        Some(self.of[event]).filter(|&transaction| self.is_region[transaction])
+    }
+}
+
+fn is_access(event: &Event) -> bool {
+    event.op().reads() || event.op().writes()
+}
+
+/// Whether two events access one variable and one of them writes it.
+pub fn conflict(a: &Event, b: &Event) -> bool {
+    is_access(a) && is_access(b) && a.var() == b.var() && (a.op().writes() || b.op().writes())
+}
+
+/// The edges between transactions that an event adds behind those that happened before it.
+fn edges<'a>(
+    trace: &'a Trace,
+    transactions: &'a Transactions,
+    before: impl Iterator<Item = usize> + 'a,
+    event: usize,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let events = &trace.events;
+    before
+        .filter(move |&e| {
+            events[e].thread() == events[event].thread() || conflict(&events[e], &events[event])
+        })
+        .map(move |e| (transactions.of(e), transactions.of(event)))
+        .filter(|(a, b)| a != b)
+}
+
+/// Whether a graph has a cycle, by taking away nodes without successors.
+fn is_cyclic(edges: &BTreeSet<(usize, usize)>) -> bool {
+    let mut left = edges.clone();
+    loop {
+        let sources: BTreeSet<usize> = left.iter().map(|e| e.0).collect();
+        let before = left.len();
+        left.retain(|(_, to)| sources.contains(to));
+        if left.len() == before {
+            return !left.is_empty();
+        }
+    }
+}
+
+/// Whether an order of some of the events could be had with each transaction on its own.
+pub fn is_serialisable(trace: &Trace, order: &[usize]) -> bool {
+    let transactions = Transactions::new(trace);
+    let mut graph = BTreeSet::new();
+    for (i, &event) in order.iter().enumerate() {
+        graph.extend(edges(trace, &transactions, order[..i].iter().copied(), event));
+    }
+    !is_cyclic(&graph)
+}
+
+/// The triples `[a1, b, a2]` of accesses that no serial order has, if they happen in this order:
+/// `a1` and `a2` in a region, `b` of another thread. Between `a1` and `a2` the region does not
+/// access the variable, or, for a read between two writes, does not write it. Three writes are none.
+pub fn triples(trace: &Trace) -> Vec<[usize; 3]> {
+    let transactions = Transactions::new(trace);
+    let events = &trace.events;
+    let mut found = Vec::new();
+    for a1 in 0..events.len() {
+        for a2 in a1 + 1..events.len() {
+            let together = transactions.region(a1).is_some()
+                && transactions.of(a1) == transactions.of(a2)
+                && is_access(&events[a1])
+                && is_access(&events[a2])
+                && events[a1].var() == events[a2].var();
+            if !together {
+                continue;
+            }
+            let between = (a1 + 1..a2).filter(|&e| {
+                transactions.of(e) == transactions.of(a1)
+                    && is_access(&events[e])
+                    && events[e].var() == events[a1].var()
+            });
+            let is_consecutive = between.clone().next().is_none();
+            let is_unwritten = !between.clone().any(|e| events[e].op().writes());
+            let (one, two) = (events[a1].op(), events[a2].op());
+            for (b, other) in events.iter().enumerate() {
+                if other.thread() == events[a1].thread()
+                    || !is_access(other)
+                    || other.var() != events[a1].var()
+                {
+                    continue;
+                }
+                let around_write =
+                    is_consecutive && other.op().writes() && (one.reads() || two.reads());
+                let around_read =
+                    is_unwritten && other.op().reads() && one.writes() && two.writes();
+                if around_write || around_read {
+                    found.push([a1, b, a2]);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether an event is the next of its thread, and the thread has been started.
+pub fn is_next(trace: &Trace, all: &Reorderings<'_>, state: &State, event: usize) -> bool {
+    let thread = trace.events[event].thread();
+    let is_fork = |e: &Event| e.op() == Op::Fork && e.other() == thread;
+    let fork = trace.events.iter().position(is_fork);
+    all.next(state, thread) == Some(event) && fork.is_none_or(|f| all.has_happened(state, f))
+}
+
+/// Those of some triples of events that a correct reordering has: the first two happen in this
+/// order, and the third is then the next of its thread.
+pub fn reachable_triples(
+    trace: &Trace,
+    reads: Reads,
+    triples: &[[usize; 3]],
+) -> BTreeSet<[usize; 3]> {
+    let all = Reorderings::new(trace, reads);
+    let mut found = BTreeSet::new();
+    // Some pairs at a time, as bits of the monitor: which are in their order.
+    let pairs: BTreeSet<(usize, usize)> = triples.iter().map(|t| (t[0], t[1])).collect();
+    let pairs: Vec<(usize, usize)> = pairs.into_iter().collect();
+    for some in pairs.chunks(8) {
+        let step = |&(first, both): &(u8, u8), step: Step| {
+            let (mut now_first, mut now_both) = (first, both);
+            for (i, &(a, b)) in some.iter().enumerate() {
+                now_first |= u8::from(step.event == a) << i;
+                now_both |= u8::from(step.event == b && first >> i & 1 != 0) << i;
+            }
+            Some((now_first, now_both))
+        };
+        all.search((0u8, 0u8), step, |state, &(_, both)| {
+            for triple in triples {
+                let pair = some.iter().position(|&p| p == (triple[0], triple[1]));
+                if pair.is_some_and(|i| both >> i & 1 != 0)
+                    && is_next(trace, &all, state, triple[2])
+                {
+                    found.insert(*triple);
+                }
+            }
+            false
+        });
+    }
+    found
+}
+
+/// Which of some pairs of events a correct reordering has: the first has happened, and the second is
+/// the next of its thread.
+pub fn reachable_pairs(
+    trace: &Trace,
+    reads: Reads,
+    pairs: &[(usize, usize)],
+) -> BTreeSet<(usize, usize)> {
+    let all = Reorderings::new(trace, reads);
+    let mut found = BTreeSet::new();
+    all.reach(|state| {
+        let is_so = |&&(done, next): &&(usize, usize)| {
+            all.has_happened(state, done) && is_next(trace, &all, state, next)
+        };
+        found.extend(pairs.iter().filter(is_so));
+        false
+    });
+    found
+}
+
+/// Whether some correct reordering, followed by the next event of a region, is not serialisable. Not
+/// `blind`, two writes alone are no conflict.
+pub fn is_breakable(trace: &Trace, reads: Reads, blind: bool) -> bool {
+    let all = Reorderings::new(trace, reads);
+    let transactions = Transactions::new(trace);
+    let threads: BTreeSet<ThreadId> = trace.events.iter().map(Event::thread).collect();
+    type Graph = (BTreeSet<usize>, BTreeSet<(usize, usize)>);
+    let with = |(done, graph): &Graph, event: usize| -> Graph {
+        let (mut done, mut graph) = (done.clone(), graph.clone());
+        let counts = |&e: &usize| {
+            let (one, two) = (&trace.events[e], &trace.events[event]);
+            blind || one.thread() == two.thread() || one.op().reads() || two.op().reads()
+        };
+        let before = done.iter().copied().filter(counts).collect::<Vec<_>>().into_iter();
+        graph.extend(edges(trace, &transactions, before, event));
+        done.insert(event);
+        (done, graph)
+    };
+    let start: Graph = Default::default();
+    let step = |graph: &Graph, step: Step| Some(with(graph, step.event));
+    let wanted = |state: &State, graph: &Graph| {
+        threads.iter().any(|&t| {
+            all.next(state, t).is_some_and(|event| {
+                transactions.region(event).is_some()
+                    && is_next(trace, &all, state, event)
+                    && is_cyclic(&with(graph, event).1)
+            })
+        })
+    };
+    all.search(start, step, wanted).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace;
+
+    #[test]
+    fn a_write_between_two_reads_of_a_region_is_not_serialisable() {
+        let trace = trace! { T1: begin, r(x); T2: w(x); T1: r(x), end };
+        let all: Vec<usize> = (0..trace.events.len()).collect();
+        assert!(!is_serialisable(&trace, &all));
+        assert!(is_serialisable(&trace, &[0, 1, 3, 4, 2]));
+        assert_eq!(triples(&trace), [[1, 2, 3]]);
+        assert!(is_breakable(&trace, Reads::Terminal, true));
+    }
+
+    #[test]
+    fn locks_around_the_whole_region_protect_it() {
+        let one = trace! { T1: begin, acq(l), r(x), r(x), rel(l), end; T2: acq(l), w(x), rel(l) };
+        let two = trace! {
+            T1: begin, acq(l), r(x), rel(l), acq(l), r(x), rel(l), end; T2: acq(l), w(x), rel(l)
+        };
+        assert!(reachable_triples(&one, Reads::Terminal, &triples(&one)).is_empty());
+        assert_eq!(reachable_triples(&two, Reads::Terminal, &triples(&two)).len(), 1);
+        assert!(!is_breakable(&one, Reads::Terminal, true));
+        assert!(is_breakable(&two, Reads::Terminal, true));
+    }
+
+    #[test]
+    fn nested_regions_are_one_and_single_events_are_transactions() {
+        let trace = trace! { T1: begin, begin, r(x), end, w(x), end, w(y) };
+        let transactions = Transactions::new(&trace);
+        assert!((0..6).all(|i| transactions.region(i) == Some(transactions.of(0))));
+        assert_eq!(transactions.region(6), None);
+        assert!(triples(&trace! { T1: begin, w(x), end; T2: w(x); T1: w(x) }).is_empty());
+        // Three writes are a cycle of conflicts, but nobody sees it.
+        assert!(triples(&trace! { T1: begin, w(x); T2: w(x); T1: w(x), end }).is_empty());
+    }
+}

@@ -1,0 +1,167 @@
+//! Deadlocks: threads that wait for each other in a ring, after some correct reordering.
+//!
+//! A thread waits for another if its next step is to take a lock that the other has in a mode that
+//! shuts it out, or to join the other before it has ended. The end of a wait takes its lock back,
+//! notified or not, so it counts like any acquire. A try-lock does not wait; a lock that is waited
+//! for only for some time does, for that time. Which reads see what does not matter: a thread
+//! that has seen another value than in the trace is in no ring, and can as well be stopped before.
+
+use std::collections::BTreeSet;
+
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace};
+
+use super::reorder::{Reads, Reorderings, State};
+
+/// Every ring of at most `longest` threads that can arise, as the events at which its threads are
+/// stuck: each waits for the thread of the one behind it, the last for that of the first, which is
+/// the earliest in the trace.
+pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
+    let all = Reorderings::new(trace, Reads::Strict);
+    let threads = trace.events.iter().map(|e| match e.op() {
+        Op::Fork | Op::Join => e.thread().max(e.other()),
+        _ => e.thread(),
+    });
+    let threads = threads.max().map_or(0, |t| t.index() + 1);
+    let mut found = BTreeSet::new();
+    all.reach(|state| {
+        let waits = WaitsFor::new(trace, &all, state, threads);
+        for first in 0..threads {
+            waits.rings(&mut vec![first], longest, &mut found);
+        }
+        false
+    });
+    found
+}
+
+/// What the threads of one state are about to do, and who keeps them from it.
+struct WaitsFor {
+    next: Vec<Option<usize>>,
+    blockers: Vec<Vec<usize>>,
+}
+
+impl WaitsFor {
+    fn new(trace: &Trace, all: &Reorderings<'_>, state: &State, threads: usize) -> WaitsFor {
+        let has_begun = |t: usize| {
+            let is_fork = |e: &Event| e.op() == Op::Fork && e.other().index() == t;
+            let fork = trace.events.iter().position(is_fork);
+            fork.is_none_or(|fork| all.has_happened(state, fork))
+        };
+        let next = |t: usize| all.next(state, ThreadId::new(t)).filter(|_| has_begun(t));
+        let next: Vec<Option<usize>> = (0..threads).map(next).collect();
+        let blockers = |t: usize| {
+            let Some(event) = next[t].map(|i| &trace.events[i]) else { return Vec::new() };
+            let holds = |u: usize, lock: LockId, shared: bool| {
+                let held = all.holds(state, ThreadId::new(u), lock);
+                held == Some(false) || held == Some(true) && !shared
+            };
+            let others = (0..threads).filter(|&u| u != t);
+            let is_try = |i: &usize| {
+                let own = |j: &usize| trace.events[*j].thread() == event.thread();
+                let before = (0..*i).rev().find(own);
+                before.is_some_and(|before| trace.events[before].op() == Op::Try)
+            };
+            if next[t].as_ref().is_some_and(is_try) {
+                return Vec::new();
+            }
+            match (requested(event), event.op()) {
+                (Some((lock, shared)), _) => others.filter(|&u| holds(u, lock, shared)).collect(),
+                (None, Op::Join) => {
+                    others.filter(|&u| u == event.other().index() && next[u].is_some()).collect()
+                }
+                _ => Vec::new(),
+            }
+        };
+        let blockers = (0..threads).map(blockers).collect();
+        WaitsFor { next, blockers }
+    }
+
+    fn rings(&self, path: &mut Vec<usize>, longest: usize, found: &mut BTreeSet<Vec<usize>>) {
+        let (first, last) = (path[0], path[path.len() - 1]);
+        for &u in &self.blockers[last] {
+            if u == first {
+                let mut ring: Vec<usize> = path.iter().filter_map(|&t| self.next[t]).collect();
+                let earliest = (0..ring.len()).min_by_key(|&i| ring[i]).unwrap_or(0);
+                ring.rotate_left(earliest);
+                found.insert(ring);
+            } else if path.len() < longest && !path.contains(&u) {
+                path.push(u);
+                self.rings(path, longest, found);
+                path.pop();
+            }
+        }
+    }
+}
+
+/// The lock that a thread would wait for at this event, and whether it would share it.
+fn requested(event: &Event) -> Option<(LockId, bool)> {
+    match event.op() {
+        Op::Acquire => Some((event.lock(), false)),
+        Op::AcquireShared => Some((event.lock(), true)),
+        Op::WaitEnd => event.wait_lock().map(|lock| (lock, false)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace;
+
+    fn rings(trace: &Trace) -> Vec<Vec<usize>> {
+        deadlocks(trace, 4).into_iter().collect()
+    }
+
+    #[test]
+    fn locks_in_opposite_orders() {
+        let trace = trace! {
+            T1: acq(l), acq(m), rel(m), rel(l); T2: acq(m), acq(l), rel(l), rel(m)
+        };
+        assert_eq!(rings(&trace), [[1, 5]]);
+        let guarded = trace! {
+            T1: acq(g), acq(l), acq(m), rel(m), rel(l), rel(g);
+            T2: acq(g), acq(m), acq(l), rel(l), rel(m), rel(g)
+        };
+        assert!(rings(&guarded).is_empty());
+    }
+
+    #[test]
+    fn readers_do_not_wait_for_readers() {
+        let trace = trace! {
+            T1: racq(l), racq(m), rrel(m), rrel(l); T2: racq(m), racq(l), rrel(l), rrel(m)
+        };
+        assert!(rings(&trace).is_empty());
+        let upgrade = trace! {
+            T1: racq(l), acq(l), rel(l), rrel(l); T2: racq(l), acq(l), rel(l), rrel(l)
+        };
+        assert_eq!(rings(&upgrade), [[1, 5]]);
+    }
+
+    #[test]
+    fn a_try_lock_does_not_wait_but_is_waited_for() {
+        let second = trace! {
+            T1: acq(l), try(m), acq(m), rel(m), rel(l); T2: acq(m), acq(l), rel(l), rel(m)
+        };
+        assert!(rings(&second).is_empty());
+        let first = trace! {
+            T1: try(l), acq(l), acq(m), rel(m), rel(l); T2: acq(m), try_for(l), acq(l), rel(l), rel(m)
+        };
+        assert_eq!(rings(&first), [[2, 7]]);
+    }
+
+    #[test]
+    fn a_join_waits_for_a_thread() {
+        let trace = trace! {
+            T0: fork(T1); T1: acq(g), rel(g); T0: acq(g), join(T1), rel(g)
+        };
+        assert_eq!(rings(&trace), [[1, 4]]);
+    }
+
+    #[test]
+    fn the_end_of_a_wait_takes_its_lock_notified_or_not() {
+        let trace = trace! {
+            T1: acq(m), acq(l), wait_begin(c, l); T2: acq(l), notify(c), rel(l);
+            T1: wait_end(c, l), rel(l), rel(m); T2: acq(l), acq(m), rel(m), rel(l)
+        };
+        assert_eq!(rings(&trace), [[1, 10], [6, 10]]);
+    }
+}
