@@ -66,7 +66,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
     if !wanted.compiled.is_empty() {
         let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
-        thinned::ensure_whole(&trace, specs)?;
+        let mut raw = trace.open_raw().with_context(|| trace.name())?;
+        thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
     }
     look(wanted, &args.analysis, &trace, &[])
 }
