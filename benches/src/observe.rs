@@ -117,8 +117,8 @@ impl Desk {
         let limits = Limits {
             window: Some(self.window),
             cores: 1,
-            history: 16 << 20,
-            kept_events: 16 << 20,
+            history: 1 << 20,
+            kept_events: 1 << 20,
             ..Limits::default()
         };
         let mut all: Vec<Box<dyn Analysis>> =

@@ -41,7 +41,7 @@ const DRAWN_EVENTS: usize = 60;
 const BYTES_AN_EVENT: usize = 20;
 
 /// What a lattice keeps of a program that is still running, to find a witness without a second pass.
-const LIVE_MEMORY: usize = 16 << 20;
+const LIVE_MEMORY: usize = 1 << 20;
 
 /// How many witnesses of one check are drawn at most; the others are in the JSON.
 const DRAWN_WITNESSES: usize = 100;
