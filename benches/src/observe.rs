@@ -19,7 +19,8 @@ use foresee_spec::property::Compiled;
 use foresee_spec::{parse, resolve};
 use foresee_trace::generate::{Config, Generator, Written};
 use foresee_trace::{
-    Batch, EventSource, Finding, Mode, Names, Position, ReadError, Remarks, Trace, Validated,
+    Batch, Event, EventSource, Finding, Mode, Names, Op, Position, ReadError, Remarks, ThreadId,
+    Trace, Validated, Value,
 };
 
 /// Ten operators over four of the variables.
@@ -39,7 +40,13 @@ fn trace(variables: u32) -> anyhow::Result<Trace> {
         joined: 0.0,
         ..Config::bench(4, events, 1)
     };
-    Ok(Trace::load(&mut Generator::new(config)?)?)
+    let mut trace = Trace::load(&mut Generator::new(config)?)?;
+    // The next round begins as this one did.
+    for (var, _) in trace.names.vars.iter() {
+        let write = Event::new(ThreadId(0), Op::Write).with_target(var.0);
+        trace.events.push(write.with_values(&[Value::Int(0)], &mut trace.pool));
+    }
+    Ok(trace)
 }
 
 /// When events were made, for the one who looks at them: how many there were, and when.
@@ -110,8 +117,8 @@ impl Desk {
         let limits = Limits {
             window: Some(self.window),
             cores: 1,
-            history: 16 << 20,
-            kept_events: 16 << 20,
+            history: 1 << 20,
+            kept_events: 1 << 20,
             ..Limits::default()
         };
         let mut all: Vec<Box<dyn Analysis>> =

@@ -448,7 +448,7 @@ mod tests {
         all.connect(1).unwrap();
         let sender = std::thread::spawn({
             let all = Arc::clone(&all);
-            move || (1..5).map(|number| all.accept(frame(number, 100))).last()
+            move || (1..5).map(|number| all.accept(frame(number, 100))).collect::<Vec<_>>().pop()
         });
         let Taken::Ended(why) = all.take() else { panic!() };
         assert!(why.starts_with("frame 0 is missing"), "{why}");

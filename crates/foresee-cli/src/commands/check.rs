@@ -40,7 +40,7 @@ const DRAWN_EVENTS: usize = 60;
 const BYTES_AN_EVENT: usize = 20;
 
 /// What a lattice keeps of a program that is still running, to find a witness without a second pass.
-const LIVE_MEMORY: usize = 16 << 20;
+const LIVE_MEMORY: usize = 1 << 20;
 
 /// How many witnesses of one check are drawn at most; the others are in the JSON.
 const DRAWN_WITNESSES: usize = 100;
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
     if !wanted.compiled.is_empty() {
         let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
-        thinned::ensure_whole(&trace, specs)?;
+        let mut raw = trace.open_raw().with_context(|| trace.name())?;
+        thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
     }
     look(wanted, &args.analysis, &trace, &[])
 }

@@ -27,6 +27,7 @@ use foresee_trace::{
 use crate::args::AnalysisArgs;
 use crate::commands::check::{Part, Passed, built_in, conclude, load_first, needed_events, stands};
 use crate::commands::query::Answered;
+use crate::commands::thinned;
 use crate::{bug, specs};
 
 /// What an event takes in memory when a witness is judged.
@@ -169,6 +170,7 @@ impl Attempt<'_, '_> {
                 return Err(specs::BadSpec::new(source, &resolution.diagnostics).into());
             }
         }
+        thinned::ensure_whole(&mut self.follow()?, self.sources.iter().zip(&self.shared.specs))?;
         let mut analyses = built_in(self.args)?;
         let mut parts = Vec::new();
         for ((source, spec), resolution) in

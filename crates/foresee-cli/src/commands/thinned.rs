@@ -1,31 +1,34 @@
 //! A thinned capture has every access only of the variables that were named when it was made.
 
-use anyhow::Context;
 use foresee_spec::Diagnostic;
 use foresee_spec::ast::Spec;
-use foresee_trace::{Batch, FileOrder, Op};
+use foresee_trace::{Batch, EventSource, FileOrder, Op};
 
-use crate::input::Input;
 use crate::specs;
 
 /// Refuses specifications about variables of which a thinned trace has only a part: what was left
 /// out could make a false alarm of them, or hide a true one. Those that are whole have an initial
 /// value, which `foresee run` writes for every variable it was asked about.
 pub(crate) fn ensure_whole<'s>(
-    trace: &Input<'_>,
+    source: &mut dyn EventSource,
     wanted: impl Iterator<Item = (&'s specs::Source, &'s Spec)>,
 ) -> anyhow::Result<()> {
-    let mut source = trace.open_raw().with_context(|| trace.name())?;
     if source.remarks().order != FileOrder::Thinned {
         return Ok(());
     }
-    let mut batch = Batch::default();
-    source.next_batch(&mut batch).with_context(|| trace.name())?;
-    let initial = batch.events.iter().take_while(|event| event.op() == Op::Init);
-    let whole: Vec<&str> = initial.map(|event| source.names().vars.get(event.var())).collect();
+    let (mut batch, mut whole) = (Batch::default(), Vec::new());
+    // Batches may be as small as their writer likes.
+    while source.next_batch(&mut batch)? {
+        let initial = batch.events.iter().take_while(|event| event.op() == Op::Init);
+        let before = whole.len();
+        whole.extend(initial.map(|event| source.names().vars.get(event.var()).to_owned()));
+        if whole.len() - before < batch.events.len() {
+            break;
+        }
+    }
     for (source, spec) in wanted {
         let variables = foresee_spec::variables(spec);
-        let partial = variables.iter().filter(|(name, _)| !whole.contains(name));
+        let partial = variables.iter().filter(|(name, _)| !whole.iter().any(|w| w == name));
         let diagnostics: Vec<Diagnostic> = partial
             .map(|(name, span)| {
                 let message = format!("the capture left out accesses of `{name}`");
