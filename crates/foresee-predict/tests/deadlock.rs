@@ -246,7 +246,8 @@ fn a_ring_is_told() {
         "T1: has l, taken by event 2 at a.c:3; waits for m, event 3 at a.c:4",
         "T2: has m, taken by event 7 at a.c:8; also has g, taken by event 6 at a.c:7; waits for l, \
          event 8 at a.c:9",
-        "threads: T1, forked by main at a.c:1; T2, forked by main at a.c:2",
+        "thread T1: forked by main at a.c:1",
+        "thread T2: forked by main at a.c:2",
     ];
     assert_eq!(details, expected);
 }

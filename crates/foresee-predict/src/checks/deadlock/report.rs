@@ -48,11 +48,10 @@ pub(crate) fn ring<'p>(
         }
         details.push((threads[i].to_owned(), text));
     }
-    let origins = stuck.iter().map(|&event| {
-        let thread = context.trace.events[event as usize].thread();
-        context.told_origin(thread)
-    });
-    details.push(("threads".to_owned(), origins.collect::<Vec<_>>().join("; ")));
+    for (&event, name) in stuck.iter().zip(&threads) {
+        let origin = context.told_origin(context.trace.events[event as usize].thread());
+        details.push((format!("thread {name}"), origin));
+    }
     (message, details)
 }
 
