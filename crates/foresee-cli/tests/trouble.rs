@@ -109,7 +109,7 @@ fn without_debugging_information_values_are_still_known() {
 
 /// Two threads that write a variable so often that the log is longer than a mebibyte.
 const BUSY: &str = "#include <pthread.h>\nvolatile int shared, done;\n\
-    static void *work(void *p) { for (int i = 0; i < 120000; i++) shared = i; return p; }\n\
+    static void *work(void *p) { for (int i = 0; i < 300000; i++) shared = i; return p; }\n\
     int main(void) { pthread_t t, u; pthread_create(&t, 0, work, 0); pthread_create(&u, 0, work, 0);\n\
     pthread_join(t, 0); pthread_join(u, 0); shared = 1; done = 1; return 0; }\n";
 
