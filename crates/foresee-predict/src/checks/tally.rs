@@ -89,12 +89,13 @@ impl Tally {
             return caveat.to_owned();
         }
         let parts = [
-            (self.not_found, "were searched without a result"),
-            (self.undecided, "were given up"),
-            (self.not_tried, "were not tried"),
+            (self.not_found, "searched without a result"),
+            (self.undecided, "given up"),
+            (self.not_tried, "not tried"),
         ];
         let told = parts.iter().filter(|(n, _)| *n > 0);
-        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+        let were = |n: u64| if n == 1 { "was" } else { "were" };
+        let told: Vec<String> = told.map(|&(n, what)| format!("{n} {} {what}", were(n))).collect();
         format!("of the {candidates}, {}", told.join(", "))
     }
 
