@@ -39,6 +39,8 @@ pub struct ServerOptions {
 
 /// How often those who wait look whether they should go on waiting.
 const TICK: Duration = Duration::from_millis(50);
+/// How long an observer that stops waits for its connections to part.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// What those are told who may come back.
 const STOPPING: &str = "the observer is about to stop";
 /// How many programs that are over are remembered.
@@ -169,6 +171,12 @@ impl Server {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             programs.running.values().for_each(|program| program.frames.stop());
+        }
+        drop(programs);
+        // Senders learn that everything has arrived, or that nobody listens any more.
+        let end = Instant::now() + FAREWELL;
+        while self.shared.connections.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
@@ -482,7 +490,11 @@ impl Read for Patient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.stop.load(Ordering::SeqCst) {
-                return Err(io::ErrorKind::ConnectionAborted.into());
+                // Who has nothing more to say is still owed a farewell.
+                return match self.program.is_some_and(|program| program.frames.is_over()) {
+                    true => Ok(0),
+                    false => Err(io::ErrorKind::ConnectionAborted.into()),
+                };
             }
             let mut stream = self.stream;
             match stream.read(buffer) {
