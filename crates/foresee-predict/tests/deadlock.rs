@@ -248,6 +248,7 @@ fn a_ring_is_told() {
          event 8 at a.c:9",
         "thread T1: forked by main at a.c:1",
         "thread T2: forked by main at a.c:2",
+        "still to come: 3 events of T1 from event 3 on",
     ];
     assert_eq!(details, expected);
 }
