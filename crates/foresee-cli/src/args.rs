@@ -328,6 +328,10 @@ pub(crate) struct ChecksArgs {
     /// several times, or as `regions` in `foresee.toml`.
     #[arg(long, value_name = "METHOD")]
     pub(crate) region: Vec<String>,
+    /// Atomicity: guess regions, too: a value that is read in one section of a lock and written in the
+    /// next one of the same call. Such findings are called likely.
+    #[arg(long)]
+    pub(crate) infer_regions: bool,
     /// Atomicity: how many threads a cycle of conflicts may have.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(crate) cycle: u8,

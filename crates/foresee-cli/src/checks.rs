@@ -5,8 +5,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{
-    ATOMICITY, Algorithm, AtomicityOptions, CHECKS, CheckKind, Checks, Options,
+    ATOMICITY, Algorithm, AtomicityOptions, CHECKS, CheckKind, Checks, Glob, LIKELY_ATOMICITY,
+    Options,
 };
+use foresee_spec::ast::Spec;
 
 use crate::args::{AlgorithmArg, AnalysisArgs};
 use crate::config::Config;
@@ -19,9 +21,22 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|kind| kind.name)
 }
 
-/// What was asked for, all in one analysis.
-pub(crate) fn asked_for(args: &AnalysisArgs) -> anyhow::Result<Option<Box<dyn Analysis>>> {
-    let is_asked = |kind: &&CheckKind| args.check.iter().any(|name| name == kind.name);
+/// The methods whose calls are atomic regions, by what specifications say.
+pub(crate) fn atomics<'s>(specs: impl Iterator<Item = &'s Spec>) -> Vec<Glob> {
+    specs.flat_map(|spec| &spec.atomics).map(|method| Glob::new(&method.name)).collect()
+}
+
+/// What was asked for, all in one analysis. Specifications ask for it, too, if they say that methods
+/// are atomic.
+pub(crate) fn asked_for(
+    args: &AnalysisArgs,
+    atomics: &[Glob],
+) -> anyhow::Result<Option<Box<dyn Analysis>>> {
+    let is_asked = |kind: &&CheckKind| {
+        args.check.iter().any(|name| name == kind.name)
+            || kind.name == ATOMICITY && !atomics.is_empty()
+            || kind.name == LIKELY_ATOMICITY && args.checks.infer_regions
+    };
     let kinds: Vec<&CheckKind> = CHECKS.iter().filter(is_asked).collect();
     let flag = match args.algorithm {
         AlgorithmArg::Auto | AlgorithmArg::Ideals => None,
@@ -48,19 +63,23 @@ pub(crate) fn asked_for(args: &AnalysisArgs) -> anyhow::Result<Option<Box<dyn An
     if kinds.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Box::new(Checks::new(&kinds, options(args)?))))
+    Ok(Some(Box::new(Checks::new(&kinds, options(args, atomics)?))))
 }
 
 /// The checks of a run for which nothing was asked.
 pub(crate) fn by_default(args: &AnalysisArgs) -> anyhow::Result<Box<dyn Analysis>> {
-    let kinds: Vec<&CheckKind> = CHECKS.iter().filter(|kind| kind.is_default).collect();
-    let options = Options { only_relevant: true, ..options(args)? };
+    let is_wanted = |kind: &&CheckKind| {
+        kind.is_default || kind.name == LIKELY_ATOMICITY && args.checks.infer_regions
+    };
+    let kinds: Vec<&CheckKind> = CHECKS.iter().filter(is_wanted).collect();
+    let options = Options { only_relevant: true, ..options(args, &[])? };
     Ok(Box::new(Checks::new(&kinds, options)))
 }
 
-fn options(args: &AnalysisArgs) -> anyhow::Result<Options> {
+fn options(args: &AnalysisArgs, atomics: &[Glob]) -> anyhow::Result<Options> {
     let default = Options::default();
-    let methods = Config::new(&args.checks)?.regions;
+    let mut methods = Config::new(&args.checks)?.regions;
+    methods.extend_from_slice(atomics);
     Ok(Options {
         atomicity: AtomicityOptions { methods, with_three: args.checks.cycle == 3 },
         reads: args.reads.into(),

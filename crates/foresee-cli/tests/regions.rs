@@ -136,6 +136,10 @@ fn methods_are_regions_by_name_and_findings_can_be_suppressed() {
     assert!(text.contains("no region is declared to be atomic"), "{text}");
     let words = ["PREDICTED atomicity", "the region `Account::deposit`", "account.balance"];
     always(folder, &["--check", "atomicity", "--region", "Account::*"], 1, &words);
+    // A specification says the same, and asks for the check.
+    fs::write(folder.join("bank.spec"), "atomic Account::*\n").unwrap();
+    let (status, text) = foresee(folder, &["run", "--spec", "bank.spec", "--", "./program"]);
+    assert!(status == Some(1) && words.iter().all(|word| text.contains(word)), "{text}");
     // The settings are found from a folder below.
     fs::write(folder.join("foresee.toml"), "[atomicity]\nregions = [\"deposit\"]\n").unwrap();
     fs::create_dir(folder.join("below")).unwrap();

@@ -39,6 +39,8 @@ pub struct Spec {
     /// Named formulas. They are already expanded where they are used; they stand here for the
     /// formatter and for `spec explain`.
     pub lets: Vec<Let>,
+    /// The methods whose calls are atomic regions; a `*` in a name stands for any text.
+    pub atomics: Vec<Ident>,
     /// What must never happen.
     pub properties: Vec<Property>,
 }

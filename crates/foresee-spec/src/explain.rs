@@ -12,10 +12,11 @@ pub(crate) mod tests;
 mod text;
 mod words;
 
-use crate::ast::{Atom, Init, Property, Term};
+use crate::ast::{Atom, Ident, Init, Property, Term};
 use crate::logic::logic_of;
 use crate::monitor::TooManyStates;
 use crate::property::{Compiled, Relevance};
+use crate::syntax::print_method;
 pub(crate) use examples::whole;
 pub use examples::{Example, Found};
 pub use order::OrderFacts;
@@ -62,6 +63,18 @@ pub struct Facts {
     pub settled: Found,
     /// A short run that the property allows and that shows it at work.
     pub allowed: Found,
+}
+
+/// What it means that these methods are atomic; a few lines, each with its end.
+pub fn explain_atomics(methods: &[Ident]) -> String {
+    let names: Vec<String> = methods.iter().map(|method| print_method(&method.name)).collect();
+    let mut text = format!("atomic {}\n", names.join(", "));
+    text += "  Each call of these methods is meant to happen as if at once, from its beginning to its \
+             end: it is an atomic region, which no other thread may disturb.\n";
+    if methods.iter().any(|method| method.name.contains('*')) {
+        text += "  A `*` stands for any text.\n";
+    }
+    text
 }
 
 /// Explains a property of a specification whose initial values are `inits`.

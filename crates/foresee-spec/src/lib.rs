@@ -35,4 +35,4 @@ pub use diagnostic::{Diagnostic, Severity, render};
 pub use interest::{Interest, Touch};
 pub use mentions::{methods, variables};
 pub use resolve::{Resolution, Resolved, resolve};
-pub use syntax::{Parsed, format, parse, print, print_atom, print_formula};
+pub use syntax::{Parsed, format, parse, print, print_atom, print_formula, print_method};

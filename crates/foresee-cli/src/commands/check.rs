@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
-use foresee_predict::checks::{Suppressions, is_check};
+use foresee_predict::checks::{Glob, Suppressions, is_check};
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
@@ -46,7 +46,8 @@ const LIVE_MEMORY: usize = 1 << 20;
 const DRAWN_WITNESSES: usize = 100;
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
-    let mut wanted = Wanted { analyses: built_in(&args.analysis)?, ..Wanted::default() };
+    // Specifications are judged before the trace is opened, which may take long.
+    let mut wanted = Wanted::of_files(&args.analysis)?;
     let mut patterns = query::sources(&args.analysis)?;
     if let Some(mut index) = query::find(args)? {
         wanted.answered = Answered::by(&mut index, patterns)?;
@@ -55,8 +56,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             return without_pass(args, &index, wanted.answered);
         }
     }
-    // Specifications are judged before the trace is opened, which may take long.
-    wanted.compile(&args.analysis, patterns)?;
+    wanted.compile(patterns.into_iter().map(Ok))?;
     ensure!(
         !wanted.compiled.is_empty() || !wanted.analyses.is_empty(),
         "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
@@ -83,14 +83,29 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Finds out what is looked for.
     pub(crate) fn new(args: &AnalysisArgs) -> anyhow::Result<Wanted> {
-        let mut wanted = Wanted { analyses: built_in(args)?, ..Wanted::default() };
-        wanted.compile(args, query::sources(args)?)?;
+        let mut wanted = Wanted::of_files(args)?;
+        wanted.compile(query::sources(args)?.into_iter().map(Ok))?;
         Ok(wanted)
     }
 
-    fn compile(&mut self, args: &AnalysisArgs, patterns: Vec<specs::Source>) -> anyhow::Result<()> {
-        let files = args.spec.iter().map(|file| specs::read(file));
-        for source in files.chain(patterns.into_iter().map(Ok)) {
+    /// All but the patterns of the command line.
+    fn of_files(args: &AnalysisArgs) -> anyhow::Result<Wanted> {
+        let mut wanted = Wanted::default();
+        wanted.compile(args.spec.iter().map(|file| specs::read(file)))?;
+        wanted.analyses = built_in(args, &wanted.atomics())?;
+        Ok(wanted)
+    }
+
+    /// The methods that its specifications call atomic.
+    pub(crate) fn atomics(&self) -> Vec<Glob> {
+        checks::atomics(self.compiled.iter().map(|(_, spec, _)| spec))
+    }
+
+    fn compile(
+        &mut self,
+        sources: impl Iterator<Item = anyhow::Result<specs::Source>>,
+    ) -> anyhow::Result<()> {
+        for source in sources {
             let source = source?;
             let (spec, compiled) = specs::compile(&source)?;
             self.compiled.push((source, spec, compiled));
@@ -288,10 +303,13 @@ fn asks_for(args: &AnalysisArgs, check: &str) -> bool {
     args.check.iter().any(|name| name == check)
 }
 
-/// The checks that need no specification.
-pub(crate) fn built_in(args: &AnalysisArgs) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
+/// The checks that need no specification; specifications call calls of `atomics` atomic.
+pub(crate) fn built_in(
+    args: &AnalysisArgs,
+    atomics: &[Glob],
+) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
-    analyses.extend(checks::asked_for(args)?);
+    analyses.extend(checks::asked_for(args, atomics)?);
     let is_other = |name: &&String| !NEED_SPEC.contains(&name.as_str()) && !is_check(name);
     for name in args.check.iter().filter(is_other) {
         match ANALYSES.iter().find(|kind| kind.name == name) {

@@ -28,7 +28,7 @@ use crate::args::AnalysisArgs;
 use crate::commands::check::{Part, Passed, built_in, conclude, load_first, needed_events, stands};
 use crate::commands::query::Answered;
 use crate::commands::thinned;
-use crate::{bug, specs};
+use crate::{bug, checks, specs};
 
 /// What an event takes in memory when a witness is judged.
 const BYTES_AN_EVENT: u64 = 24;
@@ -171,7 +171,7 @@ impl Attempt<'_, '_> {
             }
         }
         thinned::ensure_whole(&mut self.follow()?, self.sources.iter().zip(&self.shared.specs))?;
-        let mut analyses = built_in(self.args)?;
+        let mut analyses = built_in(self.args, &checks::atomics(self.shared.specs.iter()))?;
         let mut parts = Vec::new();
         for ((source, spec), resolution) in
             self.sources.iter().zip(&self.shared.specs).zip(&resolutions)

@@ -20,7 +20,7 @@ use crate::commands::check::built_in;
 use crate::commands::live::{Listener, examine};
 use crate::commands::observe_view::View;
 use crate::commands::query;
-use crate::{output, specs};
+use crate::{checks, output, specs};
 
 /// How many cuts of a level are followed if nothing else is asked for: memory must not depend on how
 /// long a program runs.
@@ -97,10 +97,11 @@ impl Desk {
             sources.push(specs::read(file)?);
         }
         sources.extend(query::sources(&analysis)?);
+        let mut compiled = Vec::new();
         for source in &sources {
-            specs::compile(source)?;
+            compiled.push(specs::compile(source)?.0);
         }
-        built_in(&analysis)?;
+        built_in(&analysis, &checks::atomics(compiled.iter()))?;
         ensure!(
             !sources.is_empty() || !analysis.check.is_empty(),
             "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \

@@ -38,7 +38,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         );
     }
     let mut watch = watch(&wanted, &program)?;
-    for method in Config::new(&args.analysis.checks)?.regions {
+    let regions = Config::new(&args.analysis.checks)?.regions;
+    for method in regions.into_iter().chain(wanted.atomics()) {
         let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
         if !is_there && program.built == Built::ForCapture && !program.loads_more {
             output::note(&format!(
@@ -93,6 +94,8 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
     let mut checks = args.analysis.check.iter().filter(|name| *name != "spec");
     !is_maz && (!wanted.compiled.is_empty() || args.keep.is_some())
         || checks.any(|name| !keeps_causality(name))
+        || !wanted.atomics().is_empty()
+        || args.analysis.checks.infer_regions
         || wanted.compiled.is_empty() && args.analysis.check.is_empty()
 }
 
@@ -100,9 +103,9 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
 /// is not only to be kept.
 fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted::new(&args.analysis)?;
-    let is_nothing = wanted.compiled.is_empty() && wanted.analyses.is_empty();
+    let is_nothing = wanted.compiled.is_empty() && args.analysis.check.is_empty();
     if is_nothing && args.keep.is_none() {
-        wanted.analyses.push(checks::by_default(&args.analysis)?);
+        wanted.analyses = vec![checks::by_default(&args.analysis)?];
     }
     Ok(wanted)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{bail, ensure};
 use foresee_spec::ast::Spec;
 use foresee_spec::draw;
-use foresee_spec::explain::explain;
+use foresee_spec::explain::{explain, explain_atomics};
 use foresee_spec::property::Compiled;
 
 use crate::args::{Drawing, SpecArgs, SpecCommand};
@@ -41,12 +41,16 @@ fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
             foresee_spec::format(&source.text).map_err(|diagnostics| source.error(&diagnostics))?;
         return output::print(&formatted);
     }
-    let (_, compiled) = specs::compile(&source)?;
+    let (spec, compiled) = specs::compile(&source)?;
     let mut text = String::new();
+    for method in &spec.atomics {
+        let method = foresee_spec::print_method(&method.name);
+        text += &format!("{}: {method} (atomic region)\n", source.name);
+    }
     for property in &compiled {
         text += &format!("{}: {} ({})\n", source.name, property.name, property.logic);
     }
-    if compiled.is_empty() {
+    if compiled.is_empty() && spec.atomics.is_empty() {
         output::note(&format!("{}: no property", source.name));
     }
     output::print(&text)
@@ -54,6 +58,10 @@ fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
 
 fn explain_all(spec: &Spec, compiled: Vec<Compiled>, only: Option<&str>) -> anyhow::Result<()> {
     let mut shown = 0;
+    if only.is_none() && !spec.atomics.is_empty() {
+        output::print(&explain_atomics(&spec.atomics))?;
+        shown += 1;
+    }
     for (property, mut compiled) in spec.properties.iter().zip(compiled) {
         if only.is_none_or(|name| name == compiled.name) {
             if shown > 0 {

@@ -4,9 +4,13 @@
 //! each event that should come next is the next of its thread. Then the check looks at what the
 //! judge sees: which threads hold which locks, and what was written last.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use foresee_causality::judge::{Judge, Sitting, Space};
 use foresee_trace::{Finding, FindingKind, Witness};
 
+use super::atomicity::also;
 use super::tries::Found;
 use super::{Check, Context};
 use crate::analysis::AnalysisError;
@@ -22,7 +26,8 @@ pub(crate) fn confirm(
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.sort_by_key(|one| one.reached.observed);
     let mut sitting = Sitting::new(judge, Space::Correct(context.options.reads));
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
     for one in &found {
         let observed = u64::from(one.reached.observed);
         let order: Vec<u64> = one.reached.order.iter().map(|&event| event.into()).collect();
@@ -53,6 +58,17 @@ pub(crate) fn confirm(
             Ok(Err(reason)) => return Err(refuse(reason)),
             Err(rejected) => return Err(refuse(rejected.to_string())),
         };
+        if let Some((alike, event)) = check.joins(context, one) {
+            match first_alike.entry(alike) {
+                Entry::Vacant(none) => drop(none.insert(findings.len())),
+                Entry::Occupied(first) => {
+                    let first = &mut findings[*first.get()];
+                    also(&mut first.details, event);
+                    first.about.extend(check.about(context, one));
+                    continue;
+                }
+            }
+        }
         let (message, mut details) = check.describe(context, one);
         details.extend(differences(context.trace, observed, &order, &changed));
         let witness = Witness {

@@ -52,7 +52,7 @@ use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
-pub use atomicity::{ATOMICITY, AtomicityOptions};
+pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
 pub use glob::Glob;
 pub use order::ORDER;
 pub use suppress::{Suppression, Suppressions};
@@ -179,6 +179,12 @@ pub(crate) trait Check {
     /// What happens, in one sentence, and what helps to understand it.
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
 
+    /// What makes it one finding with others that are alike, and the event to list with the first
+    /// of them; nothing if it is a finding of its own.
+    fn joins(&self, _: &Context<'_>, _: &Found) -> Option<([u32; 4], String)> {
+        None
+    }
+
     /// What suppressions can name it by: places, variables, locks.
     fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
         context.about(found)
@@ -200,7 +206,8 @@ pub struct CheckKind {
 }
 
 /// Every check.
-pub const CHECKS: &[CheckKind] = &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, order::KIND];
+pub const CHECKS: &[CheckKind] =
+    &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, atomicity::LIKELY, order::KIND];
 
 /// Whether this is the name of a check.
 pub fn is_check(name: &str) -> bool {
@@ -329,9 +336,12 @@ impl Analysis for Checks {
             tried.count(&mut tally);
             notes.extend(check.notes(&context, &tried));
             let found = tried.found;
+            let tried_found = found.len() as u64;
             if !found.is_empty() {
                 let judge = judge.get_or_insert_with(|| Judge::new(&trace));
-                for finding in confirm::confirm(&context, judge, &**check, found)? {
+                let findings = confirm::confirm(&context, judge, &**check, found)?;
+                tally.found -= tried_found - findings.len() as u64;
+                for finding in findings {
                     if out.finding(finding) == Flow::Stop {
                         break;
                     }

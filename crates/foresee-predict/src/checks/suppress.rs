@@ -16,7 +16,7 @@ use foresee_trace::Finding;
 use super::glob::Glob;
 
 /// The checks that can be suppressed.
-const CHECKS: &[&str] = &["race", "deadlock", "atomicity", "order"];
+const CHECKS: &[&str] = &["race", "deadlock", "atomicity", "likely-atomicity", "order"];
 
 /// What else ThreadSanitizer has, and foresee does not look for.
 const FOREIGN: &[&str] = &["race_top", "thread", "mutex", "signal", "called_from_lib"];

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::atomics::{ATOMIC, print_method};
 use super::layout::{self, Doc};
 use super::lexer::{begins_word, escape, in_word};
 use super::print::literal;
@@ -47,9 +48,10 @@ pub fn print(spec: &Spec) -> String {
     let mut writer = Writer::new(spec, "", &[]);
     let inits = (!spec.inits.is_empty()).then_some(ItemKind::Inits(0..spec.inits.len()));
     let lets = (0..spec.lets.len()).map(ItemKind::Let);
+    let atomics = (!spec.atomics.is_empty()).then_some(ItemKind::Atomics(0..spec.atomics.len()));
     let properties = (0..spec.properties.len()).map(ItemKind::Property);
     let mut out = String::new();
-    for item in inits.into_iter().chain(lets).chain(properties) {
+    for item in inits.into_iter().chain(lets).chain(atomics).chain(properties) {
         layout::write(&writer.item(spec, &item), &mut out);
         out.push('\n');
     }
@@ -156,6 +158,7 @@ impl<'a> Writer<'a> {
                 let head = std::format!("let {} =", ident(&item.name));
                 Doc::Group(vec![Doc::text(head), Doc::Nest(body)])
             }
+            ItemKind::Atomics(range) => self.atomics(&spec.atomics[range.clone()]),
             ItemKind::Property(i) => self.property(&spec.properties[*i]),
         }
     }
@@ -171,6 +174,18 @@ impl<'a> Writer<'a> {
             docs.push(Doc::text(std::format!("{name} = {}", literal(&init.value))));
         }
         Doc::Group(vec![Doc::text("init"), Doc::Nest(docs)])
+    }
+
+    fn atomics(&mut self, methods: &[Ident]) -> Doc {
+        let mut docs = Vec::new();
+        for (i, method) in methods.iter().enumerate() {
+            if i > 0 {
+                docs.push(Doc::text(","));
+            }
+            self.line(method.span, &mut docs);
+            docs.push(Doc::text(print_method(&method.name)));
+        }
+        Doc::Group(vec![Doc::text(ATOMIC), Doc::Nest(docs)])
     }
 
     fn property(&mut self, property: &Property) -> Doc {

@@ -3,6 +3,7 @@
 //! A bracket may begin a formula or an expression, `(a + b) * 2 > c`, and only what follows tells.
 //! So operands are [`Operand`]s, either of the two, until it is known what they have to be.
 
+use super::atomics::ATOMIC;
 use super::lexer::Kind;
 use super::names::EVENTS;
 use super::parser::{Built, Facts, Parse, Parser};
@@ -59,7 +60,8 @@ pub(super) const OPERAND: u8 = 6;
 /// Words that a variable can have for a name only in backquotes.
 pub(super) fn is_reserved(word: &str) -> bool {
     ["true", "false", "_", "not"].contains(&word)
-        || super::parser::ITEMS.contains(&word)
+        // What `atomic` begins can be told from a variable of that name.
+        || super::parser::ITEMS.contains(&word) && word != ATOMIC
         || PREFIXES.iter().any(|(w, _)| *w == word)
         || INFIXES.iter().any(|(w, _)| *w == word)
         || FOREIGN.iter().any(|(w, ..)| *w == word)

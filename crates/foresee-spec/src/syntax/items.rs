@@ -1,8 +1,9 @@
-//! The items of a specification: `init`, `let`, and the four kinds of properties.
+//! The items of a specification: `init`, `let`, `atomic`, and the four kinds of properties.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::atomics::ATOMIC;
 use super::formula::{INFIXES, is_reserved, nothing};
 use super::lexer::Kind;
 use super::parser::{Built, Failed, ITEMS, LetInfo, Parse, Parser};
@@ -47,6 +48,7 @@ impl Parser<'_> {
         self.check_forward(&forward);
         self.check_unique("property", spec.properties.iter().map(|p| &p.name));
         self.check_unique("let", spec.lets.iter().map(|l| &l.name));
+        self.check_unique("atomic method", spec.atomics.iter());
         self.check_unique("initial value", spec.inits.iter().map(|i| &i.var));
         if !self.has_errors() {
             self.check_inits(&spec);
@@ -76,6 +78,12 @@ impl Parser<'_> {
                 self.note_forward(forward, Some(&name.name));
                 spec.lets.push(Let { name, formula });
                 Ok(ItemKind::Let(spec.lets.len() - 1))
+            }
+            ATOMIC => {
+                self.bump();
+                let first = spec.atomics.len();
+                self.atomics(&mut spec.atomics)?;
+                Ok(ItemKind::Atomics(first..spec.atomics.len()))
             }
             "property" | "violation" | "pattern" | "automaton" => {
                 self.bump();

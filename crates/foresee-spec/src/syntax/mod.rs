@@ -1,5 +1,6 @@
 //! The text of specifications: reading it, and writing it.
 
+mod atomics;
 mod automaton;
 mod expr;
 mod format;
@@ -23,6 +24,7 @@ use lexer::Lexed;
 use parser::Parser;
 pub(crate) use reports::Reports;
 
+pub use atomics::print_method;
 pub use format::{format, print, print_atom, print_formula};
 
 /// The longest specification that is read, in bytes.
@@ -75,6 +77,7 @@ struct Item {
 enum ItemKind {
     Inits(Range<usize>),
     Let(usize),
+    Atomics(Range<usize>),
     Property(usize),
 }
 

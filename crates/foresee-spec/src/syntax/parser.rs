@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::atomics::ATOMIC;
 use super::lexer::{Kind, Token};
 use super::reports::Reports;
 use crate::ast::{Formula, Ident, Span};
@@ -22,7 +23,8 @@ pub(super) const MAX_HEIGHT: u32 = 256;
 pub(super) const MAX_SIZE: u32 = 1_000_000;
 
 /// The words that begin an item.
-pub(super) const ITEMS: &[&str] = &["property", "violation", "pattern", "automaton", "let", "init"];
+pub(super) const ITEMS: &[&str] =
+    &["property", "violation", "pattern", "automaton", "let", "init", ATOMIC];
 
 /// A mistake has been reported, and there is nothing to return.
 #[derive(Debug)]
@@ -158,8 +160,13 @@ impl<'a> Parser<'a> {
     /// Whether an item begins here. The words that begin items may be names of program entities,
     /// but only there are they followed by another name.
     pub(super) fn at_item(&self) -> bool {
-        ITEMS.contains(&self.word()) && matches!(self.ahead(1).kind, Kind::Word | Kind::Quoted)
-            || self.misspelt_item().is_some()
+        let is_item = match self.word() {
+            ATOMIC => self.at_atomic(),
+            word => {
+                ITEMS.contains(&word) && matches!(self.ahead(1).kind, Kind::Word | Kind::Quoted)
+            }
+        };
+        is_item || self.misspelt_item().is_some()
     }
 
     /// The word that was meant if an item with a misspelt first word begins here.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use foresee_trace::{Event, Op, ThreadId, Trace};
+use foresee_trace::{Event, LockId, Op, ThreadId, Trace};
 
 use super::reorder::{Reads, Reorderings, State, Step};
 
@@ -141,6 +141,81 @@ pub fn triples(trace: &Trace) -> Vec<[usize; 3]> {
                     found.push([a1, b, a2]);
                 }
             }
+        }
+    }
+    found
+}
+
+/// The locks that a thread holds just before an event, each with the event that took it.
+fn held(trace: &Trace, event: usize) -> Vec<(LockId, usize)> {
+    let mut held = Vec::new();
+    for (i, e) in trace.events[..event].iter().enumerate() {
+        if e.thread() != trace.events[event].thread() {
+            continue;
+        }
+        match e.op() {
+            Op::Acquire | Op::AcquireShared => held.push((e.lock(), i)),
+            Op::WaitEnd => held.extend(e.wait_lock().map(|lock| (lock, i))),
+            Op::Release | Op::ReleaseShared => held.retain(|h| h.0 != e.lock()),
+            Op::WaitBegin => held.retain(|h| Some(h.0) != e.wait_lock()),
+            _ => {}
+        }
+    }
+    held
+}
+
+/// The triples `[a1, b, a2]` where `a1` reads a variable and `a2` writes it, in different sections of
+/// one lock and in one call of one thread, which does not access it in between; no declared region
+/// is open, begins or ends there; and `b` writes it in another thread.
+pub fn likely_triples(trace: &Trace) -> Vec<[usize; 3]> {
+    let transactions = Transactions::new(trace);
+    let events = &trace.events;
+    let mut found = Vec::new();
+    for a1 in 0..events.len() {
+        for a2 in a1 + 1..events.len() {
+            let (one, two) = (&events[a1], &events[a2]);
+            let is_pair = one.op().reads()
+                && !one.op().writes()
+                && two.op().writes()
+                && !two.op().reads()
+                && one.thread() == two.thread()
+                && one.var() == two.var();
+            if !is_pair {
+                continue;
+            }
+            let between = || (a1 + 1..a2).filter(|&e| events[e].thread() == one.thread());
+            let is_apart = |e: usize| {
+                is_access(&events[e]) && events[e].var() == one.var()
+                    || transactions.region(e).is_some()
+                    || matches!(events[e].op(), Op::Begin | Op::End)
+            };
+            if transactions.region(a1).is_some() || between().any(is_apart) {
+                continue;
+            }
+            let mut depth = 0i64;
+            let mut lowest = 0;
+            for e in between() {
+                depth += i64::from(events[e].op() == Op::Enter);
+                depth -= i64::from(events[e].op() == Op::Exit);
+                lowest = lowest.min(depth);
+            }
+            let (first, second) = (held(trace, a1), held(trace, a2));
+            let is_retaken = second.iter().any(|&(lock, taken)| {
+                taken > a1
+                    && first.iter().any(|h| h.0 == lock)
+                    && second.iter().all(|h| h.0 != lock || h.1 > a1)
+            });
+            if (depth, lowest) != (0, 0) || !is_retaken {
+                continue;
+            }
+            let is_between = |b: &usize| {
+                let other = &events[*b];
+                other.thread() != one.thread()
+                    && is_access(other)
+                    && other.op().writes()
+                    && other.var() == one.var()
+            };
+            found.extend((0..events.len()).filter(is_between).map(|b| [a1, b, a2]));
         }
     }
     found

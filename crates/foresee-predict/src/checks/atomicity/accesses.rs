@@ -79,6 +79,9 @@ pub(super) struct PairKey {
     pub(super) span: LockSetId,
 }
 
+/// Where each kind of pairs stands in the list of them.
+pub(super) type Numbers = HashMap<PairKey, usize, RandomState>;
+
 /// Accesses of a variable that are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct AccessKey {
@@ -158,8 +161,27 @@ impl Accesses {
         this
     }
 
+    /// Adds a pair that is made of two events of a thread.
+    pub(super) fn add_pair(&mut self, numbers: &mut Numbers, key: PairKey, pair: (u32, u32)) {
+        let number = *numbers.entry(key).or_insert_with(|| {
+            self.pairs.push((key, Few::default()));
+            self.pairs.len() - 1
+        });
+        self.pairs[number].1.push(pair);
+    }
+
+    /// Once all pairs are added: what others do to their variables.
+    pub(super) fn with_partners(mut self, events: &[Event], ignored: &[ThreadId]) -> Accesses {
+        self.pairs.iter_mut().for_each(|(_, pairs)| pairs.finish());
+        for (key, _) in &self.pairs {
+            self.partners.entry(key.variable).or_default();
+        }
+        self.find_partners(events, ignored);
+        self
+    }
+
     fn find_pairs(&mut self, events: &[Event], regions: &Regions, ignored: &[ThreadId]) {
-        let mut numbers: HashMap<PairKey, usize, RandomState> = HashMap::default();
+        let mut numbers = Numbers::default();
         let mut threads: Vec<Thread> = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let i = i as u32;
@@ -196,11 +218,7 @@ impl Accesses {
                     shape,
                     span: held_since(&mut self.scene, t, a1),
                 };
-                let number = *numbers.entry(key).or_insert_with(|| {
-                    self.pairs.push((key, Few::default()));
-                    self.pairs.len() - 1
-                });
-                self.pairs[number].1.push((a1, i));
+                self.add_pair(&mut numbers, key, (a1, i));
             };
             let is_same = read_around == Some(before.access);
             if around_write || is_same {

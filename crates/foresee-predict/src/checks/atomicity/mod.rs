@@ -14,6 +14,7 @@
 //! | `accesses` | what regions and others do to variables |
 //! | `triples` | candidates of one variable |
 //! | `cycles` | candidates of several; the proof that all regions are protected |
+//! | `likely` | the other check: regions that nobody declared, guessed |
 //! | `told` | findings in words |
 //!
 //! # What its silence means
@@ -24,6 +25,7 @@
 mod accesses;
 mod cycles;
 mod graph;
+mod likely;
 mod observed;
 mod regions;
 mod told;
@@ -47,6 +49,10 @@ use cycles::Samples;
 use graph::Link;
 use observed::{Broken, Observed};
 use regions::Regions;
+
+pub(super) use likely::KIND as LIKELY;
+pub use likely::LIKELY_ATOMICITY;
+pub(super) use told::also;
 
 /// The name of the check.
 pub const ATOMICITY: &str = "atomicity";

@@ -58,6 +58,14 @@ impl Regions {
         Regions { methods, ..Regions::default() }
     }
 
+    /// One region, and no other.
+    pub(crate) fn of_one(thread: u32, begin: u32, end: u32) -> Regions {
+        let mut one = Regions::default();
+        entry(&mut one.threads, thread as usize).regions.push(0);
+        one.all.push(Region { thread, begin, end, name: None });
+        one
+    }
+
     fn is_method(&mut self, name: Option<SymId>, names: &Names) -> bool {
         let Some(sym) = name.filter(|_| !self.methods.is_empty()) else { return false };
         let methods = &self.methods;

@@ -155,6 +155,32 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
     (message, details)
 }
 
+/// What comes between two accesses that look as if they belonged together.
+pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Told {
+    let what = format!("likely: what {} does in two sections", context.thread_of(a1));
+    let message = of_triple(context, &what, [a1, b, a2], can);
+    let certain = if can { "can come" } else { "came" };
+    let guess = format!(
+        "that {} {certain} in between is certain, but nobody has said that the two belong together: \
+         if they do, declare a region, and if not, suppress this",
+        context.thread_of(b)
+    );
+    let mut details = vec![("likely".to_owned(), guess)];
+    let last = if can { "next" } else { "then" };
+    list(context, &[("first", a1), ("in between", b), (last, a2)], &mut details);
+    details.push(remedy(context, a1, a2, &[b]));
+    (message, details)
+}
+
+/// Adds another event that comes between the same two.
+pub(in crate::checks) fn also(details: &mut Vec<(String, String)>, event: String) {
+    const ALSO: &str = "also in between";
+    match details.iter_mut().find(|(role, _)| role == ALSO) {
+        Some((_, events)) => *events += &format!("; {event}"),
+        None => details.push((ALSO.to_owned(), event)),
+    }
+}
+
 /// What the observed order shows.
 pub(super) fn observed(
     context: &Context<'_>,

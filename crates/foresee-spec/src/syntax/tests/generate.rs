@@ -45,6 +45,10 @@ const NAMES: &[&str] = &[
     "q1",
 ];
 
+/// Names of methods, with holes.
+const METHODS: &[&str] =
+    &["Account::*", "*_locked", "trans*fer", "~A::x", "a::b::c*", "*", "atomic", "op.9", "f<*>"];
+
 const PARAMS: &[&str] = &["c", "i", "iter", "odd name"];
 
 pub(super) struct Generator {
@@ -99,6 +103,12 @@ impl Generator {
             let formula = self.formula(4, tense);
             self.lets.push((name.clone(), Arc::new(formula.clone()), tense));
             spec.lets.push(Let { name, formula });
+        }
+        for _ in 0..self.rng.usize(..4) {
+            let name = if self.rng.bool() { self.pick(NAMES) } else { self.pick(METHODS) };
+            if spec.atomics.iter().all(|method| method.name != name) {
+                spec.atomics.push(ident(name));
+            }
         }
         for i in 0..self.rng.usize(1..5) {
             let params = if self.rng.bool() { self.rng.usize(..PARAMS.len()) } else { 0 };

@@ -37,6 +37,20 @@ fn what_is_written_reads_the_same() {
 }
 
 #[test]
+fn atomic_methods_have_names_with_holes() {
+    let spec = parsed("atomic transfer, Account::* , \"~A::*\", `odd name`\natomic x.y:z");
+    let names: Vec<&str> = spec.atomics.iter().map(|method| method.name.as_str()).collect();
+    assert_eq!(names, ["transfer", "Account::*", "~A::*", "odd name", "x.y:z"]);
+    let neat = format("atomic  a,b\n ,\"c*\" # why\n").unwrap();
+    assert_eq!(neat, "atomic a, b, c* # why\n");
+    // It may still be the name of a variable.
+    for text in ["atomic > 0", "atomic since atomic", "x -> atomic", "atomic * 2 == atomic"] {
+        let spec = parsed(&format!("property p: {text}\nproperty q: atomic\natomic f"));
+        assert_eq!((spec.properties.len(), spec.atomics.len()), (2, 1), "{text}");
+    }
+}
+
+#[test]
 fn comments_survive_wherever_they_stand() {
     for seed in 0..4000 {
         let spec = Generator::new(seed).spec();
