@@ -97,6 +97,47 @@ impl EventSource for Looped {
     }
 }
 
+/// How often which latency was measured, to one part in sixteen. It takes the same room however
+/// long it is measured, so that the memory of a long run is that of the observer.
+#[derive(Clone)]
+struct Latencies {
+    counts: Vec<u64>,
+}
+
+impl Latencies {
+    /// Parts of each power of two, in bits.
+    const PARTS: u32 = 4;
+
+    fn new() -> Latencies {
+        Latencies { counts: vec![0; (65 - Self::PARTS as usize) << Self::PARTS] }
+    }
+
+    fn add(&mut self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) | 1 << Self::PARTS;
+        let shift = nanos.ilog2() - Self::PARTS;
+        let part = (nanos >> shift) as usize - (1 << Self::PARTS);
+        self.counts[((shift as usize) << Self::PARTS) + part] += 1;
+    }
+
+    fn merge(&mut self, other: &Latencies) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, other)| *count += other);
+    }
+
+    /// What so large a share of them stayed below.
+    fn percentile(&self, share: f64) -> String {
+        let wanted = (self.counts.iter().sum::<u64>() as f64 * share) as u64;
+        let mut below = 0;
+        let at = self.counts.iter().position(|count| {
+            below += count;
+            below > wanted
+        });
+        let Some(at) = at else { return "-".to_owned() };
+        let (shift, part) = (at >> Self::PARTS, at & ((1 << Self::PARTS) - 1));
+        let nanos = ((1 << Self::PARTS) + part + 1) as f64 * 2f64.powi(shift as i32);
+        format!("{:.1} ms", nanos / 1e6)
+    }
+}
+
 /// Looks at programs as `foresee observe` does.
 struct Desk {
     trace: Arc<Trace>,
@@ -105,7 +146,7 @@ struct Desk {
     findings: AtomicU64,
     times: Mutex<std::collections::HashMap<String, Made>>,
     /// From the making of an event to the end of the batch that it was looked at in.
-    latencies: Mutex<Vec<Duration>>,
+    latencies: Mutex<Latencies>,
 }
 
 impl Desk {
@@ -137,19 +178,19 @@ impl Desk {
         let mut source = Validated::new(program.follow()?, Mode::Reject);
         let mut findings: Vec<Finding> = Vec::new();
         let mut last = 0;
-        let mut latencies = Vec::new();
+        let mut latencies = Latencies::new();
         foresee_predict::run(&mut source, &mut self.analyses()?, &mut findings, &mut |events| {
             self.events.fetch_add(events - last, Ordering::Relaxed);
             last = events;
             let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
             while let Some(&(until, when)) = made.front().filter(|(until, _)| *until <= events) {
                 let _ = until;
-                latencies.push(when.elapsed());
+                latencies.add(when.elapsed());
                 made.pop_front();
             }
         })?;
         self.findings.fetch_add(findings.len() as u64, Ordering::Relaxed);
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).append(&mut latencies);
+        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).merge(&latencies);
         Ok(())
     }
 }
@@ -169,7 +210,7 @@ struct Measured {
     /// Until the senders had sent, and until everything was looked at.
     accepted: Duration,
     done: Duration,
-    latencies: Vec<Duration>,
+    latencies: Latencies,
 }
 
 struct Shape {
@@ -189,7 +230,7 @@ fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured
         events: AtomicU64::new(0),
         findings: AtomicU64::new(0),
         times: Mutex::default(),
-        latencies: Mutex::default(),
+        latencies: Mutex::new(Latencies::new()),
     });
     let options = ServerOptions {
         listen: vec!["127.0.0.1:0".parse().map_err(anyhow::Error::msg)?],
@@ -242,15 +283,8 @@ fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured
     ensure!(server.wait(shape.senders as u64, Duration::from_secs(600)), "no end");
     let done = start.elapsed();
     ensure!(desk.events.load(Ordering::Relaxed) == events, "events are missing");
-    let mut latencies = desk.latencies.lock().unwrap_or_else(PoisonError::into_inner);
-    latencies.sort_unstable();
-    Ok(Measured { events, accepted, done, latencies: std::mem::take(&mut latencies) })
-}
-
-fn percentile(sorted: &[Duration], share: f64) -> String {
-    let at = (sorted.len() as f64 * share) as usize;
-    let time = sorted.get(at.min(sorted.len().saturating_sub(1)));
-    time.map_or_else(|| "-".to_owned(), |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
+    let latencies = desk.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Measured { events, accepted, done, latencies })
 }
 
 pub(crate) fn run(events: u64) -> anyhow::Result<()> {
@@ -273,15 +307,15 @@ pub(crate) fn run(events: u64) -> anyhow::Result<()> {
                 per_second(full.accepted) / 1e6,
                 per_second(full.done) / 1e6,
                 half as f64 / 1e6,
-                percentile(&paced.latencies, 0.5),
-                percentile(&paced.latencies, 0.99),
+                paced.latencies.percentile(0.5),
+                paced.latencies.percentile(0.99),
             );
         }
     }
     Ok(())
 }
 
-/// Steady load for so many seconds, with memory at every tenth of it.
+/// Steady load for so many seconds, with memory at every twentieth of it.
 pub(crate) fn soak(seconds: u64, rate: u64) -> anyhow::Result<()> {
     println!("\n| seconds | events | resident |\n|--:|--:|--:|");
     let start = Instant::now();
@@ -295,21 +329,21 @@ pub(crate) fn soak(seconds: u64, rate: u64) -> anyhow::Result<()> {
         variables: 1000,
     };
     let measured = measure(&shape, |events| {
-        let tenth = start.elapsed().as_secs() * 20 / seconds.max(1);
-        if tenth > shown {
-            shown = tenth;
-            println!("| {} | {events} | {} MB |", start.elapsed().as_secs(), resident_mb());
+        let part = start.elapsed().as_secs() * 20 / seconds.max(1);
+        if part > shown {
+            shown = part;
+            println!("| {} | {events} | {:.1} MB |", start.elapsed().as_secs(), resident_mb());
         }
     })
     .context("soak")?;
-    let (p50, p99) = (percentile(&measured.latencies, 0.5), percentile(&measured.latencies, 0.99));
+    let (p50, p99) = (measured.latencies.percentile(0.5), measured.latencies.percentile(0.99));
     println!("\n{} events, p50 {p50}, p99 {p99}", measured.events);
     Ok(())
 }
 
-fn resident_mb() -> u64 {
+fn resident_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kb.unwrap_or(0) / 1024
+    kb.unwrap_or(0) as f64 / 1024.0
 }

@@ -221,8 +221,7 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the connection was closed")
 }
 
-/// Cuts what a writer of the native format writes into frames, and leaves out the index: places in
-/// a file mean nothing to an observer.
+/// Cuts what a writer of the native format writes into frames.
 struct Splitter {
     dealer: Dealer,
     bytes: Vec<u8>,
@@ -242,14 +241,9 @@ impl Write for Splitter {
             let header = FrameHeader::decode(head, 0).map_err(io::Error::other)?;
             let end = at + HEADER + header.length as usize;
             let Some(frame) = self.bytes.get(at..end) else { break };
-            match header.kind {
-                Kind::Index => {}
-                Kind::End => {
-                    let end = FrameHeader::of(Kind::End, 0, &[0; 8])?.encode();
-                    self.dealer.deal([&end[..], &[0; 8]].concat())?;
-                    self.dealer.finish()?;
-                }
-                _ => self.dealer.deal(frame.to_vec())?,
+            self.dealer.deal(frame.to_vec())?;
+            if header.kind == Kind::End {
+                self.dealer.finish()?;
             }
             at = end;
         }

@@ -42,7 +42,7 @@ pub fn append(path: &Path) -> Result<Appended, ReadError> {
     let mut sink = NativeSink::new(file);
     sink.offset = end;
     sink.names = name_counts(&names);
-    sink.entries = entries;
+    sink.entries = Some(entries);
     sink.events = events;
     if let Some((records, count)) = torn {
         sink.events -= u64::from(count);

@@ -23,9 +23,11 @@ pub use indexed::{Block, Indexed};
 use crate::Format;
 
 /// Starts to write frames of at most so many events, for readers that do not wait for a whole file.
+/// There is no index, which would grow for as long as there are events.
 pub fn write_frames<'w>(output: Box<dyn Write + 'w>, events: u32) -> Box<dyn EventSink + 'w> {
     let mut sink = writer::NativeSink::new(output);
     sink.frame_events = events.clamp(1, writer::FRAME_EVENTS);
+    sink.entries = None;
     Box::new(sink)
 }
 

@@ -52,7 +52,8 @@ pub(crate) struct NativeSink<W> {
     frame: Vec<u8>,
     count: u32,
     scratch: Vec<u8>,
-    pub(crate) entries: Vec<Entry>,
+    /// What the index is going to say; nothing if there is to be none.
+    pub(crate) entries: Option<Vec<Entry>>,
     finished: bool,
     /// What the file header says of the order.
     order: FileOrder,
@@ -70,7 +71,7 @@ impl<W: Write> NativeSink<W> {
             frame: Vec::new(),
             count: 0,
             scratch: Vec::new(),
-            entries: Vec::new(),
+            entries: Some(Vec::new()),
             finished: false,
             order: FileOrder::Observed,
             frame_events: FRAME_EVENTS,
@@ -120,7 +121,9 @@ impl<W: Write> NativeSink<W> {
         header.copy_from_slice(&filled.encode());
         let length = filled.length;
         let offset = self.offset;
-        self.entries.push(Entry { offset, first, count, length, kind: kind.code(), namespace });
+        if let Some(entries) = &mut self.entries {
+            entries.push(Entry { offset, first, count, length, kind: kind.code(), namespace });
+        }
         self.write_all(frame)
     }
 
@@ -158,12 +161,11 @@ impl<W: Write> NativeSink<W> {
     /// Writes the index, and says where; not if it would be too large, as readers can do without.
     fn write_index(&mut self) -> io::Result<u64> {
         let offset = self.offset;
-        if self.entries.len() * Entry::BYTES > MAX_PAYLOAD as usize {
-            return Ok(0);
-        }
+        let fits = |entries: &Vec<Entry>| entries.len() * Entry::BYTES <= MAX_PAYLOAD as usize;
+        let Some(entries) = self.entries.take().filter(fits) else { return Ok(0) };
         let mut frame = vec![0; HEADER];
-        self.entries.iter().for_each(|entry| entry.encode(&mut frame));
-        self.write_frame(Kind::Index, self.entries.len() as u32, 0, 0, &mut frame)?;
+        entries.iter().for_each(|entry| entry.encode(&mut frame));
+        self.write_frame(Kind::Index, entries.len() as u32, 0, 0, &mut frame)?;
         Ok(offset)
     }
 }

@@ -101,8 +101,8 @@ pub(super) struct Explorer {
     over: bool,
     /// Levels up to the first violation, as long as the events that led there are kept as well.
     history: Option<History>,
-    /// From which level on how many events of each column were known.
-    known: Vec<(usize, Vec<u32>)>,
+    /// From which level on how many events of each column were known; for the history only.
+    pub(super) known: Vec<(usize, Vec<u32>)>,
     tables_after_tidying: usize,
 }
 
@@ -179,7 +179,7 @@ impl Explorer {
     ) -> Result<(), TooManyStates> {
         let (start, before) = (Instant::now(), self.spent);
         let known = self.events.counts();
-        if self.known.last().is_none_or(|(_, counts)| *counts != known) {
+        if self.history.is_some() && self.known.last().is_none_or(|(_, counts)| *counts != known) {
             self.known.push((self.depth(), known.clone()));
         }
         let arrived = self.events.count();
@@ -267,7 +267,7 @@ impl Explorer {
         if !self.events.is_complete() && self.events.bytes() > self.limits.kept_events {
             // The witness has to be found in another pass, if it comes to that.
             self.history = None;
-            self.known.clear();
+            self.known = Vec::new();
         }
         if self.history.is_none() {
             self.events.let_go(&self.expander.least);

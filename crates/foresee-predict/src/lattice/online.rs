@@ -222,3 +222,35 @@ impl Online {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use foresee_spec::{parse, resolve};
+    use foresee_trace::{Batch, Value};
+
+    use super::*;
+
+    #[test]
+    fn an_observer_keeps_nothing_for_each_time_it_looks() {
+        let spec = parse("init x = 0\nproperty p: x < 2").spec;
+        let (mut names, mut batch) = (Names::default(), Batch::default());
+        let var = names.vars.intern("x").unwrap();
+        let threads = ["T1", "T2"].map(|name| names.threads.intern(name).unwrap());
+        let resolved = resolve(&spec, &names).resolved;
+        let property = Compiled::all(&spec).unwrap().remove(0);
+        let limits = Limits { window: Some(4), ..Limits::default() };
+        let mut online = Online::new(&spec, property, &resolved, &names, limits, &threads).unwrap();
+        let mut stamper = Stamper::default();
+        for i in 0..1000 {
+            let write = Event::new(threads[i % 2], Op::Write).with_target(var.0);
+            let write = write.with_values(&[Value::Int(i as i64 % 2)], &mut batch.pool);
+            let notice = stamper.event(i as u64, &write, &batch.pool, online.lens()).unwrap();
+            online.notice(notice.expect("it writes what the property reads"));
+            online.advance().unwrap();
+        }
+        assert!(online.coverage().levels > 900, "{:?}", online.coverage());
+        assert!(online.explorer.known.is_empty() && online.explorer.history().is_none());
+        let here: usize = online.explorer.events.columns().iter().map(|c| c.items().len()).sum();
+        assert!(here < 100, "{here} events are still kept");
+    }
+}
