@@ -30,7 +30,7 @@ static void *sell(void *unused) {
 }
 
 static void *recall(void *unused) {
-    usleep(20000);
+    usleep(200000);
     pthread_mutex_lock(&lock);
     stock = 0;
     pthread_mutex_unlock(&lock);

@@ -29,7 +29,7 @@ static void *deposit(void *unused) {
 }
 
 static void *correct(void *unused) {
-    usleep(20000);
+    usleep(200000);
     set(500);
     return unused;
 }
