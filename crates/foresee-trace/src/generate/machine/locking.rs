@@ -115,7 +115,8 @@ impl Machine {
         }
         // There must be room for the acquire and its release.
         if tries && self.remaining >= self.debt + 3 {
-            self.emit_on(t, Op::Try, lock, batch);
+            // Both kinds occur, without a random number of their own.
+            self.emit_on(t, if shared { Op::TryFor } else { Op::Try }, lock, batch);
         }
         let thread = &mut self.threads[t as usize];
         thread.holds.push(Hold { lock, shared, depth: 1 });
