@@ -240,6 +240,13 @@ mod tests {
         let property = Compiled::all(&spec).unwrap().remove(0);
         let limits = Limits { window: Some(4), ..Limits::default() };
         let mut online = Online::new(&spec, property, &resolved, &names, limits, &threads).unwrap();
+        // It has a history at first, and less to keep when it has given that up.
+        let (initial, start) = beginning(&online.lens, &mut online.property).unwrap();
+        let limits = Limits { kept_events: 4096, ..limits };
+        online.explorer = Explorer::new(initial, start, limits);
+        for thread in threads {
+            online.explorer.events.column(thread);
+        }
         let mut stamper = Stamper::default();
         for i in 0..1000 {
             let write = Event::new(threads[i % 2], Op::Write).with_target(var.0);
