@@ -265,3 +265,14 @@ fn giving_up_is_a_verdict_of_its_own() {
     let sum = ["rejected", "feasible", "undecided"].map(|name| stat(&analysed, name));
     assert_eq!(stat(&analysed, "candidates"), sum.iter().sum::<u64>());
 }
+
+/// Whoever writes without having been captured may have written any time.
+#[test]
+fn what_was_not_captured_shows_nothing() {
+    let trace = trace! { T1: w(x), w(y); external: w(x); T2: r(x), r(y) };
+    let (findings, analysed) = run(&trace, Options::default());
+    assert!(findings.iter().all(|f| f.message.contains('y')), "{findings:?}");
+    assert!(!findings.is_empty());
+    assert_eq!(analysed.outcome, Outcome::Window);
+    assert!(analysed.notes[0].starts_with("1 variables are left out"), "{:?}", analysed.notes);
+}

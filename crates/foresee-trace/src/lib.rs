@@ -37,7 +37,7 @@ pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
 pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Reordering, Witness};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
-pub use names::{HEAP_FREE, Interner, Names, TooManyNames, object_of};
+pub use names::{EXTERNAL, HEAP_FREE, Interner, Names, TooManyNames, object_of};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
 pub use validate::{Mode, Validated};

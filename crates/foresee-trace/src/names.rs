@@ -182,6 +182,9 @@ pub fn object_of(variable: &str) -> &str {
 /// name of the block.
 pub const HEAP_FREE: &str = "heap_free";
 
+/// The thread that writes on behalf of code that was not captured.
+pub const EXTERNAL: &str = "external";
+
 #[cfg(test)]
 mod tests {
     use super::*;

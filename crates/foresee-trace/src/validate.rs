@@ -28,7 +28,7 @@ use foldhash::fast::RandomState;
 use crate::error::{ErrorKind, Position, ReadError};
 use crate::event::{Event, Op, Pool};
 use crate::ids::{CondId, Id, LockId, SymId, ThreadId, entry};
-use crate::names::{Names, TooManyNames};
+use crate::names::{EXTERNAL, Names, TooManyNames};
 use crate::source::{Batch, EventSource, FileOrder, Remarks};
 use crate::value::Value;
 
@@ -208,7 +208,7 @@ impl<S: EventSource> Validated<S> {
                 let external = match self.external {
                     Some(thread) => thread,
                     None => {
-                        let thread = self.fresh_thread("external".to_owned())?;
+                        let thread = self.fresh_thread(EXTERNAL.to_owned())?;
                         *self.external.insert(thread)
                     }
                 };

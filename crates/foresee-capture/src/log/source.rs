@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::HashMap;
 use foresee_rt::format::{Access, RECORD_MAX, Tag, how};
 use foresee_trace::{
-    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId, Op,
-    Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
+    Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
+    Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
 };
 
 use super::memory::{Cell, Memory};
@@ -405,7 +405,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             return Ok(id);
         }
         self.text.clear();
-        self.text.push_str("external");
+        self.text.push_str(EXTERNAL);
         self.make_unique(Namespace::Thread);
         let id = self.names.thread(&self.text).map_err(too_many)?;
         Ok(*self.external.insert(id))

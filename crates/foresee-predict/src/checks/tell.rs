@@ -1,6 +1,6 @@
 //! Events, locks and threads in the words of reports.
 
-use foresee_trace::{Id, LocId, Name, Op, Pool, ThreadId};
+use foresee_trace::{EXTERNAL, Id, LocId, Name, Op, Pool, ThreadId};
 
 use super::Context;
 use super::scene::{Held, Scene};
@@ -35,7 +35,7 @@ impl Context<'_> {
     /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
     /// it may have been any thread.
     pub(crate) fn strangers(&self) -> Vec<ThreadId> {
-        self.trace.names.threads.lookup("external").into_iter().collect()
+        self.trace.names.threads.lookup(EXTERNAL).into_iter().collect()
     }
 
     /// What suppressions can name an event by: its place, and what it is about.

@@ -113,10 +113,14 @@ impl Nondeterminism {
 
     fn statement(&self, search: &Search<'_>, found: &Searched) -> String {
         let is_narrow = !self.options.variables.is_empty() || !self.options.threads.is_empty();
-        let what = if is_narrow { " of those asked for" } else { "" };
+        let what = match (is_narrow, search.left_out()) {
+            (true, _) => " of those asked for",
+            (false, 0) => "",
+            (false, _) => " of those looked at",
+        };
         let reads = found.broken.iter().filter(|b| matches!(b.reader, Reader::Event(_))).count();
         let finals = found.broken.len() - reads;
-        if search.is_empty() {
+        if search.is_empty() && search.left_out() == 0 {
             return format!(
                 "no read{what} is of a variable that another thread writes: every one sees the \
                  same write in every run"
@@ -239,6 +243,13 @@ impl Analysis for Nondeterminism {
                     .to_owned(),
             );
         }
+        if search.left_out() > 0 {
+            notes.push(format!(
+                "{} variables are left out: code that was not captured writes them, nobody knows \
+                 when",
+                search.left_out()
+            ));
+        }
         let count = Stat::Count;
         let questions = counts.questions.max(1);
         Ok(vec![Analysed {
@@ -247,6 +258,7 @@ impl Analysis for Nondeterminism {
             outcome: match (self.trace.events.is_empty(), found.stopped, counts.undecided) {
                 (true, ..) => Outcome::NothingRelevant,
                 (_, true, _) => Outcome::Window,
+                (_, _, 0) if search.left_out() > 0 => Outcome::Window,
                 (_, _, 0) => Outcome::Exhausted,
                 _ if search.is_late() => Outcome::TimeLimit,
                 _ => Outcome::StateLimit,

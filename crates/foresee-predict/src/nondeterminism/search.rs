@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use foresee_trace::{LocId, Op, ThreadId, Trace, Value, VarId, entry};
+use foresee_trace::{EXTERNAL, LocId, Op, ThreadId, Trace, Value, VarId, entry};
 
 use super::candidates::{Candidates, Target};
 use super::graph::{Graph, Kind, NONE};
@@ -62,6 +62,9 @@ pub struct Search<'t> {
     options: &'t Options,
     graph: Graph,
     targets: Vec<Target>,
+    /// How many variables are left out, because code that was not captured writes them: when, and
+    /// on whose behalf, nobody knows.
+    left_out: u64,
     /// Initial values that the trace states.
     initial: Vec<Option<Value>>,
     deadline: Option<Instant>,
@@ -88,7 +91,15 @@ impl<'t> Search<'t> {
             .map(|name| names.threads.lookup(name).ok_or_else(|| unknown("thread", name)));
         let threads: Vec<ThreadId> = threads.collect::<Result<_, _>>()?;
         let graph = Graph::new(trace)?;
-        let is_wanted = |v: u32| variables.is_empty() || variables.contains(&VarId(v));
+        let stranger = names.threads.lookup(EXTERNAL);
+        let by_stranger = |v: u32| {
+            let writes = &graph.variables[v as usize].writes;
+            stranger.is_some_and(|s| writes.iter().any(|(thread, _)| *thread == s.0))
+        };
+        let is_asked = |v: u32| variables.is_empty() || variables.contains(&VarId(v));
+        let is_wanted = |v: u32| is_asked(v) && !by_stranger(v);
+        let all = 0..graph.variables.len() as u32;
+        let left_out = all.filter(|&v| is_asked(v) && by_stranger(v)).count() as u64;
         let is_reader = |t: u32| threads.is_empty() || threads.contains(&ThreadId(t));
         let is_written = |v: u32| !graph.variables[v as usize].writes.is_empty();
         let mut targets = Vec::new();
@@ -108,7 +119,7 @@ impl<'t> Search<'t> {
             *entry(&mut initial, event.var().0 as usize) = trace.pool.value(event);
         }
         let deadline = options.time.map(|time| Instant::now() + time);
-        Ok(Search { trace, options, graph, targets, initial, deadline })
+        Ok(Search { trace, options, graph, targets, left_out, initial, deadline })
     }
 
     /// Whether there is nothing that could see another write.
@@ -119,6 +130,11 @@ impl<'t> Search<'t> {
     /// How many reads are looked at.
     pub fn reads(&self) -> usize {
         self.targets.iter().filter(|t| matches!(t, Target::Read(_))).count()
+    }
+
+    /// How many variables are not looked at, because code that was not captured writes them.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Whether some access that is looked at has no value.
