@@ -151,9 +151,10 @@ fn values_are_right_whatever_orders_the_accesses() {
             let (out, logs) = workshop.capture(&program, &settings);
             let (_, trace, stats) = only_trace(&out, &logs, &program);
             // On a machine that has too much to do, a thread may be kept from going on so long that the token is taken
-            // from it; a store that was under way is then marked as inexact, and may look like somebody else's.
+            // from it; a store that was under way is then marked as inexact, and may look like somebody else's. A try-lock
+            // that fails while a waiting thread is about to give up the lock, or has just got it back, is inexact, too.
             assert!(stats.external_writes <= stats.inexact, "{level} {filter}: {stats:?}");
-            assert!(stats.inexact * 1000 < stats.events, "{level} {filter}: {stats:?}");
+            assert!(stats.inexact * 50 < stats.events, "{level} {filter}: {stats:?}");
             events.push(trace.events.len());
         }
         assert!(events[1] * 3 < events[0] * 2, "{level}: {events:?}");
