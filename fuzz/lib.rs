@@ -92,3 +92,39 @@ pub fn pages(content: &[u8]) -> Vec<u8> {
     }
     file
 }
+
+/// Makes the magic number, the version and the checksum of a hello right.
+pub fn seal_hello(bytes: &mut [u8]) {
+    if bytes.len() < 40 {
+        return;
+    }
+    bytes[..10].copy_from_slice(b"\x89FSO\r\n\x1a\n\x01\0");
+    let length = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let end = bytes.len().min(40 + length(14) + length(16));
+    bytes[20..24].fill(0);
+    let crc = crc32fast::hash(&bytes[..end]);
+    bytes[20..24].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Frames as they would be sent: of each stretch, the first byte is the kind, the next two are the
+/// length, and four are the count.
+pub fn seal_frames(mut bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for number in 0u64.. {
+        let Some((head, rest)) = bytes.split_first_chunk::<7>() else { break };
+        let length = usize::from(u16::from_le_bytes([head[1], head[2]])) % 2048;
+        let (payload, rest) = rest.split_at(length.min(rest.len()));
+        bytes = rest;
+        out.extend_from_slice(&number.to_le_bytes());
+        let mut header = [0; 16];
+        header[0] = head[0];
+        header[4..8].copy_from_slice(&(length as u32).to_le_bytes());
+        header[8..12].copy_from_slice(&head[3..7]);
+        header[12..].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+        let check = crc32fast::hash(&header) as u16;
+        header[2..4].copy_from_slice(&check.to_le_bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(payload);
+    }
+    out
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What capture costs: each program plain, with gcc's own thread sanitizer and with foresee's runtime, side by side in one
 # run. Prints a table for docs/benchmarks.md: CPU and wall time relative to the plain program, and the size of the log
-# relative to one record of 24 bytes for each hook. Needs gcc with libtsan, and Debian's source of zlib (fetched).
+# relative to one record of 24 bytes for each hook. Needs gcc with libtsan, and the sources of pigz and zlib (fetched).
 #
 #   cargo build -p foresee-capture && benches/capture/run.sh [REPETITIONS]
 set -euo pipefail
@@ -15,25 +15,31 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-mkdir -p lists/partial
-echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $(. /etc/os-release; echo "$VERSION_CODENAME") main" > sources.list
-apt="-o Dir::Etc::sourcelist=$work/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$work/lists -o APT::Sandbox::User=root"
-apt-get $apt update -qq && apt-get $apt source -qq --download-only zlib >/dev/null
-tar xf zlib_*.orig.tar.* && zlib=$(echo zlib-*/)
-units="adler32 compress crc32 deflate trees zutil"
+# pigz compresses with its own threads, and every byte of that is zlib's work.
+zlib=$("$here/../../scripts/debian-source" zlib "$work/debian")
+pigz=$("$here/../../scripts/debian-source" pigz "$work/debian")
+cat "$zlib"/*.[ch] "$zlib"/contrib/*/*.[ch] "$zlib"/doc/* | head -c 4000000 > input || true
 
 # build NAME KIND: the program as NAME.KIND
 build() {
-    local hooks="" link="" extra="" objects=""
+    local hooks="" link="" extra="" sources="$here/$1.c"
     case $2 in
         tsan) hooks=-fsanitize=thread link=-fsanitize=thread ;;
         foresee) hooks=-fsanitize=thread extra=$object ;;
     esac
-    if [ "$1" = deflate ]; then
-        for u in $units; do gcc -g -O2 $hooks -w -I"$zlib" -c "$zlib$u.c" -o "z-$u.$2.o"; objects="$objects z-$u.$2.o"; done
-    fi
-    gcc -g -O2 $hooks -I"$zlib" -c "$here/$1.c" -o "$1.$2.o"
-    gcc "$1.$2.o" $objects $extra $link -pthread -o "$1.$2"
+    [ "$1" != pigz ] || sources=$(ls "$pigz"/{pigz,yarn,try}.c "$zlib"/{adler32,compress,crc32,deflate,infback,inffast,inflate,inftrees,trees,zutil}.c)
+    rm -rf "$1.$2.objects"; mkdir "$1.$2.objects"
+    # shellcheck disable=SC2086
+    (cd "$1.$2.objects" && gcc -g -O2 -w -DNOZOPFLI $hooks -I"$zlib" -c $sources)
+    gcc "$1.$2.objects"/*.o $extra $link -pthread -lm -o "$1.$2"
+}
+
+# command NAME KIND: how to run it
+command_of() {
+    case $1 in
+        pigz) echo "./pigz.$2 -p4 -c input" ;;
+        *) echo "./$1.$2" ;;
+    esac
 }
 
 # measure COMMAND...: the least CPU and wall time of all runs, in milliseconds
@@ -53,13 +59,13 @@ measure() {
 
 echo "| program | hooks | CPU: sanitizer | CPU: foresee | wall: sanitizer | wall: foresee | log | of the raw events |"
 echo "|---|---|---|---|---|---|---|---|"
-for name in ${PROGRAMS:-hashmap queue matrix deflate}; do
+for name in ${PROGRAMS:-hashmap queue matrix pigz}; do
     for kind in plain tsan foresee; do build $name $kind; done
-    read -r pc pw <<<"$(measure ./$name.plain)"
-    read -r tc tw <<<"$(measure ./$name.tsan)"
-    read -r fc fw <<<"$(FORESEE_CAPTURE=$work/logs measure ./$name.foresee)"
+    read -r pc pw <<<"$(measure $(command_of $name plain))"
+    read -r tc tw <<<"$(measure $(command_of $name tsan))"
+    read -r fc fw <<<"$(FORESEE_CAPTURE=$work/logs measure $(command_of $name foresee))"
     rm -rf logs; mkdir logs
-    FORESEE_CAPTURE=$work/logs ./$name.foresee >/dev/null
+    FORESEE_CAPTURE=$work/logs $(command_of $name foresee) >/dev/null
     # Bytes 64 and 48 of the tail: see docs/capture-log.md.
     hooks=$(od -An -t u8 -j64 -N8 logs/*.tail | tr -d ' ')
     size=$(od -An -t u8 -j48 -N8 logs/*.tail | tr -d ' ')

@@ -13,7 +13,9 @@ mod checks;
 mod correct;
 mod index;
 mod lattices;
+mod monitorability;
 mod nondeterminism;
+mod observe;
 mod patterns;
 mod reorder;
 mod wide;
@@ -43,6 +45,12 @@ struct Args {
     /// How often each way is measured; the fastest counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Instead of all that, observe programs under steady load for so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    soak: Option<u64>,
+    /// How many events a second that is.
+    #[arg(long, default_value_t = 1_000_000)]
+    rate: u64,
     /// Measure one way of one case in this process: name, way, folder with the traces.
     #[arg(long, hide = true, num_args = 3)]
     child: Option<Vec<String>>,
@@ -55,6 +63,9 @@ fn main() -> anyhow::Result<()> {
             "checks" => checks::child(&child[1], Path::new(&child[2])),
             name => measure_here(name, &child[1], Path::new(&child[2])),
         };
+    }
+    if let Some(seconds) = args.soak {
+        return observe::soak(seconds, args.rate);
     }
     let folder = tempfile::Builder::new().prefix("foresee-benches").tempdir()?;
     println!("| case | threads | events | ours | baseline | ratio | ours, peak | baseline, peak |");
@@ -89,9 +100,15 @@ fn main() -> anyhow::Result<()> {
     if "checks".contains(&args.filter) {
         checks::run(&args.events, &args.threads)?;
     }
+    if "monitorability".contains(&args.filter) {
+        monitorability::run()?;
+    }
     if "reorder".contains(&args.filter) {
         reorder::run(&args.events, &args.threads)?;
         correct::run()?;
+    }
+    if "observe".contains(&args.filter) {
+        observe::run(args.events.iter().copied().max().unwrap_or(10_000_000))?;
     }
     if "pattern growth".contains(&args.filter) {
         patterns::growth()?;

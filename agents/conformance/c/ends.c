@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "detach")) {
         pthread_create(&t, 0, toucher, 0);
         pthread_detach(t);
-        usleep(20000);
+        for (int i = 0; i < 5000 && *(volatile int *)&shared != 3; i++) usleep(1000);
     }
     errno = 77;
     pthread_mutex_lock(&m);

@@ -1,10 +1,10 @@
 //! Names for a log's addresses, from the symbols of the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use crate::log::{Block, Log, Names, Pc};
-use crate::symbols::{Module, Scalar, Symbols, Variable};
+use crate::symbols::{Content, Module, Scalar, Symbols, Variable};
 
 /// The symbols of the process that left a log.
 pub fn symbols_of(log: &Log) -> Symbols {
@@ -21,6 +21,8 @@ pub struct Naming<'s> {
     symbols: &'s Symbols,
     /// By address: how it is spelt, and how it is read.
     spelt: BTreeMap<u64, (String, Scalar)>,
+    /// Places that allocate: how they are called, and what is in their blocks.
+    sites: HashMap<u64, (String, Option<Content>)>,
 }
 
 impl<'s> Naming<'s> {
@@ -32,7 +34,33 @@ impl<'s> Naming<'s> {
             let entry = (name.clone(), variable.scalar);
             names.entry(variable.address).or_insert(entry);
         }
-        Naming { symbols, spelt: names }
+        Naming { symbols, spelt: names, sites: HashMap::new() }
+    }
+
+    /// The place that allocates a block, and what is in it.
+    fn site(&mut self, block: &Block) -> &(String, Option<Content>) {
+        let (symbols, site) = (self.symbols, block.site.address);
+        self.sites.entry(site).or_insert_with(|| {
+            let place = symbols.place(site.wrapping_sub(1));
+            let place = match place.0.is_empty() {
+                true => format!("{site:#x}"),
+                false => place.to_string(),
+            };
+            (place, symbols.content(site.wrapping_sub(1)))
+        })
+    }
+
+    /// The name of `size` bytes in a block: `heap(list.c:9(push))#2.next`.
+    fn in_block(&mut self, address: u64, size: u64, block: &Block, out: &mut String) {
+        self.block(block, out);
+        let (symbols, content) = (self.symbols, self.site(block).1);
+        let offset = address.wrapping_sub(block.start);
+        let path = content.and_then(|content| symbols.within(content, block.size, offset, size));
+        // Writing to a string cannot fail.
+        let _ = match path {
+            Some(path) => write!(out, "{path}"),
+            None => write!(out, "+{offset}"),
+        };
     }
 
     fn unknown(&self, address: u64, out: &mut String) {
@@ -68,29 +96,27 @@ impl Names for Naming<'_> {
         } else if let Some(part) = self.symbols.object(start, size) {
             out.push_str(&part.name);
         } else if let Some(block) = block {
-            self.block(block, out);
-            let _ = write!(out, "+{}", start.wrapping_sub(block.start));
+            self.in_block(start, size, block, out);
         } else {
             self.unknown(start, out);
         }
     }
 
     fn block(&mut self, block: &Block, out: &mut String) {
-        // Writing to a string cannot fail.
-        let place = self.symbols.place(block.site.address.wrapping_sub(1));
-        let _ = match place.0.is_empty() {
-            true => write!(out, "heap({:#x})", block.site.address),
-            false => write!(out, "heap({place})"),
-        };
-        let _ = write!(out, "#{}", block.number + 1);
+        let number = block.number + 1;
+        let _ = write!(out, "heap({})#{number}", self.site(block).0);
     }
 
     fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {
         if let Some(part) = self.symbols.object(address, 4) {
             out.push_str(without_innards(&part.name));
         } else if let Some(block) = block {
-            self.block(block, out);
-            let _ = write!(out, "+{}", address.wrapping_sub(block.start));
+            let mut name = String::new();
+            self.in_block(address, 4, block, &mut name);
+            // What stands between parentheses is a place, and files may have strange names.
+            let path = name.rfind(')').unwrap_or(0);
+            let end = name[path..].find("._").map_or(name.len(), |at| path + at);
+            out.push_str(&name[..end]);
         } else {
             self.unknown(address, out);
         }

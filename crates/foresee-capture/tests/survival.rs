@@ -129,11 +129,34 @@ fn a_race_of_a_million_accesses_has_no_wrong_value() {
             assert_eq!((stats.external_writes, stats.inexact), (0, 0), "{filter}");
             let (all, foreign, wrong) = reads(&trace);
             assert_eq!(wrong, 0, "of {all}");
-            // Others' writes are what could have been missed.
-            assert!(foreign > 100, "{foreign} of {all}");
-            assert!(filter == "shared" || trace.events.len() > 1_000_000);
-            assert!(filter == "shared" || all > 700_000 && stats.checked_reads >= all as u64);
+            if filter == "none" {
+                assert!(trace.events.len() > 1_000_000);
+                assert!(all > 700_000 && stats.checked_reads >= all as u64, "{all}");
+                // Others' writes are what could have been missed.
+                assert!(foreign > 100, "{foreign} of {all}");
+            }
         }
+    }
+}
+
+/// What the filter leaves out because locks order it must not be missed by those who read what is left.
+#[test]
+fn values_are_right_whatever_orders_the_accesses() {
+    let workshop = Workshop::new();
+    for (level, quantum) in [("-O0", "61"), ("-O2", "1009"), ("-O1", "20000")] {
+        let program = workshop.build(GCC, &programs().join("mixed.c"), &[level]);
+        let mut events = Vec::new();
+        for filter in ["none", "shared"] {
+            let settings = [("FORESEE_FILTER", filter), ("FORESEE_QUANTUM", quantum)];
+            let (out, logs) = workshop.capture(&program, &settings);
+            let (_, trace, stats) = only_trace(&out, &logs, &program);
+            // On a machine that has too much to do, a thread may be kept from going on so long that the token is taken
+            // from it; a store that was under way is then marked as inexact, and may look like somebody else's.
+            assert!(stats.external_writes <= stats.inexact, "{level} {filter}: {stats:?}");
+            assert!(stats.inexact * 1000 < stats.events, "{level} {filter}: {stats:?}");
+            events.push(trace.events.len());
+        }
+        assert!(events[1] * 3 < events[0] * 2, "{level}: {events:?}");
     }
 }
 

@@ -101,5 +101,5 @@ fn nearest() -> Option<PathBuf> {
 fn read(path: &Path) -> anyhow::Result<File> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    toml::from_str(&text).map_err(|mistake| anyhow!("{name}: {mistake}"))
+    toml::from_str(&text).map_err(|mistake| anyhow!("{name}: {}", mistake.to_string().trim_end()))
 }

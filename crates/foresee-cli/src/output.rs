@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use foresee_report::text::Style;
-use foresee_trace::ReadError;
+use foresee_trace::{ReadError, Visible};
 
 use crate::specs::BadSpec;
 
@@ -52,7 +52,9 @@ pub(crate) fn error(error: &anyhow::Error) {
         return;
     }
     // If standard error is gone there is nobody left to tell.
-    let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {error:#}");
+    let text = format!("{error:#}");
+    let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
+    let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {}", lines.join("\n"));
     let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());
     if let Some(help) = help {
         let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {help}");
@@ -62,7 +64,7 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// Prints something the user should know that is no failure.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {text}");
+    let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {}", Visible(text));
 }
 
 /// Prints text that is already as it should be to standard error.

@@ -8,7 +8,7 @@ mod bench;
 
 use std::process::Command;
 
-use bench::{Bench, FORESEE, ORDERED, RACE, cache, root, text};
+use bench::{Bench, FORESEE, ORDERED, RACE, cache, root, said, text};
 use foresee_testkit::tools::{compilers, need};
 
 /// Every example passes when run, and its violation is predicted, whichever compiler builds it.
@@ -241,4 +241,154 @@ fn builds_by_make_configure_and_cmake() {
     }
     let (status, out, err) = bench.run("--spec s.spec -- out/race");
     assert_eq!(status, 0, "{out}{err}");
+}
+
+#[test]
+fn memory_from_the_heap_is_named_by_where_it_comes_from_and_what_it_is() {
+    let bench = Bench::new();
+    bench.write(
+        "list.c",
+        "#include <pthread.h>\n#include <stdlib.h>\n\
+         struct node { long id; struct { short x, y; } at; pthread_mutex_t lock; };\n\
+         int *table, *untold; struct node *shared;\n\
+         static void *work(void *p) { struct node *n = p; pthread_mutex_lock(&n->lock);\n\
+         n->at.y++; table[2]++; untold[1]++; pthread_mutex_unlock(&n->lock); return p; }\n\
+         int main(void) { pthread_t t;\n\
+         struct node *n = calloc(1, sizeof *n);\n\
+         int *numbers = calloc(4, sizeof *numbers);\n\
+         untold = calloc(4, sizeof *untold);\n\
+         table = numbers; pthread_mutex_init(&n->lock, 0); n->at.y = 1; table[2] = 5; untold[1] = 7;\n\
+         pthread_create(&t, 0, work, n); pthread_join(t, 0); return n->at.y + table[2] + untold[1] - 16; }\n",
+    );
+    for [c, _] in compilers() {
+        bench.built(&format!("cc -- {c} -O0 list.c -o program"));
+        let (status, out, err) = bench.run("--keep t.fse -- ./program");
+        assert_eq!(status, 0, "{c}: {out}{err}");
+        let mut convert = bench.foresee();
+        convert.args(["trace", "convert", "t.fse", "--to", "std"]);
+        let show = convert.output().unwrap();
+        assert!(show.status.success(), "{}", text(&show.stderr));
+        let trace = text(&show.stdout);
+        for name in [
+            "heap(list.c:8(main))#1.at.y",
+            "acq(heap(list.c:8(main))#1.lock)",
+            "heap(list.c:9(main))#1[2]",
+            // The line says nothing of what is in it.
+            "heap(list.c:10(main))#1+4",
+        ] {
+            assert!(trace.contains(name), "{c}: {name} in\n{trace}");
+        }
+    }
+}
+
+#[test]
+fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
+    let bench = Bench::new();
+    // `x` goes through 1, which the filter leaves out of the trace.
+    bench.write(
+        "thin.c",
+        "#include <pthread.h>\nint x, y;\n\
+         static void *work(void *p) { for (int i = 1; i < 5; i++) { x = i; y = i; } return p; }\n\
+         int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_join(t, 0);\n\
+         return x + y - 8; }\n",
+    );
+    bench.built("cc -O0 thin.c -o program");
+    bench.write("x.spec", "property steps: x == 4 -> once(x == 2)\n");
+    bench.write("y.spec", "init y = 0\nproperty steps: y == 4 -> once(y == 2)\n");
+    let check = |spec: &str| {
+        let mut check = bench.foresee();
+        said(&check.args(["check", "t.fse", "--reorder", "maz", "--spec", spec]).output().unwrap())
+    };
+    let (status, out, err) = bench.run("--reorder maz --keep t.fse --spec x.spec -- ./program");
+    assert_eq!(status, 0, "{out}{err}");
+    assert_eq!(check("x.spec").0, 0);
+    let (status, out, err) = check("y.spec");
+    assert_eq!((status, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("the capture left out accesses of `y`"), "{err}");
+    // Who does not say what the trace is for gets everything.
+    assert_eq!(bench.run("--keep t.fse -- ./program").0, 0);
+    let (status, out, err) = check("y.spec");
+    assert_eq!(status, 0, "{out}{err}");
+    // What goes beyond the causality is looked for in everything, too.
+    let (_, out, err) = bench.run("--check nondeterminism -- ./program");
+    assert!(!out.contains("not looked for"), "{out}{err}");
+}
+
+/// Threads that take turns by the bakery lock, made of atomics alone; with an argument the first
+/// takes no lock.
+const BAKERY: &str = r#"
+#include <foresee.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+enum { THREADS = 3, ROUNDS = 5 };
+static atomic_int choosing[THREADS], number[THREADS];
+static int account, faulty;
+static void lock(int me) {
+    int most = 0;
+    choosing[me] = 1;
+    for (int t = 0; t < THREADS; t++) { int n = number[t]; if (n > most) most = n; }
+    number[me] = most + 1;
+    choosing[me] = 0;
+    for (int t = 0; t < THREADS; t++) {
+        if (t == me) continue;
+        while (choosing[t]) sched_yield();
+        for (;;) {
+            int n = number[t];
+            if (n == 0 || n > most + 1 || (n == most + 1 && t > me)) break;
+            sched_yield();
+        }
+    }
+}
+static void *work(void *p) {
+    int me = (int)(intptr_t)p;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (!(faulty && me == 0)) lock(me);
+        FORESEE_EVENT("bw");
+        account = me;
+        FORESEE_EVENT("aw");
+        if (!(faulty && me == 0)) number[me] = 0;
+    }
+    return 0;
+}
+int main(int argc, char **argv) {
+    (void)argv;
+    pthread_t t[THREADS];
+    faulty = argc > 1;
+    for (int i = 0; i < THREADS; i++) pthread_create(&t[i], 0, work, (void *)(intptr_t)i);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], 0);
+    return 0;
+}
+"#;
+
+/// Notes of a program that is not stopped tell the order of what it synchronises, and no more.
+#[test]
+fn a_free_running_program_is_monitored_soundly() {
+    let spec = root().join("testdata/monitorability/exclusion.spec");
+    for [c, _] in compilers() {
+        let bench = Bench::new();
+        bench.write("bakery.c", BAKERY);
+        bench.built(&format!("cc -- {c} -o program bakery.c -lpthread"));
+        for mode in ["async", "sync"] {
+            for _ in 0..3 {
+                let words =
+                    format!("--mode {mode} --check monitorability --spec {}", spec.display());
+                let (status, out, err) = bench.run(&format!("{words} -- ./program"));
+                assert!(out.contains("verdict: monitorable"), "{mode} with {c}:\n{out}{err}");
+                assert_eq!(status, 0, "{mode} with {c}:\n{out}{err}");
+                let (status, out, err) = bench.run(&format!("{words} -- ./program faulty"));
+                assert!(
+                    out.contains("SCHEDULE-DEPENDENT exclusion"),
+                    "{mode} with {c}:\n{out}{err}"
+                );
+                assert_eq!(status, 1, "{mode} with {c}:\n{out}{err}");
+            }
+        }
+        // Without being asked, what the notes do not tell is no finding, but no clean bill either.
+        let words = format!("--mode async --spec {}", spec.display());
+        let (status, out, err) = bench.run(&format!("{words} -- ./program faulty"));
+        assert_eq!(status, 3, "{c}:\n{out}{err}");
+        assert!(out.contains("0 observed, 0 predicted; NOT complete"), "{c}:\n{out}{err}");
+    }
 }

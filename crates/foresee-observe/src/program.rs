@@ -41,12 +41,13 @@ impl Program {
         spool: Spool,
         paths: Option<(PathBuf, PathBuf)>,
         limits: Limits,
+        is_resumed: bool,
     ) -> Program {
         Program {
             id,
             name,
             paths,
-            frames: Reassembler::new(&limits, spool.frames()),
+            frames: Reassembler::new(&limits, spool.frames(), is_resumed),
             spool: Mutex::new(spool),
             order,
             limits,
@@ -103,17 +104,15 @@ impl Program {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what is next, and hands it on; nothing at the end.
-    fn advance(&self) -> io::Result<Option<Vec<u8>>> {
+    /// Stores what is next and hands it on, with whether it is the last.
+    fn advance(&self) -> io::Result<(Vec<u8>, bool)> {
         let taken = self.frames.take();
         let mut spool = self.spool();
         let bytes = match taken {
             Taken::Frame(frame) if frame.header.kind == Kind::End => spool.finish()?,
             Taken::Frame(frame) => {
                 self.check_names(&frame)?;
-                if frame.header.kind == Kind::Events {
-                    self.events.fetch_add(u64::from(frame.header.count), Ordering::Relaxed);
-                }
+                self.events.fetch_add(frame.events(), Ordering::Relaxed);
                 spool.append(&frame.bytes)?;
                 frame.bytes
             }
@@ -137,13 +136,13 @@ impl Program {
                 let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
                 let mut last = remarks_frames(&remarks)?;
                 last.extend(optional(Kind::End, &[0; 8])?);
-                return Ok(Some(last));
+                return Ok((last, true));
             }
         };
-        let frames = spool.frames();
+        let (frames, is_last) = (spool.frames(), spool.is_finished());
         drop(spool);
         self.frames.stored(frames);
-        Ok(Some(bytes))
+        Ok((bytes, is_last))
     }
 
     fn remarks(&self) -> Remarks {
@@ -239,21 +238,10 @@ impl Read for Feed {
                 continue;
             }
             self.next = 0;
-            self.bytes = self.program.advance()?.unwrap_or_default();
-            // The end mark is the last frame, and nothing is waited for behind it.
-            self.ended = ends(&self.bytes);
+            // Nothing is waited for behind the end mark.
+            (self.bytes, self.ended) = self.program.advance()?;
         }
     }
-}
-
-/// Whether bytes of whole frames end with an end mark.
-fn ends(bytes: &[u8]) -> bool {
-    const END: usize = foresee_formats::native::HEADER + 8;
-    let last = bytes.len().checked_sub(END).map(|at| &bytes[at..]);
-    let header = last.and_then(|last| last.first_chunk());
-    header.is_some_and(|header| {
-        FrameHeader::decode(header, 0).is_ok_and(|h| h.kind == Kind::End && h.length == 8)
-    })
 }
 
 /// The bytes that are stored.

@@ -1,7 +1,7 @@
 //! Frames of one program, from any connection and in any order, back in their order.
 //!
 //! Memory is bounded in two halves. Frames that are next in line wait in the *queue*; frames that
-//! have overtaken others are held *early*. A connection whose frame finds no room in its half is not
+//! have overtaken others are held *early*, until the gap before them is filled and they join the queue. A connection whose frame finds no room in its half is not
 //! read until there is, so that the sender has to wait, too.
 //!
 //! # Why nobody waits for ever
@@ -34,14 +34,8 @@ pub(crate) enum Taken {
     Stopped,
 }
 
-/// What became of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Accepted {
-    /// It was taken, or had been before.
-    Yes,
-    /// The program is over; with the reason, if something went wrong.
-    Over(Option<String>),
-}
+/// What is said to those who come too late.
+const TOO_LATE: &str = "the program was taken to be over before this came";
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,23 +56,27 @@ struct State {
     queued: usize,
     early: BTreeMap<u64, Waiting>,
     held: usize,
-    /// Connections that can still send, and how many of them wait with an early frame.
+    /// Connections that can still send.
     open: usize,
-    stuck: usize,
+    /// The early frames with which connections wait.
+    stuck: Vec<u64>,
     /// How many connections the program announced, and how many there were.
     channels: usize,
     arrived: usize,
     /// Since when there has been no connection.
     quiet_since: Option<Instant>,
-    /// The program is over: nothing is taken any more.
+    /// The one who takes frames has been told that no more will come, so no more may.
+    is_closed: bool,
+    /// The program is over, well or with an error.
     over: Option<Option<String>>,
     /// More came out of order than may be kept.
     overflow: Option<u64>,
     stopping: bool,
     /// Frames that the consumer has stored.
     stored: u64,
-    /// Events have been dropped, and the one who takes frames has come to the gap: nothing that
-    /// follows is of use.
+    /// The first frame that was dropped: nothing that follows it is of use.
+    gap: Option<u64>,
+    /// The one who takes frames has come there.
     losing: bool,
     /// How many events were dropped.
     dropped: u64,
@@ -88,6 +86,18 @@ struct State {
 enum Waiting {
     Frame(Numbered),
     Lost(u64),
+}
+
+impl State {
+    /// Why nothing is taken any more, if that is so.
+    fn refusal(&self) -> Option<String> {
+        match &self.over {
+            Some(Some(error)) => Some(error.clone()),
+            Some(None) => Some(TOO_LATE.to_owned()),
+            None if self.is_closed => Some(TOO_LATE.to_owned()),
+            None => None,
+        }
+    }
 }
 
 impl Waiting {
@@ -113,14 +123,11 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Starts with frame `first`, without any connection.
-    pub(crate) fn new(limits: &Limits, first: u64) -> Reassembler {
-        let state = State {
-            next: first,
-            stored: first,
-            quiet_since: Some(Instant::now()),
-            ..State::default()
-        };
+    /// Starts with frame `first`. One connection is about to come; if frames were stored by another
+    /// observer, it is waited for only so long.
+    pub(crate) fn new(limits: &Limits, first: u64, is_resumed: bool) -> Reassembler {
+        let quiet_since = is_resumed.then(Instant::now);
+        let state = State { next: first, stored: first, quiet_since, ..State::default() };
         Reassembler {
             state: Mutex::new(state),
             room: Condvar::new(),
@@ -138,10 +145,10 @@ impl Reassembler {
 
     /// A connection has arrived, of a program that announces so many; the first frame that is not
     /// stored, or the reason why nothing is wanted.
-    pub(crate) fn connect(&self, channels: u16) -> Result<u64, Option<String>> {
+    pub(crate) fn connect(&self, channels: u16) -> Result<u64, String> {
         let mut state = self.lock();
-        if let Some(over) = &state.over {
-            return Err(over.clone());
+        if let Some(why) = state.refusal() {
+            return Err(why);
         }
         state.open += 1;
         state.arrived += 1;
@@ -162,52 +169,58 @@ impl Reassembler {
         self.ready.notify_all();
     }
 
-    /// Takes a frame; waits until there is room for it.
-    pub(crate) fn accept(&self, frame: Numbered) -> Accepted {
+    /// Takes a frame, unless it is known already; waits until there is room for it. An error is the
+    /// reason why nothing more is wanted.
+    pub(crate) fn accept(&self, frame: Numbered) -> Result<(), String> {
         let mut state = self.lock();
         let (number, size) = (frame.number, frame.bytes.len());
         loop {
-            if state.losing {
+            if state.gap.is_some_and(|gap| number > gap) {
                 // The program is not to notice.
-                if frame.header.kind == Kind::Events {
-                    state.dropped += u64::from(frame.header.count);
-                }
-                return Accepted::Yes;
-            }
-            if let Some(over) = &state.over {
-                return Accepted::Over(over.clone());
+                state.dropped += frame.events();
+                return Ok(());
             }
             if number < state.next || state.early.contains_key(&number) {
-                return Accepted::Yes;
+                return Ok(());
+            }
+            if let Some(why) = state.refusal() {
+                return Err(why);
             }
             let is_next = number == state.next;
             let has_room = match is_next {
                 true => state.queue.is_empty() || state.queued + size <= self.half,
-                false => state.held + size <= self.half,
+                false => {
+                    state.held + size <= self.half
+                        && state.queued + state.held + size <= 2 * self.half
+                }
             };
             if has_room {
                 self.put(&mut state, number, Waiting::Frame(frame));
-                return Accepted::Yes;
+                return Ok(());
             }
-            // Names are needed to read what comes before the gap.
-            if self.lossy && frame.header.kind == Kind::Events {
-                let events = u64::from(frame.header.count);
+            if self.lossy && matches!(frame.header.kind, Kind::Events | Kind::Names) {
+                let events = frame.events();
                 state.dropped += events;
+                state.gap = Some(number);
                 self.put(&mut state, number, Waiting::Lost(events));
-                return Accepted::Yes;
+                return Ok(());
             }
             if is_next {
                 state = self.wait(state);
                 continue;
             }
-            state.stuck += 1;
-            if state.stuck >= state.open && state.arrived >= state.channels {
+            state.stuck.push(number);
+            // One that waits with what is next by now has yet to notice; and while the queue is
+            // emptied, there may be room again.
+            let all_wait = state.stuck.len() >= state.open && !state.stuck.contains(&state.next);
+            if all_wait && state.queue.is_empty() && state.arrived >= state.channels {
                 let next = state.next;
                 state.overflow.get_or_insert(next);
                 self.ready.notify_all();
             }
             state = self.wait(state);
-            state.stuck -= 1;
+            let waited = state.stuck.iter().position(|&waits| waits == number);
+            waited.map(|at| state.stuck.swap_remove(at));
         }
     }
 
@@ -237,7 +250,7 @@ impl Reassembler {
             filled = true;
         }
         self.ready.notify_all();
-        if filled || state.stuck > 0 {
+        if filled || !state.stuck.is_empty() {
             self.room.notify_all();
         }
     }
@@ -258,6 +271,7 @@ impl Reassembler {
                 };
             }
             if let Some(next) = state.overflow {
+                state.is_closed = true;
                 return Taken::Ended(format!(
                     "frame {next} is missing, and {} bytes that came before their turn are all that \
                      may wait: raise --memory, or send more nearly in order",
@@ -277,6 +291,7 @@ impl Reassembler {
                             let (next, early) = (state.next, state.early.len());
                             why += &format!("; {early} frames came, but frame {next} did not");
                         }
+                        state.is_closed = true;
                         return Taken::Ended(why);
                     }
                 }
@@ -292,13 +307,25 @@ impl Reassembler {
         self.room.notify_all();
     }
 
-    /// Waits until everything before frame `end` is stored, or the program is over.
-    pub(crate) fn wait_until_stored(&self, end: u64) -> (u64, Option<Option<String>>) {
+    /// Waits until everything before frame `end` is stored or of no use, and says how much is; or
+    /// why it never will be. Nothing if the observer is about to stop.
+    pub(crate) fn wait_until_stored(&self, end: u64) -> Option<Result<u64, String>> {
         let mut state = self.lock();
-        while state.stored < end && state.over.is_none() && !state.stopping {
+        loop {
+            if let Some(Some(error)) = &state.over {
+                return Some(Err(error.clone()));
+            }
+            if state.stored >= end || state.losing {
+                return Some(Ok(state.stored));
+            }
+            if state.over.is_some() {
+                return Some(Err(TOO_LATE.to_owned()));
+            }
+            if state.stopping {
+                return None;
+            }
             state = self.wait(state);
         }
-        (state.stored, state.over.clone())
     }
 
     /// Nothing more is taken: the program is over, well or with an error.
@@ -317,6 +344,12 @@ impl Reassembler {
         self.lock().stopping = true;
         self.room.notify_all();
         self.ready.notify_all();
+    }
+
+    /// Whether there is no use in waiting for frames.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.over.is_some() && !state.losing
     }
 
     /// How many events were dropped.
@@ -361,10 +394,10 @@ mod tests {
 
     #[test]
     fn any_order_becomes_the_order_and_copies_are_dropped() {
-        let all = Reassembler::new(&limits(1 << 20), 0);
+        let all = Reassembler::new(&limits(1 << 20), 0, false);
         all.connect(1).unwrap();
         for number in [3, 1, 1, 0, 2, 0, 3] {
-            assert_eq!(all.accept(frame(number, 10)), Accepted::Yes);
+            assert_eq!(all.accept(frame(number, 10)), Ok(()));
         }
         for expected in 0..4 {
             assert_eq!(number(all.take()), Some(expected));
@@ -376,14 +409,11 @@ mod tests {
 
     #[test]
     fn a_sender_that_is_too_fast_waits() {
-        let all = Arc::new(Reassembler::new(&limits(4 * 116), 0));
+        let all = Arc::new(Reassembler::new(&limits(4 * 116), 0, false));
         all.connect(1).unwrap();
         let sender = std::thread::spawn({
             let all = Arc::clone(&all);
-            move || {
-                (0..1000)
-                    .for_each(|number| assert_eq!(all.accept(frame(number, 100)), Accepted::Yes))
-            }
+            move || (0..1000).for_each(|number| assert_eq!(all.accept(frame(number, 100)), Ok(())))
         });
         for expected in 0..1000 {
             assert!(all.backlog().bytes <= 4 * 116);
@@ -395,7 +425,7 @@ mod tests {
     #[test]
     fn the_missing_frame_gets_in_while_others_wait() {
         // The first connection waits with frame 9; the second brings what is missing.
-        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0));
+        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false));
         (0..2).for_each(|_| assert!(all.connect(2).is_ok()));
         let early = std::thread::spawn({
             let all = Arc::clone(&all);
@@ -406,31 +436,31 @@ mod tests {
             move || (0..10).map(|_| number(all.take())).collect::<Vec<_>>()
         });
         for number in 0..8 {
-            assert_eq!(all.accept(frame(number, 100)), Accepted::Yes);
+            assert_eq!(all.accept(frame(number, 100)), Ok(()));
         }
-        assert_eq!(early.join().unwrap(), [Accepted::Yes, Accepted::Yes]);
+        assert_eq!(early.join().unwrap(), [Ok(()), Ok(())]);
         assert_eq!(taker.join().unwrap(), (0..10).map(Some).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_cannot_be_put_in_order_is_given_up() {
-        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0));
+        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false));
         all.connect(1).unwrap();
         let sender = std::thread::spawn({
             let all = Arc::clone(&all);
-            move || (1..5).map(|number| all.accept(frame(number, 100))).last()
+            move || (1..5).map(|number| all.accept(frame(number, 100))).collect::<Vec<_>>().pop()
         });
         let Taken::Ended(why) = all.take() else { panic!() };
         assert!(why.starts_with("frame 0 is missing"), "{why}");
         all.end(Some(why.clone()));
-        assert_eq!(sender.join().unwrap(), Some(Accepted::Over(Some(why))));
+        assert_eq!(sender.join().unwrap(), Some(Err(why)));
     }
 
     #[test]
     fn if_asked_for_events_are_dropped_instead() {
-        let all = Reassembler::new(&Limits { lossy: true, ..limits(2 * 116) }, 0);
+        let all = Reassembler::new(&Limits { lossy: true, ..limits(2 * 116) }, 0, false);
         all.connect(1).unwrap();
-        (0..5).for_each(|number| assert_eq!(all.accept(frame(number, 100)), Accepted::Yes));
+        (0..5).for_each(|number| assert_eq!(all.accept(frame(number, 100)), Ok(())));
         assert_eq!(number(all.take()), Some(0));
         assert!(matches!(all.take(), Taken::Lost(1)));
         assert_eq!(all.dropped(), 4);

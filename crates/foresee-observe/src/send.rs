@@ -1,6 +1,8 @@
 //! The other end: a stored trace sent as a running program would.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -177,7 +179,9 @@ fn produce(
     sent: &mut Sent,
 ) -> Result<(), SendError> {
     let chance = options.shuffle.map(fastrand::Rng::with_seed);
-    let dealer = Dealer { channels, turn: 0, chance, held: Vec::new(), next: 0, from };
+    let is_skipping = Rc::new(Cell::new(from > 0));
+    let skipping = Rc::clone(&is_skipping);
+    let dealer = Dealer { channels, turn: 0, chance, held: Vec::new(), next: 0, from, is_skipping };
     let splitter = Splitter { dealer, bytes: Vec::new(), begun: false };
     let events = match options.rate {
         // A hundred frames a second, so that events do not grow old.
@@ -185,7 +189,8 @@ fn produce(
         None => options.frame_events,
     };
     let mut sink = write_frames(Box::new(splitter), events);
-    let start = Instant::now();
+    // What the observer has already takes no time.
+    let (mut start, mut skipped) = (Instant::now(), 0);
     let mut batch = Batch::default();
     sent.events = 0;
     let closed = |_: io::Error| SendError::Connection(options.to.clone(), closed());
@@ -200,8 +205,11 @@ fn produce(
             batch.events = rest;
             sink.write_batch(&batch, source.names()).map_err(closed)?;
             rest = later;
-            if let Some(rate) = options.rate {
-                let due = Duration::from_secs_f64(sent.events as f64 / rate.max(1) as f64);
+            if skipping.get() {
+                (start, skipped) = (Instant::now(), sent.events);
+            } else if let Some(rate) = options.rate {
+                let paced = (sent.events - skipped) as f64;
+                let due = Duration::from_secs_f64(paced / rate.max(1) as f64);
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
             }
         }
@@ -263,6 +271,8 @@ struct Dealer {
     held: Vec<Vec<u8>>,
     next: u64,
     from: u64,
+    /// Whether frames are still left out.
+    is_skipping: Rc<Cell<bool>>,
 }
 
 impl Dealer {
@@ -272,6 +282,7 @@ impl Dealer {
         if number < self.from {
             return Ok(());
         }
+        self.is_skipping.set(false);
         let numbered = [&number.to_le_bytes()[..], &frame].concat();
         if self.chance.is_none() {
             return self.give(numbered);

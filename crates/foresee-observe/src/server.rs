@@ -5,12 +5,12 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::address::{Address, Listener, Stream};
 use crate::limits::Limits;
 use crate::program::Program;
-use crate::reassemble::Accepted;
 use crate::spool::{Shelf, Spool};
 use crate::wire::{Hello, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
 
@@ -39,6 +39,8 @@ pub struct ServerOptions {
 
 /// How often those who wait look whether they should go on waiting.
 const TICK: Duration = Duration::from_millis(50);
+/// What those are told who may come back.
+const STOPPING: &str = "the observer is about to stop";
 /// How many programs that are over are remembered.
 const REMEMBERED: usize = 4096;
 
@@ -65,6 +67,7 @@ struct Programs {
 pub struct Server {
     shared: Arc<Shared>,
     listening: Vec<Address>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// How things stand with all programs.
@@ -108,13 +111,13 @@ impl Server {
             listeners.push(listener);
         }
         take_up_again(&shared)?;
+        let mut threads = Vec::new();
         for listener in listeners {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name("listener".to_owned())
-                .spawn(move || listen(&shared, &listener))?;
+            let thread = std::thread::Builder::new().name("listener".to_owned());
+            threads.push(thread.spawn(move || listen(&shared, &listener))?);
         }
-        Ok(Server { shared, listening })
+        Ok(Server { shared, listening, threads })
     }
 
     /// Where it listens.
@@ -152,6 +155,10 @@ impl Server {
             // The listener waits for a connection, so it gets one.
             let _ = address.connect();
         }
+        for thread in self.threads {
+            // It takes its socket away with it. If it has panicked, others have been told.
+            let _ = thread.join();
+        }
         let mut programs = self.shared.programs();
         programs.running.values().for_each(|program| program.frames.stop());
         while !programs.running.is_empty() {
@@ -183,7 +190,7 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
         match Spool::resume(&path) {
             Ok((spool, order)) => {
                 let paths = Some((path, shelf.paths(&name, id).1));
-                let program = Program::new(id, name, order, spool, paths, shared.limits);
+                let program = Program::new(id, name, order, spool, paths, shared.limits, true);
                 let mut programs = shared.programs();
                 begin(shared, &mut programs, program)?;
             }
@@ -300,28 +307,28 @@ impl Connection<'_> {
             Ok(None) => return,
             Err(why) => return self.part(why, None, 0),
         };
-        match program.frames.connect(hello.channels) {
+        let result = match program.frames.connect(hello.channels) {
             Ok(next) => {
-                let result =
-                    self.reply(Status::Welcome, next, "").and_then(|()| self.listen_to(&program));
+                let welcome = self.reply(Status::Welcome, next, "");
+                let heard = welcome.and_then(|()| self.listen_to(&program));
                 program.frames.disconnect();
-                let result = result.and_then(|end| {
-                    // What is on its way to the disk would be lost with the observer.
-                    match program.frames.wait_until_stored(end) {
-                        (_, Some(Some(error))) => Err(Break::Refused(error)),
-                        (next, over) if over.is_some() || next >= end => {
-                            self.reply(Status::Farewell, next, "")
-                        }
-                        _ => Err(Break::Later("the observer is about to stop".to_owned())),
-                    }
-                });
-                if let Err(why) = result {
-                    let next = program.spool().frames();
-                    self.part(why, Some(&program.name), next);
-                }
+                heard.and_then(|end| self.farewell(&program, end))
             }
-            Err(Some(error)) => self.part(Break::Refused(error), Some(&program.name), 0),
-            Err(None) => drop(self.reply(Status::Farewell, u64::MAX, "")),
+            Err(error) => Err(Break::Refused(error)),
+        };
+        if let Err(why) = result {
+            let next = program.spool().frames();
+            self.part(why, Some(&program.name), next);
+        }
+    }
+
+    /// Lets a sender go when everything before frame `end` is stored: what is still on its way to the
+    /// disk would be lost with the observer.
+    fn farewell(&self, program: &Program, end: u64) -> Result<(), Break> {
+        match program.frames.wait_until_stored(end) {
+            Some(Ok(next)) => self.reply(Status::Farewell, next, ""),
+            Some(Err(error)) => Err(Break::Refused(error)),
+            None => Err(Break::Later(STOPPING.to_owned())),
         }
     }
 
@@ -332,6 +339,7 @@ impl Connection<'_> {
             stream: self.stream,
             stop: &shared.stop,
             until: Some(Instant::now() + shared.limits.hello),
+            program: None,
         };
         let Some(hello) = Hello::read(&mut input).map_err(|e| refusal(e, "its hello"))? else {
             return Ok(None);
@@ -360,7 +368,7 @@ impl Connection<'_> {
             return Ok(None);
         }
         if shared.is_stopping() {
-            return Err(Break::Later("the observer is about to stop".to_owned()));
+            return Err(Break::Later(STOPPING.to_owned()));
         }
         if programs.running.len() >= shared.limits.connections {
             return Err(Break::Later(format!(
@@ -376,7 +384,7 @@ impl Connection<'_> {
         };
         let spool = spool.map_err(stored)?;
         let name = hello.name.clone();
-        let program = Program::new(id, name, hello.order, spool, paths, shared.limits);
+        let program = Program::new(id, name, hello.order, spool, paths, shared.limits, false);
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }
 
@@ -384,7 +392,8 @@ impl Connection<'_> {
     fn listen_to(&self, program: &Program) -> Result<u64, Break> {
         let limits = &self.shared.limits;
         let until = |time: Duration| Instant::now().checked_add(time);
-        let patient = Patient { stream: self.stream, stop: &self.shared.stop, until: None };
+        let stop = &self.shared.stop;
+        let patient = Patient { stream: self.stream, stop, until: None, program: Some(program) };
         let mut input = BufReader::with_capacity(1 << 16, patient);
         let mut end = 0;
         loop {
@@ -399,15 +408,15 @@ impl Connection<'_> {
             }
             input.get_mut().until = until(limits.stall);
             let frame = Numbered::read(&mut input, limits.frame);
+            if program.frames.is_over() {
+                // What is wrong with the program explains more than where it was cut off.
+                return Ok(end.max(1));
+            }
             let Some(frame) = frame.map_err(|error| refusal(error, "a frame"))? else {
                 return Ok(end);
             };
             end = end.max(frame.number.saturating_add(1));
-            match program.frames.accept(frame) {
-                Accepted::Yes => {}
-                Accepted::Over(None) => return Ok(end),
-                Accepted::Over(Some(error)) => return Err(Break::Refused(error)),
-            }
+            program.frames.accept(frame).map_err(Break::Refused)?;
         }
     }
 
@@ -449,7 +458,7 @@ fn refusal(error: WireError, what: &str) -> Break {
             Break::Refused(format!("nothing came for too long, in {what}"))
         }
         WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
-            Break::Later("the observer is about to stop".to_owned())
+            Break::Later(STOPPING.to_owned())
         }
         WireError::Io(error) => Break::Refused(format!("the connection failed: {error}")),
         error => Break::Refused(error.to_string()),
@@ -461,8 +470,9 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection that is read until there is something, time is up, or the observer stops.
+/// A connection that is read until there is something, time is up, or nobody listens any more.
 struct Patient<'a> {
+    program: Option<&'a Program>,
     stream: &'a Stream,
     stop: &'a AtomicBool,
     until: Option<Instant>,
@@ -477,6 +487,9 @@ impl Read for Patient<'_> {
             let mut stream = self.stream;
             match stream.read(buffer) {
                 Err(error) if is_wait(&error) => {
+                    if self.program.is_some_and(|program| program.frames.is_over()) {
+                        return Ok(0);
+                    }
                     if self.until.is_some_and(|until| Instant::now() >= until) {
                         return Err(io::ErrorKind::TimedOut.into());
                     }

@@ -33,9 +33,13 @@ impl Spool {
         Spool::begin(tempfile::tempfile()?, order, limit)
     }
 
-    /// A file that stays.
+    /// A file that stays. It has its header when it appears under its name, so that there is never
+    /// one that cannot be read.
     pub(crate) fn create(path: &Path, order: FileOrder) -> io::Result<Spool> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let file = tempfile::Builder::new().prefix(STARTING).tempfile_in(folder)?;
+        file.as_file().write_all_at(&encode_file_header(order), 0)?;
+        let file = file.persist_noclobber(path).map_err(|error| error.error)?;
         Spool::begin(file, order, u64::MAX)
     }
 
@@ -126,12 +130,20 @@ pub(crate) struct Shelf {
     folder: PathBuf,
 }
 
+/// How files begin that have no header yet.
+const STARTING: &str = ".starting-";
 /// The ending of a trace whose program is not over.
 const GROWING: &str = "fse.part";
 
 impl Shelf {
     pub(crate) fn open(folder: &Path) -> io::Result<Shelf> {
         std::fs::create_dir_all(folder)?;
+        for entry in folder.read_dir()?.flatten() {
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(STARTING)) {
+                // What an observer had hardly begun when it was killed.
+                std::fs::remove_file(entry.path())?;
+            }
+        }
         Ok(Shelf { folder: folder.to_owned() })
     }
 

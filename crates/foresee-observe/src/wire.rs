@@ -313,6 +313,11 @@ impl Numbered {
         Ok(Some(Numbered { number, header, bytes: frame }))
     }
 
+    /// How many events it holds.
+    pub fn events(&self) -> u64 {
+        if self.header.kind == Kind::Events { u64::from(self.header.count) } else { 0 }
+    }
+
     /// How many threads there are with those that this frame names, if it names threads.
     pub fn threads(&self) -> Option<u64> {
         let payload = &self.bytes[HEADER..];
@@ -405,6 +410,35 @@ mod tests {
         let bytes = [&5u64.to_le_bytes()[..], &huge.encode()].concat();
         let error = Numbered::read(&mut bytes.as_slice(), u32::MAX).unwrap_err();
         assert!(error.to_string().starts_with("frame 5: byte 8: a frame of 4294967295"), "{error}");
+    }
+
+    /// The short brother of the fuzz target: anything may come, whole or nearly right.
+    #[test]
+    fn no_bytes_do_harm() {
+        let mut chance = fastrand::Rng::with_seed(1);
+        let payload = [0; 40];
+        let header = FrameHeader::of(Kind::Names, 3, &payload).unwrap();
+        let good = [&7u64.to_le_bytes()[..], &header.encode(), &payload].concat();
+        let hello = hello().encode().unwrap();
+        for _ in 0..50_000 {
+            let mut bytes = match chance.u8(..3) {
+                0 => std::iter::repeat_with(|| chance.u8(..)).take(100).collect(),
+                1 => good.repeat(2),
+                _ => hello.clone(),
+            };
+            for _ in 0..chance.usize(..4) {
+                let at = chance.usize(..bytes.len());
+                bytes[at] = chance.u8(..);
+            }
+            bytes.truncate(chance.usize(..=bytes.len()));
+            let _ = Hello::read(&mut bytes.as_slice());
+            let _ = Reply::read(&mut bytes.as_slice());
+            let mut rest = bytes.as_slice();
+            while let Ok(Some(frame)) = Numbered::read(&mut rest, 1 << 16) {
+                assert_eq!(frame.bytes.len(), HEADER + frame.header.length as usize);
+                frame.threads();
+            }
+        }
     }
 
     #[test]

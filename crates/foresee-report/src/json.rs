@@ -1,10 +1,12 @@
 //! For machines: the object described in the contract. Fields are added, never renamed.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
-use foresee_trace::{Finding, FindingKind, Witness};
+use foresee_trace::{Finding, FindingKind, Witness, is_hidden};
 
 use crate::report::Report;
 
@@ -156,7 +158,25 @@ pub fn report(report: &Report) -> String {
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");
     text.push('\n');
-    text
+    visible(&text)
+}
+
+/// JSON that says the same in characters that terminals do not obey: what the standard lets stand as
+/// it is stands outside of texts only if it is a space.
+pub fn visible(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            c if c != '\n' && is_hidden(c) => {
+                let mut units = [0; 2];
+                // Writing to a string cannot fail.
+                let _ =
+                    c.encode_utf16(&mut units).iter().try_for_each(|u| write!(out, "\\u{u:04x}"));
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// One finding as one JSON object, as it stands in a report.

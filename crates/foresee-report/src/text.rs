@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::FindingKind;
+use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
@@ -158,12 +158,18 @@ pub fn report(report: &Report, style: Style) -> String {
     out
 }
 
-/// Whether another analysis says all that this one does: the whole lattice holds the observed run.
+/// Whether something else says all that this one does: the whole lattice holds the observed run, and
+/// a prediction shows that the verdict depends on the schedule.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
     let covers = |other: &Analysed| {
         predicts(other) && other.name != MONITORABILITY && other.property == one.property
     };
+    let is_shown = |finding: &Finding| {
+        finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
+    };
+    let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
     one.name == OBSERVED && report.analysed.iter().any(covers)
+        || is_warning && report.findings.iter().any(is_shown)
 }
 
 fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
@@ -171,23 +177,27 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     writeln!(
         out,
         "{}: {} events, {} threads, {} variables, {} locks",
-        report.name, facts.events, facts.threads, facts.variables, facts.locks
+        Visible(&report.name),
+        facts.events,
+        facts.threads,
+        facts.variables,
+        facts.locks
     )?;
     for warning in &report.remarks.warnings {
-        writeln!(out, "note: {warning}")?;
+        writeln!(out, "note: {}", Visible(warning))?;
     }
     if let Some(why) = &report.remarks.cut_short {
-        writeln!(out, "note: the trace was cut short: {why}")?;
+        writeln!(out, "note: the trace was cut short: {}", Visible(why))?;
     }
     if let Some(why) = &report.remarks.partial {
-        writeln!(out, "note: the trace does not hold everything: {why}")?;
+        writeln!(out, "note: the trace does not hold everything: {}", Visible(why))?;
     }
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
         writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;
-        writeln!(out, "  {}", finding.message)?;
+        writeln!(out, "  {}", Visible(&finding.message))?;
         for (name, value) in &finding.details {
-            writeln!(out, "  {name}: {value}")?;
+            writeln!(out, "  {name}: {}", Visible(value))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
             let shown = diagram.rows.len() as u64;
@@ -209,7 +219,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         let title = format!("{}{property}", one.name);
         writeln!(out, "\n{}: {}", style.bold(&title), one.statement)?;
         for note in &one.notes {
-            writeln!(out, "  note: {note}")?;
+            writeln!(out, "  note: {}", Visible(note))?;
         }
         for (name, stat) in &one.stats {
             let name = name.replace('_', " ");

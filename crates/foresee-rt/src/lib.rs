@@ -36,6 +36,7 @@ sources! {
     "runtime/c11.rs"
     "runtime/calls.rs"
     "runtime/channels.rs"
+    "runtime/clocks.rs"
     "runtime/conds.rs"
     "runtime/config.rs"
     "runtime/cxx.rs"

@@ -48,9 +48,11 @@ pub struct Dependence {
     valuations: Vec<u64>,
 }
 
-/// How many pairs of steps are tried for one pair of actions. Whoever has not been tried counts as
-/// dependent.
-const MAX_TRIES: usize = 1 << 20;
+/// How much is tried for one pair of actions. What has not been tried counts as dependent.
+const MAX_TRIES: usize = 1 << 22;
+
+/// With so many sets of state atoms all that can follow each other are tried.
+const FEW_VALUATIONS: usize = 256;
 
 impl Dependence {
     /// Finds the property's smallest automaton, unless that is too large.
@@ -82,6 +84,11 @@ impl Dependence {
         Ok(Dependence { automaton, places, states, valuations })
     }
 
+    /// Whether nothing counts as dependent for want of time, whatever is known of the steps.
+    pub fn is_thorough(&self) -> bool {
+        self.valuations.len() <= FEW_VALUATIONS
+    }
+
     /// The smallest automaton.
     pub fn automaton(&self) -> &Explored {
         &self.automaton
@@ -97,9 +104,16 @@ impl Dependence {
             return true;
         }
         let mut tries = 0;
+        // An open outcome is looked for among all.
+        let is_open = |action: Action| action.write.is_some_and(|w| w.holding.is_none());
+        let looked_at = if is_open(a) || is_open(b) { self.valuations.len() } else { 1 };
         for &v in &self.valuations {
             for after_a in self.outcomes(a, v) {
                 for after_b in self.outcomes(b, v) {
+                    tries += looked_at;
+                    if tries > MAX_TRIES {
+                        return true;
+                    }
                     for after_both in self.outcomes(b, after_a) {
                         if !reaches(a, after_b, after_both) {
                             continue;

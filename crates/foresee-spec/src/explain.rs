@@ -3,6 +3,7 @@
 mod clause;
 mod examples;
 mod formula;
+mod order;
 mod property;
 mod sequences;
 mod steps;
@@ -17,6 +18,7 @@ use crate::monitor::TooManyStates;
 use crate::property::{Compiled, Relevance};
 pub(crate) use examples::whole;
 pub use examples::{Example, Found};
+pub use order::OrderFacts;
 
 /// How many states of a monitor are built to explain it.
 pub const MAX_STATES: usize = 5_000;
@@ -49,6 +51,8 @@ pub struct Facts {
     pub minimal: usize,
     /// The kinds of steps that the automaton tells apart.
     pub letters: usize,
+    /// Of which steps it minds the order, unless there are too many kinds.
+    pub order: Option<OrderFacts>,
     /// Whether some sequence of steps violates the property, be it one that no run shows.
     pub can_be_violated: bool,
     /// A shortest run that violates the property. A run starts with the values that the

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId};
+use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible};
 
 use crate::ast::Spec;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -200,7 +200,7 @@ fn closest<'a, I: Id>(name: &str, known: &'a Interner<I>) -> Vec<&'a str> {
 }
 
 fn quote(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", Visible(name))).collect();
     quoted.join(", ")
 }
 

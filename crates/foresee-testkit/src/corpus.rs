@@ -46,6 +46,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
          whether the `observed` one does",
     ),
     (
+        "monitorability",
+        "specifications, whether the `observed` order violates them, and whether the `verdict` is \
+         `monitorable` or `schedule-dependent`",
+    ),
+    (
         "reorderings",
         "specifications, and whether each space of reorderings shows a violation: `Y` yes, `f` only \
          if the last read of a thread may see another value, `-` no",

@@ -6,6 +6,7 @@
 //! - [`random_trace`] is a tiny random trace, different for every seed; see
 //!   [`foresee_trace::generate`] for larger ones.
 //! - [`asynchronous`] runs programs whose actions are noted without stopping them.
+//! - [`programs`] are little programs, right and faulty, that run in any schedule.
 //! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
 //!   expected to say about it.
 //! - [`shrink`] makes a failing trace small enough to look at.
@@ -26,6 +27,7 @@ pub mod asynchronous;
 pub mod corpus;
 mod notation;
 pub mod oracle;
+pub mod programs;
 mod shrink;
 pub mod tools;
 

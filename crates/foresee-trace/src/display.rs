@@ -109,7 +109,7 @@ impl Name<'_> {
         for c in self.0.chars() {
             match c {
                 '|' | '"' | '\\' => return false,
-                c if c.is_control() || c.is_whitespace() => return false,
+                c if is_hidden(c) || c.is_whitespace() => return false,
                 '(' => depth += 1,
                 ')' if depth == 0 => return false,
                 ')' => depth -= 1,
@@ -137,13 +137,41 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             '\n' => f.write_str("\\n")?,
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
-            c if c.is_control() => write!(f, "\\u{{{:x}}}", c as u32)?,
+            c if is_hidden(c) => write!(f, "\\u{{{:x}}}", c as u32)?,
             // The std format splits lines at bars before it looks at quotes.
             '|' => f.write_str("\\u{7c}")?,
             c => write!(f, "{c}")?,
         }
     }
     f.write_str("\"")
+}
+
+/// Whether a character is not seen, or changes how others are: control characters, which terminals
+/// obey, and those that turn the direction of writing round or take no room.
+pub fn is_hidden(c: char) -> bool {
+    let is_invisible = matches!(
+        c,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    );
+    c.is_control() || is_invisible
+}
+
+/// A text from outside, on its way to people: what would not be seen is written as `\u{…}`.
+#[derive(Clone, Copy, Debug)]
+pub struct Visible<'a>(pub &'a str);
+
+impl fmt::Display for Visible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(is_hidden) {
+            let hidden = part.chars().next_back().filter(|&c| is_hidden(c));
+            f.write_str(&part[..part.len() - hidden.map_or(0, char::len_utf8)])?;
+            if let Some(c) = hidden {
+                write!(f, "\\u{{{:x}}}", c as u32)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A value as the text formats write it.
@@ -216,5 +244,13 @@ mod tests {
         assert_eq!(Name("a|b\n").to_string(), "\"a\\u{7c}b\\n\"");
         assert_eq!(Name("f(int, long)").to_string(), "\"f(int, long)\"");
         assert_eq!(Name("").to_string(), "\"\"");
+        assert_eq!(Name("a\u{202e}b").to_string(), "\"a\\u{202e}b\"");
+    }
+
+    #[test]
+    fn nothing_from_outside_is_obeyed_by_a_terminal() {
+        let text = "a b\u{1b}[2J\u{9b}31m\u{202e}ü\n";
+        assert_eq!(Visible(text).to_string(), "a b\\u{1b}[2J\\u{9b}31m\\u{202e}ü\\u{a}");
+        assert_eq!(Visible("").to_string(), "");
     }
 }

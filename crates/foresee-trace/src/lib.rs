@@ -32,7 +32,7 @@ pub mod varint;
 mod xml;
 
 pub use census::{Census, Lifetime};
-pub use display::{Described, DescribedValue, Name};
+pub use display::{Described, DescribedValue, Name, Visible, is_hidden};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
 pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Reordering, Witness};

@@ -290,7 +290,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.stats.inexact += u64::from(record.inexact);
                 self.access(who, access, record.address, bytes, &old, loc, out)?;
             }
-            What::Sync(tag) => self.sync(record, tag, who, pc, place, out)?,
+            What::Sync(tag) => {
+                out.is_sync = true;
+                let done = self.sync(record, tag, who, pc, place, out);
+                out.is_sync = false;
+                done?;
+            }
         }
         let place = place + 1;
         let log = self.log;
@@ -734,10 +739,29 @@ struct Out<'b> {
     batch: &'b mut Batch,
     positions: &'b mut Vec<u64>,
     at: u64,
+    /// The order is only that of notes.
+    is_of_notes: bool,
+    /// The event stands for a step of synchronisation, not for an access of memory.
+    is_sync: bool,
 }
 
 impl Out<'_> {
-    fn put(&mut self, event: Event, values: &[Value]) {
+    fn put(&mut self, mut event: Event, mut values: &[Value]) {
+        if self.is_of_notes {
+            // Volatile accesses promise that they were noted as they happened, and a read that it
+            // was noted after. That is true of atomics alone: a plain read is announced before it
+            // happens, so nobody knows what it sees, and semaphores and the like are noted as notes
+            // of locks are.
+            let op = match (event.op(), self.is_sync) {
+                (Op::VolatileRead, true) => Op::Read,
+                (Op::VolatileWrite | Op::Rmw, true) => Op::Write,
+                (op, _) => op,
+            };
+            if op == Op::Read || op != event.op() {
+                values = &[];
+            }
+            event = event.with_op(op);
+        }
         let event =
             if values.is_empty() { event } else { event.with_values(values, &mut self.batch.pool) };
         self.batch.events.push(event);
@@ -751,7 +775,8 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         let mut positions = std::mem::take(&mut self.positions);
         positions.clear();
         let mut bytes = [0u8; RECORD_MAX];
-        let mut out = Out { batch, positions: &mut positions, at: 0 };
+        let is_of_notes = self.log.header.free_running;
+        let mut out = Out { batch, positions: &mut positions, at: 0, is_of_notes, is_sync: false };
         while out.batch.events.len() < Batch::EVENTS && !self.done {
             // Copied, for the reader lends them only until it is asked for more.
             let next = match self.records.next_record().map_err(damaged)? {

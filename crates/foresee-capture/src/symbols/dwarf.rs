@@ -108,6 +108,19 @@ impl Dwarf {
         matches!(entry.attr_value(at), Some(AttributeValue::Flag(true)))
     }
 
+    /// The file that an entry was declared in, without folders.
+    pub(super) fn file(&self, unit: usize, entry: &Entry) -> Option<String> {
+        let index = match entry.attr_value(gimli::DW_AT_decl_file)? {
+            AttributeValue::FileIndex(index) => index,
+            value => value.udata_value()?,
+        };
+        let unit = &self.units[unit];
+        let file = unit.line_program.as_ref()?.header().file(index)?;
+        let path = self.sections.attr_string(unit, file.path_name()).ok()?;
+        let path = path.to_string_lossy().ok()?.into_owned();
+        Some(path.rsplit('/').next().unwrap_or(&path).to_owned())
+    }
+
     /// The address a variable has in the file, if it always is at that one.
     pub(super) fn fixed_address(&self, unit: usize, entry: &Entry) -> Option<u64> {
         let unit = &self.units[unit];

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::demangle::demangle;
 use super::dwarf::{Die, Dwarf, Entry};
+use super::heap::Pointers;
 use super::types::{TypeId, Types};
 
 /// A variable of static lifetime, at its address in the file.
@@ -33,17 +34,18 @@ pub struct Coverage {
     pub captured_functions: u64,
 }
 
-/// Everything that debugging information says of variables, and the coverage.
-pub(super) fn collect(dwarf: &Dwarf, types: &mut Types) -> (Vec<Global>, Coverage) {
-    let (globals, coverage, declared) = Default::default();
-    let mut walk = Walk { dwarf, types, globals, coverage, declared };
+/// Everything that debugging information says of variables, the coverage, and what is known of
+/// pointers.
+pub(super) fn collect(dwarf: &Dwarf, types: &mut Types) -> (Vec<Global>, Coverage, Pointers) {
+    let (globals, coverage, pointers, declared) = Default::default();
+    let mut walk = Walk { dwarf, types, globals, coverage, pointers, declared };
     for unit in 0..dwarf.units.len() {
         walk.unit(unit);
     }
     // What an inline function or a header defines is described by each unit that uses it.
     let mut seen = HashSet::new();
     walk.globals.retain(|g| seen.insert(g.address));
-    (walk.globals, walk.coverage)
+    (walk.globals, walk.coverage, walk.pointers)
 }
 
 struct Walk<'a> {
@@ -51,6 +53,7 @@ struct Walk<'a> {
     types: &'a mut Types,
     globals: Vec<Global>,
     coverage: Coverage,
+    pointers: Pointers,
     /// Full names of variables that were declared in a namespace, to be defined outside.
     declared: HashMap<Die, String>,
 }
@@ -113,6 +116,7 @@ impl Walk<'_> {
     fn variable(&mut self, unit: usize, entry: &Entry, scopes: &[(isize, String)], file: &str) {
         let plain = self.text(unit, entry, gimli::DW_AT_name);
         let Some(address) = self.dwarf.fixed_address(unit, entry) else {
+            self.pointers.add(self.dwarf, self.types, unit, entry);
             if let Some(plain) = plain.filter(|_| !scopes.is_empty()) {
                 let die = Die { unit, offset: entry.offset() };
                 self.declared.insert(die, qualified(scopes, &plain));

@@ -9,6 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use super::demangle::demangle;
 use super::dwarf::{Dwarf, Reader};
 use super::globals::{Coverage, Global, collect};
+use super::heap::Pointers;
 use super::types::Types;
 use super::{Frame, SymbolError};
 
@@ -20,6 +21,7 @@ pub(super) struct Image {
     pub(super) globals: Vec<Global>,
     pub(super) types: Types,
     pub(super) coverage: Coverage,
+    pub(super) pointers: Pointers,
     lines: Option<addr2line::Context<Reader>>,
     /// Functions of the symbol table, for code without debugging information: address, end, name.
     functions: Vec<(u64, u64, String)>,
@@ -43,7 +45,7 @@ impl Image {
             None => None,
         };
         let dwarf = Dwarf::load(debug.as_ref().unwrap_or(&file));
-        let (mut globals, coverage) = match &dwarf {
+        let (mut globals, coverage, pointers) = match &dwarf {
             Some(dwarf) => collect(dwarf, &mut types),
             None => Default::default(),
         };
@@ -85,7 +87,7 @@ impl Image {
         relocated.sort_unstable();
         let lines = dwarf.as_ref();
         let lines = lines.and_then(|d| addr2line::Context::from_arc_dwarf(d.sections.clone()).ok());
-        Ok(Image { globals, types, coverage, lines, functions, bytes, relocated })
+        Ok(Image { globals, types, coverage, pointers, lines, functions, bytes, relocated })
     }
 
     /// The variable that holds an address.

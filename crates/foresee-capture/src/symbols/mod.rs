@@ -11,6 +11,7 @@ mod demangle;
 mod dwarf;
 mod find;
 mod globals;
+mod heap;
 mod image;
 mod objects;
 mod scalar;
@@ -25,6 +26,7 @@ use image::Image;
 
 pub use find::{Trouble, Unmatched, Variable};
 pub use globals::Coverage;
+pub use heap::Content;
 pub use objects::{Leaf, Part};
 pub use scalar::{Kind, Scalar};
 

@@ -145,7 +145,13 @@ pub(super) fn is_suffix(suffix: &str, path: &str) -> bool {
 }
 
 /// Finds `size` bytes at `offset` in a type, and puts the way there behind `name`.
-fn descend(types: &Types, mut ty: TypeId, mut offset: u64, size: u64, name: &mut String) -> Scalar {
+pub(super) fn descend(
+    types: &Types,
+    mut ty: TypeId,
+    mut offset: u64,
+    size: u64,
+    name: &mut String,
+) -> Scalar {
     loop {
         let it = types.get(ty);
         let whole = offset == 0 && size == it.size;

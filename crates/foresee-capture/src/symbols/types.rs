@@ -65,6 +65,48 @@ impl Types {
         Some(self.load(dwarf, die, 0))
     }
 
+    /// What an entry's type points to, if it is a pointer to something of known size.
+    pub(super) fn pointed_to(
+        &mut self,
+        dwarf: &Dwarf,
+        unit: usize,
+        entry: &Entry,
+    ) -> Option<TypeId> {
+        let mut die = dwarf.follow(unit, &entry.attr_value(gimli::DW_AT_type)?)?;
+        for _ in 0..DEEPEST {
+            let entry = dwarf.entry(die)?;
+            let target = dwarf.follow(die.unit, &entry.attr_value(gimli::DW_AT_type)?)?;
+            match entry.tag() {
+                gimli::DW_TAG_pointer_type => {
+                    let id = self.load(dwarf, target, 0);
+                    return (self.get(id).size > 0).then_some(id);
+                }
+                gimli::DW_TAG_typedef
+                | gimli::DW_TAG_const_type
+                | gimli::DW_TAG_volatile_type
+                | gimli::DW_TAG_restrict_type => die = target,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Whether two types would be told alike: units describe what they share each for itself.
+    pub(super) fn are_alike(&self, one: TypeId, other: TypeId) -> bool {
+        let (one, other) = (self.get(one), self.get(other));
+        let is_same = match (&one.shape, &other.shape) {
+            (Shape::Scalar(one), Shape::Scalar(other)) => one == other,
+            (Shape::Record { fields, .. }, Shape::Record { fields: others, .. }) => {
+                let places = |fields: &[Field]| -> Vec<(String, u64)> {
+                    fields.iter().map(|field| (field.name.clone(), field.offset)).collect()
+                };
+                places(fields) == places(others)
+            }
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        };
+        is_same && one.size == other.size
+    }
+
     pub(super) fn load(&mut self, dwarf: &Dwarf, die: Die, depth: usize) -> TypeId {
         if let Some(known) = self.known.get(&die) {
             return *known;

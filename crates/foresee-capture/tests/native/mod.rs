@@ -38,6 +38,9 @@ impl Workshop {
             (self.path(&format!("{name}.{compiler}.o")), self.path(&format!("{name}.{compiler}")));
         let mut compile = Command::new(compiler);
         compile.args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(self.dir.path());
+        if compiler.starts_with('g') {
+            compile.arg("-fno-builtin");
+        }
         if compiler.starts_with("clang") {
             compile.args(["-mllvm", "-tsan-instrument-read-before-write=1"]);
         }
@@ -104,6 +107,10 @@ impl Names for Globals {
             Some((at, (_, name))) => out.push_str(&format!("{name}+{}", start - at)),
             None => out.push_str(&format!("?{start:x}")),
         }
+    }
+
+    fn block(&mut self, _block: &Block, out: &mut String) {
+        out.push_str("?block");
     }
 
     fn location(&mut self, _pc: Pc, _out: &mut String) {}

@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
 use foresee_index::Index;
-use foresee_predict::checks::Suppressions;
-use foresee_predict::checks::is_check;
+use foresee_predict::checks::{Suppressions, is_check};
 use foresee_predict::correct::{Correct, CorrectLimits};
 use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
 use foresee_predict::pattern::{Algorithm, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
-    ANALYSES, Analysis, Claims, Court, MONITORABILITY, Monitorability, MonitorabilityOptions,
-    Observed, Reorder, Summary, keeps_causality, learn_initial_values, settle_notes,
+    ANALYSES, Analysed, Analysis, Claims, Court, MONITORABILITY, Monitorability,
+    MonitorabilityOptions, Observed, Reorder, Summary, keeps_causality, learn_initial_values,
+    settle_notes,
 };
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
@@ -28,6 +28,7 @@ use foresee_trace::{
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
+use crate::commands::thinned;
 use crate::config::Config;
 use crate::input::Input;
 use crate::{bug, checks, input, output, specs};
@@ -39,7 +40,7 @@ const DRAWN_EVENTS: usize = 60;
 const BYTES_AN_EVENT: usize = 20;
 
 /// What a lattice keeps of a program that is still running, to find a witness without a second pass.
-const LIVE_MEMORY: usize = 16 << 20;
+const LIVE_MEMORY: usize = 1 << 20;
 
 /// How many witnesses of one check are drawn at most; the others are in the JSON.
 const DRAWN_WITNESSES: usize = 100;
@@ -62,6 +63,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
          a check with --check NAME"
     );
     let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    if !wanted.compiled.is_empty() {
+        let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
+        let mut raw = trace.open_raw().with_context(|| trace.name())?;
+        thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
+    }
     look(wanted, &args.analysis, &trace, &[])
 }
 
@@ -103,6 +109,27 @@ pub(crate) fn look(
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let suppressions = Config::new(&args.checks)?.suppressions()?;
+    let (mut report, parts) = search(wanted, args, trace)?;
+    report.suppress(suppressions);
+    draw_first(args, &report)?;
+    report.remarks.warnings.splice(0..0, notes.iter().cloned());
+    let status = print(args, &report)?;
+    if let Some(mut pictures) = pictures {
+        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
+        for Part { spec, resolved, claims, .. } in &parts {
+            let predictions = claims.predictions.borrow();
+            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
+        }
+    }
+    Ok(status)
+}
+
+/// Looks for it in a trace.
+pub(crate) fn search(
+    wanted: Wanted,
+    args: &AnalysisArgs,
+    trace: &Input<'_>,
+) -> anyhow::Result<(Report, Vec<Part>)> {
     let Wanted { mut analyses, compiled, mut answered } = wanted;
     let mut parts = Vec::new();
     if !compiled.is_empty() {
@@ -127,19 +154,8 @@ pub(crate) fn look(
     .with_context(|| trace.name())?;
     bar.finish_and_clear();
     let passed = Passed { summary, findings, answered };
-    let mut report = conclude(passed, &parts, source.names(), &trace.name(), &|| trace.open())?;
-    report.suppress(suppressions);
-    draw_first(args, &report)?;
-    report.remarks.warnings.splice(0..0, notes.iter().cloned());
-    let status = print(args, &report)?;
-    if let Some(mut pictures) = pictures {
-        let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
-        for Part { spec, resolved, claims, .. } in &parts {
-            let predictions = claims.predictions.borrow();
-            pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
-        }
-    }
-    Ok(status)
+    let report = conclude(passed, &parts, source.names(), &trace.name(), &|| trace.open())?;
+    Ok((report, parts))
 }
 
 /// What a pass over a trace came to.
@@ -166,6 +182,14 @@ pub(crate) fn conclude(
     if !is_order_known {
         settle_notes(&mut summary.analysed, &mut findings);
     }
+    // In the order of the analyses, whatever stretches of the trace they were given in turn.
+    findings.sort_by_cached_key(|finding| {
+        let is_its = |one: &Analysed| {
+            one.name == finding.analysis
+                && one.property.as_ref().is_none_or(|p| *p == finding.property)
+        };
+        summary.analysed.iter().position(is_its)
+    });
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
     if findings.iter().any(|finding| finding.witness.is_some()) {
         // They have been confirmed by the analysis that made them.
@@ -209,6 +233,8 @@ pub(crate) fn conclude(
 /// Whether a finding stands in a trace with this order.
 pub(crate) fn stands(finding: &Finding, order: FileOrder) -> bool {
     match (finding.kind, order) {
+        // What these see is an order of conflicting accesses, which notes do not tell.
+        (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
         (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
         (FindingKind::Predicted, FileOrder::Observed) => true,
         (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
@@ -422,8 +448,10 @@ impl Part {
         if self.is_patterns {
             // This one watches the observed run, too.
             let found = Rc::clone(&claims.matches);
-            let patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found)
-                .telling_early(Rc::clone(&claims.early.1));
+            let mut patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto, found);
+            if args.is_live {
+                patterns = patterns.telling_early(Rc::clone(&claims.early.1));
+            }
             analyses.push(Box::new(patterns));
         } else {
             analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
@@ -432,13 +460,16 @@ impl Part {
         let default = MonitorabilityOptions::default();
         let options = MonitorabilityOptions {
             order,
-            is_exact: is_asked,
+            is_asked,
             nodes: args.max_states.unwrap_or(default.nodes),
             time: args.time_limit.map(Duration::from_secs),
             ..default
         };
-        let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
-        analyses.push(Box::new(monitorability));
+        // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
+        if !self.is_patterns || is_asked || order == FileOrder::Notes {
+            let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+            analyses.push(Box::new(monitorability));
+        }
         // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
         // for its monitorability alone wants nothing else.
         if args.window == Some(1) || is_asked && !asks_for(args, "spec") {
@@ -446,8 +477,10 @@ impl Part {
         }
         if !self.is_patterns {
             let (limits, found) = (limits(args), Rc::clone(&claims.predictions));
-            let lattice = Lattice::new(spec, compile()?, resolved, names, limits, found)
-                .telling_early(Rc::clone(&claims.early.0));
+            let mut lattice = Lattice::new(spec, compile()?, resolved, names, limits, found);
+            if args.is_live {
+                lattice = lattice.telling_early(Rc::clone(&claims.early.0));
+            }
             analyses.push(Box::new(lattice));
         }
         let reorder = Reorder::from(args.reorder);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use foresee_causality::judge::Judge;
 use foresee_observe::Program;
-use foresee_predict::{Court, learn_initial_values};
+use foresee_predict::{Court, Unconfirmed, learn_initial_values};
 use foresee_report::Report;
 use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Interest, Resolved, resolve};
@@ -27,6 +27,7 @@ use foresee_trace::{
 use crate::args::AnalysisArgs;
 use crate::commands::check::{Part, Passed, built_in, conclude, load_first, needed_events, stands};
 use crate::commands::query::Answered;
+use crate::commands::thinned;
 use crate::{bug, specs};
 
 /// What an event takes in memory when a witness is judged.
@@ -169,6 +170,7 @@ impl Attempt<'_, '_> {
                 return Err(specs::BadSpec::new(source, &resolution.diagnostics).into());
             }
         }
+        thinned::ensure_whole(&mut self.follow()?, self.sources.iter().zip(&self.shared.specs))?;
         let mut analyses = built_in(self.args)?;
         let mut parts = Vec::new();
         for ((source, spec), resolution) in
@@ -192,6 +194,9 @@ impl Attempt<'_, '_> {
         let findings = sink.findings;
         let failure = live.failure.take();
         let mut summary = summary?;
+        // If nobody wanted more, the program goes on all the same, and is kept if that is asked for.
+        let mut batch = Batch::default();
+        while let Ok(true) = source.next_batch(&mut batch) {}
         if let Some(failure) = failure {
             return Err(failure);
         }
@@ -317,6 +322,10 @@ impl Live<'_, '_> {
             let court = Court::new(&part.spec, &part.resolved, &whole, &judge);
             for claim in part.claims.early.0.take() {
                 let finding = court.confirm(&claim);
+                if let Err(Unconfirmed::Lost(_)) = finding {
+                    // There was no room to look for it again; the last word is still to come.
+                    continue;
+                }
                 self.tell(&finding.map_err(|e| bug::report(e, &format!("{claim:?}"), &whole))?);
             }
             for claim in part.claims.early.1.take() {

@@ -12,4 +12,5 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;
+mod thinned;
 pub(crate) mod trace;

@@ -5,12 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
 use foresee_report::exit_status;
-use foresee_trace::{Finding, Name};
+use foresee_report::json::visible;
+use foresee_trace::{Finding, Name, Visible};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -30,7 +31,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     let limits = Limits {
         connections: args.max_connections,
         frame: args.max_frame.saturating_mul(1 << 10),
-        memory: args.memory.saturating_mul(1 << 20),
+        memory: args.memory.max(1).saturating_mul(1 << 20),
         threads: args.max_threads,
         disk: args.disk.saturating_mul(1 << 20),
         stall: Duration::from_secs(args.stall.max(1)),
@@ -81,11 +82,11 @@ pub(crate) struct Desk {
 struct Totals {
     programs: u64,
     findings: u64,
+    is_found: bool,
     errors: u64,
     incomplete: u64,
     /// Nobody reads what is printed.
     is_deaf: bool,
-    last_said: Option<Instant>,
 }
 
 impl Desk {
@@ -141,14 +142,16 @@ impl Desk {
     /// Prints a line, or an object.
     fn say(&self, text: &str, object: serde_json::Value) {
         self.print(&match self.args.format {
-            ReportFormat::Text => format!("{}\n", text.trim_end()),
-            ReportFormat::Json => format!("{object}\n"),
+            ReportFormat::Text => {
+                let lines: Vec<String> = text.lines().map(|l| Visible(l).to_string()).collect();
+                format!("{}\n", lines.join("\n"))
+            }
+            ReportFormat::Json => visible(&format!("{object}\n")),
         });
     }
 
     fn print(&self, text: &str) {
         let mut totals = self.totals();
-        totals.last_said = Some(Instant::now());
         if self.view.around(|| output::print(text)).is_err() {
             totals.is_deaf = true;
         }
@@ -158,7 +161,7 @@ impl Desk {
     fn finish(&self) -> anyhow::Result<u8> {
         let totals = self.totals();
         Ok(match &*totals {
-            Totals { findings: 1.., .. } => 1,
+            Totals { is_found: true, .. } | Totals { findings: 1.., .. } => 1,
             Totals { errors: 1.., .. } => 2,
             Totals { incomplete: 1.., .. } | Totals { programs: 0, .. } => 3,
             _ => 0,
@@ -187,13 +190,17 @@ impl Observer for Desk {
                 }
                 let report = examined.report;
                 let status = exit_status(&report);
-                self.totals().incomplete += u64::from(status == 3);
+                let mut totals = self.totals();
+                totals.incomplete += u64::from(status == 3);
+                // Not everything is found before the end.
+                totals.is_found |= status == 1;
+                drop(totals);
                 self.print(&match self.args.format {
                     ReportFormat::Text => foresee_report::text::report(&report, output::style()),
-                    ReportFormat::Json => format!(
+                    ReportFormat::Json => visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
                         foresee_report::json::report(&report).trim_end()
-                    ),
+                    )),
                 });
                 Ok(())
             }
@@ -215,7 +222,7 @@ impl Observer for Desk {
             ReportFormat::Json => {
                 let line =
                     json!({"what": "trouble", "peer": peer, "name": program, "message": what});
-                self.print(&format!("{line}\n"));
+                self.print(&visible(&format!("{line}\n")));
             }
         }
     }
@@ -232,12 +239,14 @@ impl Teller<'_> {
     fn tell(&self, what: &str, word: &str, finding: &Finding) {
         let Finding { property, message, .. } = finding;
         self.desk.print(&match self.desk.args.format {
-            ReportFormat::Text => format!("{}: {word} {property}: {message}\n", self.label),
-            ReportFormat::Json => format!(
+            ReportFormat::Text => {
+                format!("{}: {word} {property}: {}\n", self.label, Visible(message))
+            }
+            ReportFormat::Json => visible(&format!(
                 "{{\"what\":\"{what}\",\"program\":{},\"finding\":{}}}\n",
                 self.about,
                 foresee_report::json::one(finding)
-            ),
+            )),
         });
     }
 }
@@ -252,3 +261,6 @@ impl Listener for Teller<'_> {
         self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,8 +55,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
     let recording = Recording {
         is_free_running: args.mode == CaptureMode::Async,
-        // Variables that cannot be named beforehand are complete only if everything is recorded.
+        // Variables that cannot be named beforehand are complete only if everything is recorded,
+        // and without the token the filter's books are not exact.
         is_unfiltered: args.all
+            || args.mode == CaptureMode::Async
             || goes_beyond_causality(args, &wanted)
             || !wanted.compiled.is_empty() && !is_known,
         watch: Some(&list),

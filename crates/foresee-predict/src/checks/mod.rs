@@ -24,8 +24,6 @@
 //! possible is said only if every candidate is proved impossible; everything else is counted as not
 //! found, undecided or not tried. Memory grows with the trace, by some forty bytes an event.
 
-#![allow(dead_code, reason = "the checks that use it are still to come")]
-
 mod atomicity;
 mod attempt;
 mod confirm;

@@ -190,11 +190,11 @@ mod tests {
                 in_sections: 0.8,
                 section_events: 2.5,
                 max_nesting: 2,
-                shared: if seed % 3 == 0 { 0.4 } else { 0.0 },
+                shared: if seed.is_multiple_of(3) { 0.4 } else { 0.0 },
                 reads: 0.5,
                 rmws: 0.1,
-                waits: if seed % 5 == 0 { 0.2 } else { 0.0 },
-                unfinished: seed % 4 == 0,
+                waits: if seed.is_multiple_of(5) { 0.2 } else { 0.0 },
+                unfinished: seed.is_multiple_of(4),
                 ..Config::default()
             })
         });

@@ -300,6 +300,46 @@ impl Explorer {
         self.cut_off(outcome, self.depth() + 1);
     }
 
+    /// Whether some run of the events so far violates the property, as if the trace ended here; looks
+    /// for so long, and changes nothing.
+    pub(super) fn foresees(
+        &self,
+        meaning: &mut Meaning<'_>,
+        time: Duration,
+    ) -> Result<bool, TooManyStates> {
+        if self.found.violation.is_some() || self.over {
+            return Ok(self.found.violation.is_some());
+        }
+        let mut expander = Expander::new(1);
+        expander.least.clone_from(&self.expander.least);
+        expander.most.clone_from(&self.expander.most);
+        let mut ahead = Explorer {
+            events: self.events.clone(),
+            tables: self.tables.clone(),
+            found: Searched {
+                outcome: Outcome::Exhausted,
+                first_cut_off: None,
+                runs: None,
+                violation: None,
+                ..self.found
+            },
+            expander,
+            level: self.level.clone(),
+            next: Level::default(),
+            bad: Vec::new(),
+            narrowing: Narrowing::default(),
+            limits: Limits { time: Some(time), ..self.limits },
+            first_only: true,
+            spent: Duration::ZERO,
+            over: false,
+            history: None,
+            known: Vec::new(),
+            tables_after_tidying: self.tables_after_tidying,
+        };
+        ahead.finish(meaning, true)?;
+        Ok(ahead.found.violation.is_some())
+    }
+
     /// Everything has arrived, or will never. Goes through the levels that are left.
     pub(super) fn finish(
         &mut self,

@@ -1,6 +1,7 @@
 //! Prediction of a specification's violations over the lattice of each property.
 
 use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 use foresee_causality::schedule::Schedule;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
@@ -99,12 +100,26 @@ pub struct Lattice {
     limits: Limits,
     watches: Vec<Watch>,
     predictions: Predictions,
-    /// Where a violation is told as soon as it is found, and of which properties it was.
-    early: Option<Predictions>,
-    told: Vec<bool>,
+    /// For traces that are still being made.
+    early: Option<Early>,
     /// Which threads have been heard of.
     threads: Vec<bool>,
 }
+
+/// What is told before the end, and what looking ahead for it may cost.
+struct Early {
+    claims: Predictions,
+    /// How many steps of each property there were when it was last looked at; `None` once it has
+    /// been told.
+    looked: Vec<Option<u64>>,
+    /// How much time may be spent, and since when it has been earned.
+    room: Duration,
+    since: Instant,
+}
+
+/// Looking ahead may take one part in so many of the time, and not more than this in one go.
+const LOOKING_SHARE: u32 = 10;
+const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
 struct Watch {
     property: Compiled,
@@ -201,32 +216,47 @@ impl Lattice {
             watches: properties.into_iter().map(watch).collect(),
             predictions,
             early: None,
-            told: Vec::new(),
             threads: Vec::new(),
         }
     }
 
-    /// Tells of violations as soon as they are found, not only at the end: for traces that are
+    /// Tells of violations as soon as they are foreseen, not only at the end: for traces that are
     /// still being made. What is told early has its runs looked for again in the events so far; the
-    /// last word, which may show a better run, comes at the end all the same. Only a search with a
-    /// window, of a property without parameters, finds anything before the end.
+    /// last word, which may show a better run, comes at the end all the same. Properties with
+    /// parameters wait for it.
     #[must_use]
-    pub fn telling_early(mut self, early: Predictions) -> Lattice {
-        self.told = vec![false; self.watches.len()];
-        self.early = Some(early);
+    pub fn telling_early(mut self, claims: Predictions) -> Lattice {
+        let looked = vec![Some(0); self.watches.len()];
+        self.early = Some(Early { claims, looked, room: LOOKING_ROOM, since: Instant::now() });
         self
     }
 
     fn tell_early(&mut self) {
-        let Some(early) = &self.early else { return };
-        for (property, (watch, told)) in self.watches.iter().zip(&mut self.told).enumerate() {
-            let Steps::All(search) = &watch.steps else { continue };
+        let Some(early) = &mut self.early else { return };
+        let now = Instant::now();
+        let earned = now.duration_since(std::mem::replace(&mut early.since, now)) / LOOKING_SHARE;
+        early.room = (early.room + earned).min(LOOKING_ROOM);
+        for (number, (watch, looked)) in self.watches.iter_mut().zip(&mut early.looked).enumerate()
+        {
+            let Watch { property, lens, writes, steps: Steps::All(search), .. } = watch else {
+                continue;
+            };
+            let is_new = looked.is_some_and(|steps| steps < search.steps);
             // Where the observed run fails, there is nothing to foresee.
-            let is_foreseen = search.explorer.found.violation.is_some()
-                && search.observed.monitor != StateId::BAD;
-            if is_foreseen && !std::mem::replace(told, true) {
+            if !is_new || early.room.is_zero() || search.observed.monitor == StateId::BAD {
+                continue;
+            }
+            let start = Instant::now();
+            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+            // If there are too many states, the search itself is going to say so.
+            let is_foreseen = search.explorer.foresees(&mut meaning, early.room).unwrap_or(false);
+            early.room = early.room.saturating_sub(start.elapsed());
+            *looked = Some(search.steps);
+            if is_foreseen {
+                *looked = None;
                 let (binding, limits) = (Vec::new(), search.explorer.limits());
-                early.borrow_mut().push(Prediction { property, binding, runs: None, limits });
+                let claim = Prediction { property: number, binding, runs: None, limits };
+                early.claims.borrow_mut().push(claim);
             }
         }
     }

@@ -17,7 +17,7 @@ use foresee_trace::Value;
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Things by number, each once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Numbered<T> {
     things: Vec<T>,
     numbers: Map<T, u32>,
@@ -102,7 +102,7 @@ impl Writes {
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// The program states and sets of monitor states met so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tables {
     states: Numbered<ProgramState>,
     sets: Numbered<StateSet>,

@@ -29,11 +29,24 @@ pub(super) struct Relevant {
     pub(super) step: Step,
 }
 
-/// How far to search.
+/// How far to search, all searches of one trace together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) nodes: u64,
-    pub(super) time: Option<Duration>,
+pub(super) struct Budget {
+    /// How many events are taken along swapped pairs.
+    swapped: u64,
+    nodes: u64,
+    until: Option<Instant>,
+}
+
+impl Budget {
+    pub(super) fn new(nodes: u64, time: Option<Duration>) -> Budget {
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        Budget { swapped: SWAPPED_EVENTS, nodes, until }
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() > until)
+    }
 }
 
 /// How a search ended.
@@ -49,9 +62,10 @@ pub(super) enum Ended {
     GaveUp,
 }
 
-/// How many steps are taken along swapped pairs, and how many orders are offered that nobody
-/// confirms.
-const SWAPPED_STEPS: u64 = 50_000_000;
+/// Some seconds' worth.
+const SWAPPED_EVENTS: u64 = 200_000_000;
+
+/// How many orders are offered that nobody confirms.
 const OFFERS: u32 = 32;
 
 /// Offers an order of all events, and is told whether it is confirmed.
@@ -103,14 +117,18 @@ impl<'a> Search<'a> {
         &mut self,
         pairs: &[Pair],
         whole: &Whole,
+        budget: &mut Budget,
         offer: Offer<'_>,
     ) -> Result<Ended, TooManyStates> {
         let by_index: HashMap<u64, Step, RandomState> =
             self.steps.iter().map(|s| (s.index, s.step)).collect();
-        let (mut spent, mut offers) = (0, 0);
+        let mut offers = 0;
         for pair in pairs {
             let (e, f) = (pair.first.index as usize, pair.second.index as usize);
-            if whole.is_before(e, f) || spent > SWAPPED_STEPS || offers >= OFFERS {
+            if budget.swapped == 0 || budget.is_late() || offers >= OFFERS {
+                break;
+            }
+            if whole.is_before(e, f) {
                 continue;
             }
             // Everything that follows the first waits until the second has happened; or the second
@@ -122,7 +140,7 @@ impl<'a> Search<'a> {
                 let n = self.trace.events.len();
                 let order: Vec<u64> =
                     (0..e).chain(early).chain(late).chain(f + 1..n).map(|i| i as u64).collect();
-                spent += n as u64;
+                budget.swapped = budget.swapped.saturating_sub(n as u64);
                 let steps = order.iter().filter_map(|i| by_index.get(i)).copied();
                 if self.violates(steps)? != self.is_violated {
                     offers += 1;
@@ -139,11 +157,10 @@ impl<'a> Search<'a> {
     pub(super) fn all(
         &mut self,
         whole: &Whole,
-        bounds: Bounds,
+        budget: &mut Budget,
         offer: Offer<'_>,
     ) -> Result<Ended, TooManyStates> {
         let columns = Columns::new(self.steps, self.trace, whole);
-        let since = Instant::now();
         let mut states = States::default();
         let mut seen: HashSet<(Box<[u32]>, u32, StateId), RandomState> = HashSet::default();
         let root = Node {
@@ -171,7 +188,8 @@ impl<'a> Search<'a> {
             let is_bad = monitor == StateId::BAD;
             let is_whole = counts.iter().zip(&columns.steps).all(|(&n, s)| n as usize == s.len());
             // Sought is a violation, or else a whole run without one.
-            if if self.is_violated { is_whole && !is_bad } else { is_bad } {
+            let is_sought = if self.is_violated { is_whole && !is_bad } else { is_bad };
+            if is_sought {
                 offers += 1;
                 let taken = path.iter().map(|(_, next)| next - 1);
                 if offer(columns.whole_order(taken, self.steps, self.trace, whole, is_whole)) {
@@ -187,10 +205,10 @@ impl<'a> Search<'a> {
             if is_settled || is_whole || !seen.insert((counts.clone(), program, monitor)) {
                 continue;
             }
-            let is_late = || bounds.time.is_some_and(|limit| since.elapsed() > limit);
-            if seen.len() as u64 > bounds.nodes || seen.len() % 1024 == 0 && is_late() {
+            if budget.nodes == 0 || seen.len().is_multiple_of(1024) && budget.is_late() {
                 return Ok(Ended::GaveUp);
             }
+            budget.nodes -= 1;
             path.push((Node { counts, program, monitor }, 0));
         }
         Ok(if offers > 0 { Ended::Unconfirmed } else { Ended::Nothing })

@@ -40,7 +40,7 @@ use foresee_trace::{
     Batch, Event, FileOrder, Finding, FindingSink, Flow, LocId, Name, Names, Outcome, Pool, Trace,
 };
 
-use self::exact::{Bounds, Ended, Relevant, Search};
+use self::exact::{Budget, Ended, Relevant, Search};
 use self::labels::Labels;
 use self::order::{Now, Running, Whole};
 use self::pairs::{Pair, Pairs, Place};
@@ -56,13 +56,14 @@ pub const MONITORABILITY: &str = "monitorability";
 pub struct MonitorabilityOptions {
     /// What the order of the trace stands for.
     pub order: FileOrder,
-    /// Whether the exact test follows where the cheap one fails. It needs the trace in memory, so
-    /// without it properties are only warned of. Traces of notes always get it: their verdicts are
-    /// worth nothing without.
-    pub is_exact: bool,
+    /// Whether somebody asked. Then the exact test follows where the cheap one fails, for which the
+    /// trace is kept in memory, and what depends on the schedule is a finding. Else there are only
+    /// warnings; but traces of notes always get the exact test, because their verdicts are worth
+    /// nothing without.
+    pub is_asked: bool,
     /// How many events are kept for the exact test.
     pub events: usize,
-    /// How many nodes the exact test visits, for each property and binding.
+    /// How many nodes the exact test visits.
     pub nodes: u64,
     /// How long it searches.
     pub time: Option<Duration>,
@@ -72,7 +73,7 @@ impl Default for MonitorabilityOptions {
     fn default() -> Self {
         MonitorabilityOptions {
             order: FileOrder::Observed,
-            is_exact: true,
+            is_asked: true,
             events: 4_000_000,
             nodes: 1_000_000,
             time: None,
@@ -108,6 +109,7 @@ impl Verdict {
 /// properties with parameters the steps are kept.
 pub struct Monitorability {
     options: MonitorabilityOptions,
+    is_exact: bool,
     spec: Spec,
     resolved: Resolved,
     running: Running,
@@ -154,9 +156,8 @@ impl Monitorability {
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
-        mut options: MonitorabilityOptions,
+        options: MonitorabilityOptions,
     ) -> Monitorability {
-        options.is_exact |= options.order == FileOrder::Notes;
         let watch = |mut property: Compiled| {
             let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
             Watch {
@@ -172,6 +173,7 @@ impl Monitorability {
         };
         Monitorability {
             options,
+            is_exact: options.is_asked || options.order == FileOrder::Notes,
             spec: spec.clone(),
             resolved: resolved.clone(),
             running: Running::new(options.order),
@@ -206,7 +208,7 @@ impl Monitorability {
                 None => {
                     let label = watch.labels.number(step, step.events, &watch.lens);
                     watch.pairs.step(place, label, time, &watch.labels, known);
-                    watch.is_done = !self.options.is_exact && watch.pairs.count > 0;
+                    watch.is_done = !self.is_exact && watch.pairs.count > 0;
                 }
                 Some(steps) if steps.len() < BOUND_STEPS => {
                     let bound = BoundStep { place, step, time, now };
@@ -220,7 +222,7 @@ impl Monitorability {
 
     /// Keeps a batch for the exact test, as far as there is room.
     fn keep(&mut self, batch: &Batch) {
-        if !self.options.is_exact || self.is_cut_off {
+        if !self.is_exact || self.is_cut_off {
             return;
         }
         if self.trace.events.len() + batch.events.len() > self.options.events {
@@ -259,10 +261,13 @@ impl Analysis for Monitorability {
         out: &mut dyn FindingSink,
     ) -> Result<Vec<Analysed>, AnalysisError> {
         self.trace.names = names.clone();
-        let mut exact = Exact { options: self.options, trace: &self.trace, orders: None };
-        if self.is_cut_off {
-            exact.options.is_exact = false;
-        }
+        let mut exact = Exact {
+            options: self.options,
+            is_wanted: self.is_exact && !self.is_cut_off,
+            budget: Budget::new(self.options.nodes, self.options.time),
+            trace: &self.trace,
+            orders: None,
+        };
         let lost = match &self.running {
             Running::Notes(clocks) => Some((clocks.conflicting_writes(), clocks.uncertain_reads())),
             Running::Steps(_) => None,
@@ -273,7 +278,7 @@ impl Analysis for Monitorability {
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
             // A warning that nobody asked for is given only where there is something to warn of.
-            if !self.options.is_exact && said.verdict == Verdict::Monitorable {
+            if !self.is_exact && said.verdict == Verdict::Monitorable {
                 continue;
             }
             if said.verdict == Verdict::Unknown && self.is_cut_off {
@@ -281,9 +286,17 @@ impl Analysis for Monitorability {
                 said.why = "the trace is longer than is kept for asking whether they matter".into();
             }
             let finding = said.finding.take();
-            analysed.push(watch.analysed(&said, self.options, lost, names));
+            if !self.options.is_asked {
+                // Nor does it answer for anything.
+                said.outcome = match said.verdict {
+                    Verdict::Monitorable => Outcome::Window,
+                    _ if self.is_exact => Outcome::OrderUnknown,
+                    _ => Outcome::Window,
+                };
+            }
+            analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
             // What nobody asked for does not count as found.
-            if let Some(finding) = finding.filter(|_| self.options.is_exact)
+            if let Some(finding) = finding.filter(|_| self.options.is_asked)
                 && out.finding(finding) == Flow::Stop
             {
                 break;
@@ -303,7 +316,6 @@ struct Said {
     count: u64,
     finding: Option<Finding>,
     bindings: Option<u64>,
-    dependent_bindings: u64,
 }
 
 impl Watch {
@@ -324,7 +336,6 @@ impl Watch {
             count: 0,
             finding: None,
             bindings: None,
-            dependent_bindings: 0,
         };
         let Some(steps) = self.bound.take() else {
             let pairs = std::mem::take(&mut self.pairs);
@@ -336,8 +347,7 @@ impl Watch {
                 };
                 events.filter_map(step).collect()
             };
-            let steps =
-                if pairs.count > 0 && exact.options.is_exact { steps(self) } else { vec![] };
+            let steps = if pairs.count > 0 && exact.is_wanted { steps(self) } else { vec![] };
             let about = About { number, binding: Vec::new(), spec, resolved };
             self.settle(pairs, &steps, about, exact, &mut said)?;
             return Ok(said);
@@ -361,7 +371,7 @@ impl Watch {
             let binding = self.property.params.named(binding);
             let about = About { number, binding, spec, resolved };
             self.settle(pairs, &relevant, about, exact, &mut said)?;
-            if !exact.options.is_exact && said.count > 0 {
+            if !exact.is_wanted && said.count > 0 {
                 break;
             }
         }
@@ -404,20 +414,16 @@ impl Watch {
         said.count += pairs.count;
         let room = TOLD_PAIRS.saturating_sub(said.pairs.len());
         said.pairs.extend(pairs.found().iter().take(room));
-        let (verdict, outcome, why) = match exact.options.is_exact {
+        // One binding that depends on the schedule is enough.
+        if said.verdict == Verdict::ScheduleDependent {
+            return Ok(());
+        }
+        let (verdict, outcome, why) = match exact.is_wanted {
             false => (Verdict::Unknown, Outcome::Window, String::new()),
             true => exact.ask(self, &pairs, steps, &about, &mut said.finding)?,
         };
-        if verdict == Verdict::ScheduleDependent {
-            said.dependent_bindings += 1;
-        }
-        // One binding that depends on the schedule is enough; one that is not known leaves it open.
-        let is_graver = match (said.verdict, verdict) {
-            (_, Verdict::ScheduleDependent) => true,
-            (Verdict::Monitorable, Verdict::Unknown) => true,
-            _ => false,
-        };
-        if is_graver {
+        // One that is not known leaves it open.
+        if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
             (said.verdict, said.outcome, said.why) = (verdict, outcome, why);
         }
         Ok(())
@@ -426,11 +432,12 @@ impl Watch {
     fn analysed(
         &self,
         said: &Said,
-        options: MonitorabilityOptions,
+        is_exact: bool,
+        order: FileOrder,
         lost: Option<(u64, u64)>,
         names: &Names,
     ) -> Analysed {
-        let of_notes = options.order == FileOrder::Notes;
+        let of_notes = order == FileOrder::Notes;
         let outcome = match self.steps {
             0 => Outcome::NothingRelevant,
             _ => said.outcome,
@@ -460,7 +467,7 @@ impl Watch {
                     "schedule-dependent: {pairs} by the execution, and another order that the threads can run in has another verdict"
                 )
             }
-            Verdict::Unknown if !options.is_exact => format!(
+            Verdict::Unknown if !is_exact => format!(
                 "the verdict may depend on the schedule: at least {pairs} by the execution; \
                  --check monitorability tells whether that changes the verdict"
             ),
@@ -475,15 +482,12 @@ impl Watch {
                     .to_owned(),
             );
         }
-        let mut stats = vec![("verdict", Stat::Text(said.verdict.word().to_owned()))];
-        if !options.is_exact {
-            stats.clear();
-        }
-        stats.push(("relevant_events", Stat::Count(self.steps)));
-        stats.push(("unordered_pairs", Stat::Count(said.count)));
-        if let Some(bindings) = said.bindings {
-            stats.push(("bindings", Stat::Count(bindings)));
-            stats.push(("schedule_dependent_bindings", Stat::Count(said.dependent_bindings)));
+        let mut stats = Vec::new();
+        if is_exact {
+            stats.push(("verdict", Stat::Text(said.verdict.word().to_owned())));
+            stats.push(("relevant_events", Stat::Count(self.steps)));
+            stats.push(("unordered_pairs", Stat::Count(said.count)));
+            stats.extend(said.bindings.map(|bindings| ("bindings", Stat::Count(bindings))));
         }
         if let Some((conflicting, uncertain)) = lost {
             stats.push(("conflicting_writes", Stat::Count(conflicting)));
@@ -527,6 +531,8 @@ struct About<'a> {
 /// The exact test, and what it needs of the whole trace.
 struct Exact<'a> {
     options: MonitorabilityOptions,
+    is_wanted: bool,
+    budget: Budget,
     trace: &'a Trace,
     orders: Option<Orders<'a>>,
 }
@@ -549,7 +555,7 @@ impl<'a> Exact<'a> {
         about: &About<'_>,
         finding: &mut Option<Finding>,
     ) -> Result<(Verdict, Outcome, String), AnalysisError> {
-        let MonitorabilityOptions { order, nodes, time, .. } = self.options;
+        let order = self.options.order;
         if self.orders.is_none() {
             let causality = match order {
                 FileOrder::Notes => None,
@@ -558,6 +564,7 @@ impl<'a> Exact<'a> {
             let execution = Whole::of_execution(self.trace, order)?;
             self.orders = Some(Orders { execution, causality, judge: Judge::new(self.trace) });
         }
+        let budget = &mut self.budget;
         let Some(Orders { execution, causality, judge }) = &self.orders else {
             return Err(AnalysisError::Limit("there is no order to search".to_owned()));
         };
@@ -593,14 +600,13 @@ impl<'a> Exact<'a> {
         let mut offer = |run| offer(is_violated, run);
         // Orders that keep the causality are always ones that the threads can run in.
         for whole in causality.iter().chain([execution]) {
-            match search.swap(pairs.found(), whole, &mut offer) {
+            match search.swap(pairs.found(), whole, budget, &mut offer) {
                 Ok(Ended::Found) => return Ok(found()),
                 Ok(_) => {}
                 Err(error) => return too_large(error),
             }
         }
-        let bounds = Bounds { nodes, time };
-        let ended = match search.all(execution, bounds, &mut offer) {
+        let ended = match search.all(execution, budget, &mut offer) {
             Ok(ended) => ended,
             Err(error) => return too_large(error),
         };
@@ -610,7 +616,7 @@ impl<'a> Exact<'a> {
                 return Ok((Verdict::Monitorable, Outcome::Exhausted, String::new()));
             }
             (Ended::Unconfirmed | Ended::GaveUp, Some(causality)) => {
-                match search.all(causality, bounds, &mut offer) {
+                match search.all(causality, budget, &mut offer) {
                     Ok(Ended::Found) => return Ok(found()),
                     Ok(_) => {}
                     Err(error) => return too_large(error),

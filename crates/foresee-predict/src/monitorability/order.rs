@@ -7,8 +7,8 @@ use foresee_trace::{Event, FileOrder, Pool, ThreadId, Trace};
 /// the order of steps only they are counted.
 #[derive(Debug)]
 pub(super) enum Running {
-    Steps(LaneClocks<Clock>),
-    Notes(NoteClocks),
+    Steps(Box<LaneClocks<Clock>>),
+    Notes(Box<NoteClocks>),
 }
 
 /// What one event knows.
@@ -21,9 +21,9 @@ pub(super) enum Now {
 impl Running {
     pub(super) fn new(order: FileOrder) -> Running {
         match order {
-            FileOrder::Notes => Running::Notes(NoteClocks::default()),
+            FileOrder::Notes => Running::Notes(Box::default()),
             FileOrder::Observed | FileOrder::Thinned => {
-                Running::Steps(LaneClocks::new(Order::ReadsFrom))
+                Running::Steps(Box::new(LaneClocks::new(Order::ReadsFrom)))
             }
         }
     }

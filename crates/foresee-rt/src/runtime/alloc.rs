@@ -1,5 +1,6 @@
 //! Memory that is allocated and given back: a new life for its addresses.
 
+use super::calls::{Call, calls};
 use super::next::real;
 use super::{Errno, access, enter, hook, leave, log, shadow, sync, thread};
 use crate::format::Tag;
@@ -37,6 +38,15 @@ pub(super) fn from_site(pc: usize, allocate: impl FnOnce() -> usize) -> usize {
     }
 }
 
+/// The program's last store has happened: it is told before libc may sleep for a lock of its own.
+fn settled() {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller's own thread.
+        unsafe { access::settle_quietly(t) };
+    }
+}
+
 fn allocated(block: usize, size: usize, pc: usize) {
     let t = enter();
     if t.is_null() {
@@ -53,6 +63,7 @@ fn allocated(block: usize, size: usize, pc: usize) {
 }
 
 extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_malloc(size) };
     allocated(block, size, pc);
@@ -60,6 +71,7 @@ extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
 }
 
 extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_calloc(count, size) };
     allocated(block, count.saturating_mul(size), pc);
@@ -67,6 +79,7 @@ extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
 }
 
 extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
+    settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_memalign(align, size) };
     allocated(block, size, pc);
@@ -114,6 +127,19 @@ fn given_back(block: usize, pc: usize) {
         shadow::forget(block, size);
         log::put(t, Tag::Free as u8, pc, block, size as u64);
         leave(t);
+    }
+}
+
+calls! {
+    // Whatever the kernel puts there next is something new.
+    Outside munmap(at, size) |c| { c.gives_back(at, size); };
+}
+
+impl Call {
+    fn gives_back(&mut self, at: usize, size: usize) {
+        shadow::forget(at, size);
+        // SAFETY: in a hook of the thread.
+        unsafe { sync(self.t, Tag::Free, self.pc, at, size as u64) }
     }
 }
 

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
 use super::thread::Thread;
-use super::{access, enter, hook, leave};
+use super::{access, enter, hook, leave, log};
 use crate::format::Access;
 
 /// Carries out `act` on memory and records it: it answers with the kind of access it was, the old and the new value.
@@ -24,8 +24,10 @@ fn carry_out(
     // SAFETY: the hook of an access to this memory.
     unsafe {
         access::before_write(t, address, size);
+        log::begin_step();
         let (kind, old, new) = act();
         access::atomic(t, kind, address, size, pc, if kind.writes() { new } else { old }, old);
+        log::end_step();
         leave(t);
         old
     }

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::locks::{give, note, take, try_take};
+use super::locks::{give, make, note, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
@@ -52,7 +52,7 @@ extern "C" fn join(handle: usize, out: *mut c_int, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_init(lock: Object, kind: c_int, pc: usize) -> c_int {
-    note(Tag::LockInit, lock, 0, pc, || real!(mtx_init(lock => Object, kind => c_int) -> c_int))
+    make(lock, pc, || real!(mtx_init(lock => Object, kind => c_int) -> c_int))
 }
 
 fn attempt(lock: Object) -> c_int {
@@ -60,20 +60,27 @@ fn attempt(lock: Object) -> c_int {
 }
 
 extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
-    take(lock, Tag::Acquire, 0, pc, || attempt(lock), || real!(mtx_lock(lock => Object) -> c_int))
+    take::<true>(
+        lock,
+        Tag::Acquire,
+        0,
+        pc,
+        || attempt(lock),
+        || real!(mtx_lock(lock => Object) -> c_int),
+    )
 }
 
 extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
-    try_take(lock, Tag::Acquire, pc, || attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, pc, || attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
-    take(lock, Tag::Acquire, how::TIMED, pc, || attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {
-    give(lock, pc, || real!(mtx_unlock(lock => Object) -> c_int))
+    give::<true>(lock, pc, || real!(mtx_unlock(lock => Object) -> c_int))
 }
 
 extern "C" fn cond_init(cond: Object, pc: usize) -> c_int {
@@ -81,7 +88,13 @@ extern "C" fn cond_init(cond: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn cond_wait(cond: Object, lock: Object, pc: usize) -> c_int {
-    conds::wait_on(cond, lock, false, pc, || real!(cnd_wait(cond => Object, lock => Object) -> c_int))
+    conds::wait_on(
+        cond,
+        lock,
+        false,
+        pc,
+        || real!(cnd_wait(cond => Object, lock => Object) -> c_int),
+    )
 }
 
 extern "C" fn cond_timedwait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {

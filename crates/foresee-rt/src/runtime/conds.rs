@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use super::locks::note;
 use super::next::real;
 use super::thread::Thread;
-use super::{enter, hook, leave, log, step_aside, sync};
+use super::{clocks, enter, hook, leave, log, step_aside, sync};
 use crate::format::Tag;
 
 type Object = *mut c_void;
@@ -25,6 +25,7 @@ pub(super) fn wait_on(
     // SAFETY: in a hook of `t`.
     unsafe {
         sync(t, Tag::WaitBegin, pc, cond as usize, lock as u64 | u64::from(is_timed));
+        (*t).gave = clocks::given(t, lock as usize, true);
         // A signal handler or the end of the thread may come before `wait` returns.
         (*t).waiting = [cond as usize, lock as usize];
         step_aside(t);
@@ -33,6 +34,9 @@ pub(super) fn wait_on(
         if !enter().is_null() {
             if waiting[0] != 0 {
                 sync(t, Tag::WaitEnd, pc, cond as usize, lock as u64);
+                if (*t).gave {
+                    clocks::taken(t, lock as usize, true);
+                }
             }
             leave(t);
         }
@@ -50,6 +54,9 @@ pub(super) unsafe fn cut_off(t: *mut Thread) {
     unsafe {
         let [cond, lock] = core::mem::take(&mut (*t).waiting);
         log::put(t, Tag::WaitEnd as u8, 0, cond, lock as u64);
+        if (*t).gave {
+            clocks::taken(t, lock, true);
+        }
     }
 }
 
@@ -73,7 +80,13 @@ extern "C" fn init(cond: Object, attributes: usize, pc: usize) -> c_int {
 }
 
 extern "C" fn wait(cond: Object, lock: Object, pc: usize) -> c_int {
-    wait_on(cond, lock, false, pc, || real!(pthread_cond_wait(cond => Object, lock => Object) -> c_int))
+    wait_on(
+        cond,
+        lock,
+        false,
+        pc,
+        || real!(pthread_cond_wait(cond => Object, lock => Object) -> c_int),
+    )
 }
 
 extern "C" fn timed_wait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {

@@ -7,7 +7,8 @@
 use core::ffi::{c_int, c_void};
 
 use super::next::real;
-use super::{access, enter, hook, leave, step_aside, sync};
+use super::thread::Thread;
+use super::{access, clocks, enter, hook, leave, step_aside, sync};
 use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
@@ -32,8 +33,9 @@ fn shared(tag: Tag) -> u64 {
     if tag == Tag::AcquireShared { how::SHARED } else { 0 }
 }
 
-/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time.
-pub(super) fn take(
+/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time. Locks that are smaller than
+/// what a clock is kept for carry none.
+pub(super) fn take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
     patience: u64,
@@ -57,7 +59,7 @@ pub(super) fn take(
             }
         }
         if took(out) {
-            sync(t, tag, pc, lock as usize, died(out) | patience);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -66,8 +68,33 @@ pub(super) fn take(
     }
 }
 
+/// Records that a lock was taken, and how.
+unsafe fn took_it<const CARRIES: bool>(
+    t: *mut Thread,
+    lock: Lock,
+    tag: Tag,
+    pc: usize,
+    value: u64,
+) {
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, tag, pc, lock as usize, value);
+        if CARRIES {
+            if value & how::OWNER_DIED != 0 {
+                clocks::made(t, lock as usize);
+            }
+            clocks::taken(t, lock as usize, tag == Tag::Acquire);
+        }
+    }
+}
+
 /// Tries to take a lock.
-pub(super) fn try_take(lock: Lock, tag: Tag, pc: usize, attempt: impl FnOnce() -> c_int) -> c_int {
+pub(super) fn try_take<const CARRIES: bool>(
+    lock: Lock,
+    tag: Tag,
+    pc: usize,
+    attempt: impl FnOnce() -> c_int,
+) -> c_int {
     let t = enter();
     if t.is_null() {
         return attempt();
@@ -77,7 +104,7 @@ pub(super) fn try_take(lock: Lock, tag: Tag, pc: usize, attempt: impl FnOnce() -
         access::settle(t);
         let out = attempt();
         if took(out) {
-            sync(t, tag, pc, lock as usize, died(out) | how::TRIED);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED);
         } else if out == EBUSY || out == super::c11::BUSY {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -87,8 +114,41 @@ pub(super) fn try_take(lock: Lock, tag: Tag, pc: usize, attempt: impl FnOnce() -
 }
 
 /// Gives a lock back. If that fails the record is wrong, and so is the program: it held no lock; the host leaves it out.
-pub(super) fn give(lock: Lock, pc: usize, unlock: impl FnOnce() -> c_int) -> c_int {
-    note(Tag::Release, lock, 0, pc, unlock)
+pub(super) fn give<const CARRIES: bool>(
+    lock: Lock,
+    pc: usize,
+    unlock: impl FnOnce() -> c_int,
+) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return unlock();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, Tag::Release, pc, lock as usize, 0);
+        let out = unlock();
+        if CARRIES && out == 0 {
+            clocks::given(t, lock as usize, false);
+        }
+        leave(t);
+        out
+    }
+}
+
+/// Makes a lock.
+pub(super) fn make(lock: Lock, pc: usize, init: impl FnOnce() -> c_int) -> c_int {
+    let t = enter();
+    if t.is_null() {
+        return init();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, Tag::LockInit, pc, lock as usize, 0);
+        clocks::made(t, lock as usize);
+        let out = init();
+        leave(t);
+        out
+    }
 }
 
 /// Records a step and carries it out, with nobody in between.
@@ -136,13 +196,7 @@ hook! {
 }
 
 extern "C" fn mutex_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
-    note(
-        Tag::LockInit,
-        lock,
-        0,
-        pc,
-        || real!(pthread_mutex_init(lock => Lock, attributes => usize) -> c_int),
-    )
+    make(lock, pc, || real!(pthread_mutex_init(lock => Lock, attributes => usize) -> c_int))
 }
 
 fn mutex_attempt(lock: Lock) -> c_int {
@@ -150,7 +204,7 @@ fn mutex_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
-    take(
+    take::<true>(
         lock,
         Tag::Acquire,
         0,
@@ -161,32 +215,26 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take(lock, Tag::Acquire, pc, || mutex_attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, pc, || mutex_attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
-    give(lock, pc, || real!(pthread_mutex_unlock(lock => Lock) -> c_int))
+    give::<true>(lock, pc, || real!(pthread_mutex_unlock(lock => Lock) -> c_int))
 }
 
 extern "C" fn rwlock_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
-    note(
-        Tag::LockInit,
-        lock,
-        0,
-        pc,
-        || real!(pthread_rwlock_init(lock => Lock, attributes => usize) -> c_int),
-    )
+    make(lock, pc, || real!(pthread_rwlock_init(lock => Lock, attributes => usize) -> c_int))
 }
 
 fn read_attempt(lock: Lock) -> c_int {
@@ -198,7 +246,7 @@ fn write_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
-    take(
+    take::<true>(
         lock,
         Tag::AcquireShared,
         0,
@@ -209,22 +257,22 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
-    try_take(lock, Tag::AcquireShared, pc, || read_attempt(lock))
+    try_take::<true>(lock, Tag::AcquireShared, pc, || read_attempt(lock))
 }
 
 extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedrdlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
+    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockrdlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockrdlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
+    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
-    take(
+    take::<true>(
         lock,
         Tag::Acquire,
         0,
@@ -235,22 +283,22 @@ extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
-    try_take(lock, Tag::Acquire, pc, || write_attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, pc, || write_attempt(lock))
 }
 
 extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedwrlock(lock => Lock, until => usize) -> c_int);
-    take(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockwrlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockwrlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
-    give(lock, pc, || real!(pthread_rwlock_unlock(lock => Lock) -> c_int))
+    give::<true>(lock, pc, || real!(pthread_rwlock_unlock(lock => Lock) -> c_int))
 }
 
 extern "C" fn spin_init(lock: Lock, shared: c_int, pc: usize) -> c_int {
@@ -268,7 +316,7 @@ fn spin_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
-    take(
+    take::<false>(
         lock,
         Tag::Acquire,
         0,
@@ -279,9 +327,9 @@ extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn spin_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take(lock, Tag::Acquire, pc, || spin_attempt(lock))
+    try_take::<false>(lock, Tag::Acquire, pc, || spin_attempt(lock))
 }
 
 extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
-    give(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
+    give::<false>(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
 }

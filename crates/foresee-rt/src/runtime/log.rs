@@ -45,28 +45,51 @@ static LOG: Shared = Shared(UnsafeCell::new(Log {
 /// Who may write in the free-running mode.
 static LOCK: AtomicBool = AtomicBool::new(false);
 
-fn lock() {
+/// Who may carry out an atomic access in the free-running mode, and note it, in one step.
+static STEP: AtomicBool = AtomicBool::new(false);
+
+fn take(lock: &AtomicBool) {
     if config::free_running() {
-        while LOCK.swap(true, Ordering::Acquire) {
+        while lock.swap(true, Ordering::Acquire) {
             core::hint::spin_loop();
         }
     }
 }
 
-fn unlock() {
+fn give(lock: &AtomicBool) {
     if config::free_running() {
-        LOCK.store(false, Ordering::Release);
+        lock.store(false, Ordering::Release);
     }
+}
+
+fn lock() {
+    take(&LOCK);
+}
+
+fn unlock() {
+    give(&LOCK);
+}
+
+/// Begins an atomic access that must be noted before anybody else's happens.
+pub(super) fn begin_step() {
+    take(&STEP);
+}
+
+/// The other side of [`begin_step`].
+pub(super) fn end_step() {
+    give(&STEP);
 }
 
 /// Keeps the log still while the process forks.
 pub(super) fn freeze() {
+    begin_step();
     lock();
 }
 
 /// The other side of [`freeze`].
 pub(super) fn thaw() {
     unlock();
+    end_step();
 }
 
 /// Opens a new log in the directory of the environment.

@@ -6,6 +6,7 @@ mod atomics;
 mod c11;
 mod calls;
 mod channels;
+mod clocks;
 mod conds;
 mod config;
 mod cxx;

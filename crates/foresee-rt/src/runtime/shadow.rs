@@ -1,9 +1,11 @@
-//! A cell for every eight bytes of memory, see [`super::tenancy`].
+//! A cell for every eight bytes of memory, and what threads keep for themselves of cells that several read: see
+//! [`super::tenancy`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-use super::tenancy::{Cell, Held, Touch};
-use super::thread::Thread;
+use super::clocks::{self, CLOCKED};
+use super::tenancy::{Cell, Entry, Held, LockWords, Touch, World};
+use super::thread::{self, Thread};
 use super::{config, log, sys};
 use crate::format::Delayed;
 
@@ -16,11 +18,21 @@ static ROOT: AtomicPtr<AtomicPtr<Cell>> = AtomicPtr::new(core::ptr::null_mut());
 /// The groups that exist, for forks: how many, and where.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 
+/// For each thread, the same for its entries.
+static READS: [AtomicPtr<AtomicPtr<Entry>>; CLOCKED] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; CLOCKED];
+static PHASES: AtomicU32 = AtomicU32::new(0);
+
 /// Makes room for the table of groups.
 pub(super) fn prepare() -> bool {
+    !root(&ROOT).is_null()
+}
+
+#[cold]
+fn root<T>(place: &AtomicPtr<AtomicPtr<T>>) -> *mut AtomicPtr<T> {
     let root = sys::reserve(size_of::<usize>() << (ADDRESS_BITS - REACH_BITS));
-    ROOT.store(root.cast(), Relaxed);
-    !root.is_null()
+    place.store(root.cast(), Relaxed);
+    root.cast()
 }
 
 #[inline(always)]
@@ -37,22 +49,88 @@ fn cell(address: usize) -> *mut Cell {
             if group.is_null() {
                 return group;
             }
+            GROUPS.fetch_add(1, Relaxed);
         }
         group.add((address >> 3) & (CELLS - 1))
     }
 }
 
 #[cold]
-unsafe fn new_group(entry: *mut AtomicPtr<Cell>) -> *mut Cell {
-    let group: *mut Cell = sys::reserve(CELLS * size_of::<Cell>()).cast();
+unsafe fn new_group<T>(entry: *mut AtomicPtr<T>) -> *mut T {
+    let group: *mut T = sys::reserve(CELLS * size_of::<T>()).cast();
     if group.is_null() {
         return group;
     }
-    GROUPS.fetch_add(1, Relaxed);
-    // SAFETY: an entry of the table.
+    // SAFETY: an entry of a table.
     match unsafe { (*entry).compare_exchange(core::ptr::null_mut(), group, Relaxed, Relaxed) } {
         Ok(_) => group,
         Err(first) => first,
+    }
+}
+
+/// Eight bytes, as a thread comes upon them in a hook.
+struct Here {
+    t: *mut Thread,
+    address: usize,
+}
+
+impl World for Here {
+    #[inline(always)]
+    fn is_before(&self, thread: u32, place: u32) -> bool {
+        // SAFETY: the thread whose hook this is.
+        unsafe { clocks::is_before(self.t, thread, place) }
+    }
+
+    #[inline(always)]
+    fn entry(&self, thread: u32) -> Option<&Entry> {
+        let root = READS.get(thread as usize)?.load(Relaxed);
+        if root.is_null() {
+            return None;
+        }
+        // SAFETY: the table has an entry for every address that has a cell, and a group CELLS entries.
+        unsafe {
+            let group = (*root.add(self.address >> REACH_BITS)).load(Relaxed);
+            if group.is_null() {
+                None
+            } else {
+                Some(&*group.add((self.address >> 3) & (CELLS - 1)))
+            }
+        }
+    }
+
+    fn make_entry(&self, thread: u32) -> Option<&Entry> {
+        if config::free_running() {
+            return None;
+        }
+        let place = READS.get(thread as usize)?;
+        let mut table = place.load(Relaxed);
+        if table.is_null() {
+            table = root(place);
+        }
+        if !table.is_null() {
+            // SAFETY: as above.
+            unsafe {
+                let entry = table.add(self.address >> REACH_BITS);
+                if (*entry).load(Relaxed).is_null() {
+                    new_group(entry);
+                }
+            }
+        }
+        self.entry(thread)
+    }
+
+    fn new_phase(&self) -> u32 {
+        // Zero is what entries begin with.
+        PHASES.fetch_add(1, Relaxed).wrapping_add(1).max(1)
+    }
+
+    fn readers(&self) -> u32 {
+        thread::count().min(CLOCKED as u32)
+    }
+
+    fn tell(&mut self, held: Held) {
+        // SAFETY: in a hook of the thread.
+        unsafe { tell(self.t, self.address & !7, held) }
     }
 }
 
@@ -77,7 +155,7 @@ pub(super) unsafe fn must_record(
     unsafe {
         let touch =
             Touch { thread: (*t).id, place: (*t).place, mask, pc: pc as u32, write, atomic };
-        (*cell).touch(touch, |held| tell(t, address & !7, held))
+        (*cell).touch(touch, &mut Here { t, address })
     }
 }
 
@@ -91,11 +169,29 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, mask: u8) {
         return;
     }
     // SAFETY: the cell exists; the thread is the caller's.
-    unsafe { (*cell).before_write((*t).id, mask, |held| tell(t, address & !7, held)) }
+    unsafe { (*cell).before_write(about_to_write(t, mask), &mut Here { t, address }) }
+}
+
+unsafe fn about_to_write(t: *mut Thread, mask: u8) -> Touch {
+    // SAFETY: the thread is the caller's.
+    unsafe { Touch { thread: (*t).id, place: (*t).place, mask, pc: 0, write: true, atomic: false } }
+}
+
+/// What is known of a lock, whose memory it is from now on.
+///
+/// # Safety
+/// As [`must_record`].
+pub(super) unsafe fn lock(t: *mut Thread, address: usize) -> Option<LockWords<'static>> {
+    let cell = cell(address);
+    if cell.is_null() {
+        return None;
+    }
+    // SAFETY: the cell exists, and for as long as the process does; the thread is the caller's.
+    unsafe { (*cell).as_lock(about_to_write(t, 0xff), &mut Here { t, address }) }
 }
 
 /// Records an access that was held back, with the values that memory has now.
-#[cold]
+#[inline(never)]
 unsafe fn tell(t: *mut Thread, address: usize, held: Held) {
     let Held { thread, access, mask, place, pc } = held;
     // SAFETY: some byte of the eight was touched before, so all of them are mapped: they are aligned. The caller is in a

@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::clocks::Clock;
 use super::sys;
 
 /// A plain store that was announced and is carried out after its hook; its value is known at the thread's next hook.
@@ -34,6 +35,8 @@ pub(super) struct Thread {
     pub(super) site: usize,
     /// The condition and the lock of a wait that has not returned.
     pub(super) waiting: [usize; 2],
+    /// Whether the lock was the thread's when the wait began.
+    pub(super) gave: bool,
     /// The thread, as the kernel knows it.
     pub(super) tid: u32,
     /// Set by the creator once the start of the thread is recorded.
@@ -50,6 +53,8 @@ pub(super) struct Thread {
     pub(super) farewells: u32,
     /// Whether the thread has been told of in the log.
     pub(super) begun: bool,
+    /// For each of the first threads, how many of its records come before what this thread does now.
+    pub(super) clock: Clock,
 }
 
 /// Room for so many threads in one run; later ones are not recorded, and the log says so.
@@ -96,6 +101,11 @@ pub(super) fn allocate() -> *mut Thread {
     // SAFETY: nobody else knows the thread yet.
     unsafe { (*t).id = id };
     t
+}
+
+/// Threads have numbers below this.
+pub(super) fn count() -> u32 {
+    LATEST.load(Ordering::Relaxed) + 1
 }
 
 /// Forgets all threads, in the child of a fork.

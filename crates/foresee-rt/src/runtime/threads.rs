@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread};
 use super::{
-    Errno, access, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys, token,
+    Errno, access, clocks, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys,
+    token,
 };
 use crate::format::Tag;
 
@@ -175,6 +176,7 @@ pub(super) fn start_thread(
             remember(*handle, (*new).id);
             access::written(t, handle as usize, 8, pc);
             sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
+            clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);
         }
@@ -206,6 +208,7 @@ pub(super) fn wait_for(
         if out == 0 && !enter().is_null() {
             if let Some(other) = other {
                 sync(t, Tag::Join, pc, 0, other);
+                clocks::ended(t, thread::get(other as u32));
             }
             if !result.is_null() {
                 access::before_write(t, result as usize, size);

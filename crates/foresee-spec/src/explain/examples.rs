@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use super::steps::{Search, Steps};
-use super::{Facts, MAX_STATES};
+use super::{Facts, MAX_STATES, OrderFacts};
 use crate::ast::{BinaryOp, Body, Formula, FormulaKind, Init, Property, UnaryOp};
 use crate::draw::cube_text;
 use crate::letter::Letter;
@@ -54,6 +54,7 @@ impl Facts {
         inits: &[Init],
     ) -> Result<Facts, TooManyStates> {
         let explored = whole(compiled)?;
+        let order = OrderFacts::of(compiled);
         let minimal = explored.minimise();
         let shower = Shower { minimal: &minimal, steps: Steps::new(compiled, inits), compiled };
         let settled = shower.reach(Verdict::Good);
@@ -67,6 +68,7 @@ impl Facts {
             states: explored.states.len(),
             minimal: minimal.states.len(),
             letters: explored.letters.len(),
+            order,
             can_be_violated: explored.can_be_violated(),
             violation: shower.reach(Verdict::Bad),
             settled,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::clause::shown;
 use super::words::wrap;
-use super::{Example, Explanation, Facts, Found};
+use super::{Example, Explanation, Facts, Found, OrderFacts};
 use crate::property::Named;
 
 /// Steps of an example that are shown; of longer ones the middle is left out.
@@ -68,6 +68,20 @@ impl fmt::Display for Facts {
             f,
             "  monitor     states: {states}, in its smallest form: {minimal}; kinds of steps: {letters}"
         )?;
+        if let Some(order) = self.order.as_ref().filter(|_| self.can_be_violated) {
+            let OrderFacts { matters, is_free } = order;
+            let said = |said: &str, pairs: &[(String, String)]| match pairs.len() {
+                0 => None,
+                _ => Some(format!("{said} between {}", OrderFacts::list(pairs))),
+            };
+            let both = [said("matters", matters), said("does not matter", is_free)];
+            for (i, text) in both.into_iter().flatten().enumerate() {
+                let mut lines = String::new();
+                wrap(&text, 14, "", &mut lines);
+                let label = if i == 0 { "  order       " } else { "              " };
+                write!(f, "{label}{}", &lines[14..])?;
+            }
+        }
         match &self.violation {
             Found::Example(example) => {
                 // With one state there is only the bad one.

@@ -176,10 +176,18 @@ pub(super) fn cycles(
     }
     by_thread.values_mut().for_each(|events| events.sort_unstable());
     let threads = by_thread.keys().map(|key| key.0).max().map_or(0, |t| t + 1);
+    let mut of_thread: Vec<Vec<u32>> = vec![Vec::new(); threads as usize];
+    if with_three {
+        for ((thread, _), events) in &by_thread {
+            of_thread[*thread as usize].extend(events);
+        }
+        of_thread.iter_mut().for_each(|events| events.sort_unstable());
+    }
     let mut search = Search {
         events,
         regions,
         by_thread,
+        of_thread,
         locks,
         locksets: &accesses.scene.locksets,
         span: Vec::new(),
@@ -226,6 +234,8 @@ struct Search<'a> {
     events: &'a [Event],
     regions: &'a Regions,
     by_thread: ByThread,
+    /// All accesses of each thread, if three transactions are looked for.
+    of_thread: Vec<Vec<u32>>,
     /// The locks held at the accesses in it.
     locks: HashMap<u32, LockSetId, RandomState>,
     locksets: &'a LockSets,
@@ -347,12 +357,9 @@ impl Search<'_> {
     /// Paths that lead on from what the thread of `b1` does next, through a third thread.
     fn through_third(&mut self, region: u32, a1: u32, a2: u32, b1: u32) {
         let (own, u) = (self.events[a1 as usize].thread().0, self.events[b1 as usize].thread().0);
-        let mut firsts = vec![b1];
-        for (&(thread, _), all) in &self.by_thread {
-            let at = all.partition_point(|&e| e <= b1);
-            firsts.extend(all[at..].first().filter(|_| thread == u));
-        }
-        firsts.sort_unstable();
+        let own_of_u = &self.of_thread[u as usize];
+        let at = own_of_u.partition_point(|&e| e < b1);
+        let firsts: Vec<u32> = own_of_u[at..].iter().take(2 * NEAREST).copied().collect();
         for b2 in firsts {
             for v in (0..self.threads).filter(|&v| v != own && v != u) {
                 for c1 in self.near(b2, v) {

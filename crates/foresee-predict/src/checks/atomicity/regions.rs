@@ -101,12 +101,6 @@ impl Regions {
         }
     }
 
-    /// The region that the thread is in now.
-    pub(crate) fn open(&self, thread: u32) -> Option<u32> {
-        let thread = self.threads.get(thread as usize)?;
-        thread.regions.last().copied().filter(|_| thread.depth > 0)
-    }
-
     /// All regions in the order in which they began.
     pub(crate) fn all(&self) -> &[Region] {
         &self.all

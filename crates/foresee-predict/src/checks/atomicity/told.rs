@@ -144,8 +144,8 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
             list(context, &roles, &mut details);
             let (x, y) = (variable(context, first), variable(context, last));
             format!(
-                "{name} is not atomic: what {} does to {x} can come after it, and what {} does to \
-                 {y} before it",
+                "{name} is not atomic: it can come before what {} does to {x}, and yet after what {} \
+                 does to {y}",
                 context.thread_of(others[0]),
                 context.thread_of(others[others.len() - 1]),
             )

@@ -90,7 +90,7 @@ pub(super) struct Group {
     /// Whether there are two classes whose locks do not exclude each other.
     pub(super) is_open: bool,
     /// The nearest pair that is known to race.
-    pub(super) sure: Option<[u32; 2]>,
+    pub(super) sure: Option<Pair>,
     /// The nearest other pairs that nothing rules out, with the classes that they are of.
     pub(super) pairs: Vec<Pair>,
     /// How many pairs of neighbours there are that nothing rules out.
@@ -161,6 +161,11 @@ impl Classes {
         self.numbers.get(&Key::of(event, locks)).copied()
     }
 
+    /// The locks of a class.
+    pub(super) fn locks(&self, class: u32) -> LockSetId {
+        self.classes[class as usize].key.locks
+    }
+
     /// The pairs of classes that some pairs of places are of, with their places.
     pub(super) fn pairs_of(&self, groups: &HashSet<u32>) -> Vec<(u32, [u32; 2])> {
         let mut pairs = Vec::new();
@@ -206,19 +211,18 @@ impl Classes {
             if other.last == NONE || before != NONE && before > other.last {
                 return true;
             }
-            let events = [other.last, index];
+            let pair = Pair { events: [other.last, index], classes: [partner.class, class] };
             match ordered(other.key.thread, other.time) {
                 Ordered::Yes => {}
                 Ordered::No => {
                     group.count += 1;
-                    group.keep(Pair { events, classes: [partner.class, class] }, self.most);
+                    group.keep(pair, self.most);
                 }
                 Ordered::Sure => {
                     group.count += 1;
-                    let is_nearer = group.sure.is_none_or(|[e, f]| events[1] - events[0] < f - e);
-                    if is_nearer {
-                        group.sure = Some(events);
-                        group.is_done = events[1] - events[0] <= NEAR;
+                    if group.sure.is_none_or(|known| pair.distance() < known.distance()) {
+                        group.sure = Some(pair);
+                        group.is_done = pair.distance() <= NEAR;
                     }
                 }
             }

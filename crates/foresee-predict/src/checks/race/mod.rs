@@ -26,11 +26,13 @@ use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
 
 use super::attempt::{NEXT, Rung};
+use super::locksets::LockSets;
 use super::scene::Scene;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Proposal};
 use crate::analysis::{AnalysisError, Stat};
+use crate::reorder::NONE;
 use classes::{Classes, Group, Ordered};
 use suspects::{Suspects, is_atomic};
 
@@ -98,6 +100,7 @@ struct Race {
     algorithm: Algorithm,
     suspects: Suspects,
     classes: Option<Classes>,
+    locksets: LockSets,
     /// The first pair of events of each pair of places that is tried.
     proposed: Vec<(u32, [u32; 2])>,
 }
@@ -136,7 +139,7 @@ impl Before {
 
 impl Race {
     /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
-    fn classes(&self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
+    fn classes(&mut self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
         let mut classes = Classes::new([context.options.tries, context.options.tries_per_place]);
         if self.suspects.count().1 == 0 {
             return Ok(classes);
@@ -176,11 +179,15 @@ impl Race {
                 });
             }
             scene.event(index as u32, event);
-            observed.event(event)?;
+            // What a thread has for itself orders nothing.
+            let is_private = is_access && context.requirements.object(index as u32) == NONE;
+            let event = if is_private { Event::new(thread, Op::Event) } else { *event };
+            observed.event(&event)?;
             if let Some(needs) = &mut needs {
-                needs.event(event)?;
+                needs.event(&event)?;
             }
         }
+        self.locksets = scene.locksets;
         Ok(classes)
     }
 
@@ -188,7 +195,7 @@ impl Race {
     fn candidate(&self, key: usize, group: &Group, tally: &mut Tally) -> Option<Candidate> {
         let mut pairs: Vec<[u32; 2]> = group.pairs.iter().map(|pair| pair.events).collect();
         pairs.sort_unstable_by_key(|[e, f]| (f - e, *e));
-        pairs.splice(0..0, group.sure);
+        pairs.splice(0..0, group.sure.map(|pair| pair.events));
         if pairs.is_empty() {
             match group.is_open {
                 false => tally.by_locks += 1,
@@ -363,14 +370,21 @@ impl Check for Race {
         );
         let groups = self.classes.as_ref().map(|classes| &classes.groups);
         let group = groups.and_then(|groups| groups.get(found.key as usize));
-        let locks = |_| usize::MAX;
+        let known = group.and_then(|group| {
+            group.sure.iter().chain(&group.pairs).find(|pair| pair.events == [e, f])
+        });
+        // Whoever was found farther away holds whatever there is to be found.
+        let locks = |i: usize| match (known, &self.classes) {
+            (Some(pair), Some(classes)) => self.locksets.get(classes.locks(pair.classes[i])).len(),
+            _ => usize::MAX,
+        };
         let mut details = Vec::new();
         let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
         add("variable", variable);
         add("first access", context.told(e));
-        add("locks at the first", context.told_locks(e, locks(e)));
+        add("locks at the first", context.told_locks(e, locks(0)));
         add("second access", context.told(f));
-        add("locks at the second", context.told_locks(f, locks(f)));
+        add("locks at the second", context.told_locks(f, locks(1)));
         for event in [e, f] {
             let thread = events[event as usize].thread();
             add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));

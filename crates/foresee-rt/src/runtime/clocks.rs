@@ -1,0 +1,187 @@
+//! What comes before what because of locks and of the beginnings and ends of threads.
+//!
+//! A thread's clock says how many records of each other thread come before what it does now. Locks carry clocks from
+//! those who give them back to those who take them. Only what the host will make edges of is counted, so whatever is
+//! before by the clocks is before in the trace; there may be more. Kept in the serialised mode with the filter only, which
+//! is what asks for it, and only of the first threads of a run.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+use super::thread::{self, Thread};
+use super::{config, shadow, sys};
+
+/// Threads with numbers below this have a place in clocks.
+pub(super) const CLOCKED: usize = 63;
+
+/// How many records of each thread.
+pub(super) type Clock = [u32; CLOCKED];
+
+/// So many locks have clocks; later ones just order nothing here.
+const LOCKS: u32 = 1 << 16;
+static CLOCKS: AtomicPtr<Clock> = AtomicPtr::new(core::ptr::null_mut());
+static USED: AtomicU32 = AtomicU32::new(0);
+
+fn is_kept() -> bool {
+    config::filter() && !config::free_running()
+}
+
+/// Whether what another thread did up to a place comes before what `t` does now.
+///
+/// # Safety
+/// In a hook of `t`.
+#[inline(always)]
+pub(super) unsafe fn is_before(t: *mut Thread, other: u32, place: u32) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*t).clock.get(other as usize).is_some_and(|&known| place < known) }
+}
+
+/// The clock of a lock.
+fn clock_of(index: u32) -> *mut Clock {
+    // SAFETY: the table has room for so many.
+    unsafe { CLOCKS.load(Relaxed).add(index as usize) }
+}
+
+fn new_clock() -> u32 {
+    if CLOCKS.load(Relaxed).is_null() {
+        let room = sys::reserve(LOCKS as usize * size_of::<Clock>());
+        if room.is_null() {
+            return 0;
+        }
+        CLOCKS.store(room.cast(), Relaxed);
+    }
+    // The first is none.
+    let index = USED.load(Relaxed) + 1;
+    if index >= LOCKS {
+        return 0;
+    }
+    USED.store(index, Relaxed);
+    index
+}
+
+unsafe fn join(into: *mut Clock, from: *const Clock) {
+    let count = (thread::count() as usize).min(CLOCKED);
+    for i in 0..count {
+        // SAFETY: by the caller's promise, both are clocks, and nobody else touches them.
+        unsafe { (*into)[i] = (*into)[i].max((*from)[i]) };
+    }
+}
+
+/// The clock of `t` with all that it has recorded so far.
+unsafe fn publish(t: *mut Thread, to: *mut Clock) {
+    // SAFETY: by the caller's promise, in a hook of `t`; clocks are plain numbers.
+    unsafe {
+        let count = (thread::count() as usize).min(CLOCKED);
+        for i in 0..count {
+            (*to)[i] = (*t).clock[i];
+        }
+        if let Some(mine) = (*to).get_mut((*t).id as usize) {
+            *mine = (*t).place;
+        }
+    }
+}
+
+/// A lock was taken, as the record before says: alone or with others.
+///
+/// # Safety
+/// In a hook of `t`, as for all that follow.
+pub(super) unsafe fn taken(t: *mut Thread, lock: usize, alone: bool) {
+    if !is_kept() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let Some(words) = shadow::lock(t, lock) else { return };
+        let index = words.clock.load(Relaxed);
+        if index != 0 {
+            join(&raw mut (*t).clock, clock_of(index));
+        }
+        if alone {
+            let depth =
+                if words.owner.load(Relaxed) == (*t).id { words.depth.load(Relaxed) } else { 0 };
+            words.owner.store((*t).id, Relaxed);
+            words.depth.store(depth + 1, Relaxed);
+        }
+    }
+}
+
+/// A lock that was taken alone was given back, as the record before says: once, or as often as it was taken. One that was
+/// taken with others, or by another thread, carries nothing: for the host that is no step. Says whether it was this thread's.
+///
+/// # Safety
+/// As [`taken`].
+pub(super) unsafe fn given(t: *mut Thread, lock: usize, wholly: bool) -> bool {
+    if !is_kept() {
+        return false;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let Some(words) = shadow::lock(t, lock) else { return false };
+        if words.owner.load(Relaxed) != (*t).id {
+            return false;
+        }
+        let depth = if wholly { 0 } else { words.depth.load(Relaxed).saturating_sub(1) };
+        words.depth.store(depth, Relaxed);
+        if depth != 0 {
+            return true;
+        }
+        words.owner.store(0, Relaxed);
+        let mut index = words.clock.load(Relaxed);
+        if index == 0 {
+            index = new_clock();
+            words.clock.store(index, Relaxed);
+        }
+        if index != 0 {
+            publish(t, clock_of(index));
+        }
+        true
+    }
+}
+
+/// A lock is made anew, or as good as new: what it carried is gone.
+///
+/// # Safety
+/// As [`taken`].
+pub(super) unsafe fn made(t: *mut Thread, lock: usize) {
+    if !is_kept() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if let Some(words) = shadow::lock(t, lock) {
+            words.owner.store(0, Relaxed);
+            words.depth.store(0, Relaxed);
+            let index = words.clock.load(Relaxed);
+            if index != 0 {
+                *clock_of(index) = [0; CLOCKED];
+            }
+        }
+    }
+}
+
+/// A thread was started, as the record before says.
+///
+/// # Safety
+/// As [`taken`]; nobody else knows the new thread yet.
+pub(super) unsafe fn started(t: *mut Thread, new: *mut Thread) {
+    if is_kept() {
+        // SAFETY: by the caller's promise.
+        unsafe { publish(t, &raw mut (*new).clock) };
+    }
+}
+
+/// A thread was waited for, which has ended.
+///
+/// # Safety
+/// As [`taken`].
+pub(super) unsafe fn ended(t: *mut Thread, other: *mut Thread) {
+    if !is_kept() {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe {
+        join(&raw mut (*t).clock, &raw const (*other).clock);
+        if let Some(known) = (*t).clock.get_mut((*other).id as usize) {
+            *known = (*other).place + 1;
+        }
+    }
+}
