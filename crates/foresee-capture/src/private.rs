@@ -164,7 +164,7 @@ mod tests {
         let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
         shared.narrow(&mut batch);
         let left = [
-            "w(\"heap(a.c:1)#1+0\")=1",
+            "w(heap(a.c:1)#1+0)=1",
             "event(heap_free,\"heap(a.c:1)#1\")",
             "event(done,\"heap(a.c:1)#2\")",
         ];
