@@ -1,6 +1,6 @@
 /* C11's threads.
 expect
-main: fork(T1) join(T1) try_for(m) acq(m) wait_begin(c,m) wait_end(c,m) rel(m) notify(c) notify_all(c) vr(o)=1
+main: fork(T1) join(T1) try_for(m) acq(m) try_for(m) wait_begin(c,m) wait_end(c,m) rel(m) notify(c) notify_all(c) vr(o)=1
 T1: acq(m) try(m) acq(m) w(x)=1 rel(m) rel(m) w(ran)=1 vw(o)=1
 */
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Condition variables: waits, timed waits that are not woken, one and all woken.
 expect
-main: fork(T1) acq(m) wait_begin(c,m) wait_end(c,m) rel(m) join(T1) acq(m) wait_begin(c,m) wait_end(c,m) wait_begin(c,m) wait_end(c,m) rel(m) notify_all(c)
+main: fork(T1) acq(m) wait_begin(c,m) wait_end(c,m) rel(m) join(T1) acq(m) try_for(m) wait_begin(c,m) wait_end(c,m) try_for(m) wait_begin(c,m) wait_end(c,m) rel(m) notify_all(c)
 T1: acq(m) notify(c) rel(m)
 */
 #define _GNU_SOURCE

@@ -496,6 +496,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
             }
             Tag::WaitBegin => {
+                // Locks are aligned; the lowest bit tells of waits that end by themselves.
+                let (value, is_timed) = (value & !1, value & 1 != 0);
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
                 let lock = self.locks.entry(value).or_default();
                 let depth = lock.owner.filter(|o| o.0 == me).map_or(0, |o| o.1);
@@ -514,6 +516,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                         out.put(event(Op::Release).with_target(id.0), &[]);
                     }
                 } else {
+                    if is_timed {
+                        out.put(event(Op::TryFor).with_target(id.0), &[]);
+                    }
                     let wait = event(Op::WaitBegin).with_target(cond.0);
                     out.put(wait.with_wait_lock((depth > 0).then_some(id)), &[]);
                 }

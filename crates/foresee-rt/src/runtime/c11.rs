@@ -88,13 +88,20 @@ extern "C" fn cond_init(cond: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn cond_wait(cond: Object, lock: Object, pc: usize) -> c_int {
-    conds::wait_on(cond, lock, pc, || real!(cnd_wait(cond => Object, lock => Object) -> c_int))
+    conds::wait_on(
+        cond,
+        lock,
+        false,
+        pc,
+        || real!(cnd_wait(cond => Object, lock => Object) -> c_int),
+    )
 }
 
 extern "C" fn cond_timedwait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {
     conds::wait_on(
         cond,
         lock,
+        true,
         pc,
         || real!(cnd_timedwait(cond => Object, lock => Object, until => usize) -> c_int),
     )

@@ -10,10 +10,11 @@ use crate::format::Tag;
 
 type Object = *mut c_void;
 
-/// Waits by `wait`, which gives up the lock and takes it again.
+/// Waits by `wait`, which gives up the lock and takes it again, at the latest after some time if it `is_timed`.
 pub(super) fn wait_on(
     cond: Object,
     lock: Object,
+    is_timed: bool,
     pc: usize,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -23,7 +24,7 @@ pub(super) fn wait_on(
     }
     // SAFETY: in a hook of `t`.
     unsafe {
-        sync(t, Tag::WaitBegin, pc, cond as usize, lock as u64);
+        sync(t, Tag::WaitBegin, pc, cond as usize, lock as u64 | u64::from(is_timed));
         (*t).gave = clocks::given(t, lock as usize, true);
         // A signal handler or the end of the thread may come before `wait` returns.
         (*t).waiting = [cond as usize, lock as usize];
@@ -79,13 +80,20 @@ extern "C" fn init(cond: Object, attributes: usize, pc: usize) -> c_int {
 }
 
 extern "C" fn wait(cond: Object, lock: Object, pc: usize) -> c_int {
-    wait_on(cond, lock, pc, || real!(pthread_cond_wait(cond => Object, lock => Object) -> c_int))
+    wait_on(
+        cond,
+        lock,
+        false,
+        pc,
+        || real!(pthread_cond_wait(cond => Object, lock => Object) -> c_int),
+    )
 }
 
 extern "C" fn timed_wait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {
     wait_on(
         cond,
         lock,
+        true,
         pc,
         || real!(pthread_cond_timedwait(cond => Object, lock => Object, until => usize) -> c_int),
     )
@@ -101,6 +109,7 @@ extern "C" fn clock_wait(
     wait_on(
         cond,
         lock,
+        true,
         pc,
         || real!(pthread_cond_clockwait(cond => Object, lock => Object, clock => c_int, until => usize) -> c_int),
     )

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace};
 
+use super::closure::{Order, Relation};
+use super::notify::matched_notifications;
 use super::reorder::{Reads, Reorderings, State};
 
 /// Every ring of at most `longest` threads that can arise, as the events at which its threads are
@@ -30,6 +32,50 @@ pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
         }
         false
     });
+    found
+}
+
+/// The beginnings of waits, of those that a notification ended, after which none can come any more:
+/// some correct reordering leads to a state in which the wait has begun after all notifications of
+/// its condition, but for those that need its end.
+pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
+    let all = Reorderings::new(trace, Reads::Strict);
+    let needs = Order::new(trace, Relation::Needs);
+    let notifications = matched_notifications(trace);
+    let mut found = BTreeSet::new();
+    for end in 0..trace.events.len() {
+        let event = &trace.events[end];
+        if event.op() != Op::WaitEnd || notifications[end].is_none() {
+            continue;
+        }
+        let own = |i: &usize| trace.events[*i].thread() == event.thread();
+        let Some(begin) = (0..end).rev().find(own) else { continue };
+        if (0..begin).rev().find(own).is_some_and(|i| trace.events[i].op() == Op::TryFor) {
+            continue;
+        }
+        let free: Vec<usize> = (0..trace.events.len())
+            .filter(|&i| {
+                let it = &trace.events[i];
+                let notifies = matches!(it.op(), Op::Notify | Op::NotifyAll);
+                notifies && it.cond() == event.cond() && !needs.before(end, i)
+            })
+            .collect();
+        // All notifications first, and only then the wait.
+        let step = |&begun: &bool, step: super::Step| {
+            if begun && free.contains(&step.event) {
+                return None;
+            }
+            Some(begun || step.event == begin)
+        };
+        let is_lost = |state: &State, &begun: &bool| {
+            begun
+                && free.iter().all(|&i| all.has_happened(state, i))
+                && !all.has_happened(state, end)
+        };
+        if all.search(false, step, is_lost).is_some() {
+            found.insert(begin);
+        }
+    }
     found
 }
 

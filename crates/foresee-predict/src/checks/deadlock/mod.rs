@@ -11,6 +11,7 @@
 //! | `requests` | where threads wanted something while they had something else |
 //! | `rings`, `components` | which of these could wait for each other |
 //! | `nearest` | which of their events to try |
+//! | `waits` | notifications that can come too early |
 //! | `report` | what is told of them |
 //!
 //! A try-lock never waits, so it is in no ring, but what it took others wait for. A lock that is
@@ -24,6 +25,7 @@ mod nearest;
 mod report;
 mod requests;
 mod rings;
+mod waits;
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,12 +36,13 @@ use foresee_trace::{Event, LocId};
 use super::attempt::{NEXT, Rung};
 use super::scene::Scene;
 use super::tally::{Tally, Words};
-use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Proposal};
+use super::tries::{Candidate, Chains, Found, Tried, Try};
+use super::{Check, CheckKind, Context, Options, Proposal};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::NONE;
 use requests::{Patience, Requests, Want};
 use rings::{Limits, Ring};
+use waits::{Wait, Waits, is_for_ever};
 
 /// The entry in the list of checks.
 pub(crate) const DEADLOCK: CheckKind = CheckKind {
@@ -47,17 +50,26 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
     about: "which threads could wait for each other for ever",
     guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
                  take a lock, or to join a thread, that the next one keeps; that none is possible \
-                 is said only if every ring of up to four requests is proved impossible",
+                 is said only if every ring of up to four requests is proved impossible; of waits \
+                 that nobody ends nothing is proved",
     is_default: true,
     new: |_| Box::new(Deadlocks::default()),
 };
+
+/// How many steps may be taken on whole chains of requests.
+const CHAIN_WORK: usize = 20_000_000;
+/// How many rings of chains there may be all the same.
+const LEAST_CHAINS: usize = 4;
 
 /// Looks for deadlocks.
 #[derive(Debug, Default)]
 struct Deadlocks {
     requests: Requests,
-    /// For each candidate one of its rings.
-    rings: Vec<Ring>,
+    waits: Waits,
+    /// For each candidate that is a ring, the rings that it stands for.
+    rings: Vec<Vec<Ring>>,
+    /// For the candidates after these, waits that nobody may end.
+    lost: Vec<Vec<Wait>>,
 }
 
 /// Where one thread of a ring is stuck, as far as reports tell rings apart: a place in the source,
@@ -89,19 +101,28 @@ impl Deadlocks {
         places
     }
 
+    /// The wait that a finding is about, if it is not about a ring.
+    fn wait_of(&self, found: &Found) -> Option<&Wait> {
+        let waits = self.lost.get((found.key as usize).checked_sub(self.rings.len())?)?;
+        let begin = found.by.executed.last()?.event;
+        waits.iter().find(|wait| wait.begin == begin)
+    }
+
     /// The candidates, one for each tuple of places.
-    fn candidates(&mut self, found: &[Ring], tries: usize) -> Vec<Candidate> {
+    fn candidates(&mut self, found: &[Ring], options: &Options) -> Vec<Candidate> {
         let mut numbers: HashMap<Vec<Place>, usize, RandomState> = HashMap::default();
         let mut candidates: Vec<Candidate> = Vec::new();
         for ring in found {
             let number = *numbers.entry(self.places(ring)).or_insert_with(|| {
                 let key = self.rings.len() as u32;
-                self.rings.push(*ring);
+                self.rings.push(Vec::new());
                 candidates.push(Candidate { key, is_complete: true, ..Candidate::default() });
                 candidates.len() - 1
             });
+            self.rings[number].push(*ring);
             let candidate = &mut candidates[number];
-            let room = (tries * 4).saturating_sub(candidate.tries.len()).min(tries);
+            let room = options.tries_per_place.saturating_sub(candidate.tries.len());
+            let room = room.min(options.tries);
             let events = |&request: &u32| self.requests.classes[request as usize].events.as_slice();
             let lists: Vec<&[u32]> = ring.requests().iter().map(events).collect();
             let all = lists.iter().fold(1usize, |n, list| n.saturating_mul(list.len()));
@@ -132,16 +153,23 @@ impl Check for Deadlocks {
 
     fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
         self.requests.event(index, event, scene);
+        self.waits.event(index, event);
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
         self.requests.add_awaited(context.trace);
         let requests = self.requests.as_requests();
         let rings = rings::rings(&requests, Limits::default());
-        let candidates = self.candidates(&rings.found, context.options.tries);
+        let mut candidates = self.candidates(&rings.found, context.options);
         let possible: HashSet<Vec<Place>> = rings.found.iter().map(|r| self.places(r)).collect();
         let guarded: HashSet<Vec<Place>> = rings.guarded.iter().map(|r| self.places(r)).collect();
         let by_locks = guarded.difference(&possible).count() as u64;
+        self.lost = self.waits.candidates(context.trace, context.requirements)?;
+        for (i, waits) in self.lost.iter().enumerate() {
+            let tries: Vec<Try> = waits.iter().filter_map(Wait::lost).collect();
+            let key = (self.rings.len() + i) as u32;
+            candidates.push(Candidate { key, tries, ..Candidate::default() });
+        }
         Ok(Proposal {
             candidates,
             tally: Tally { by_locks, not_tried: u64::from(rings.is_cut), ..Tally::default() },
@@ -149,18 +177,56 @@ impl Check for Deadlocks {
                 ("requests", Stat::Count(requests.len() as u64)),
                 ("entangled_requests", Stat::Count(rings.entangled as u64)),
                 ("rings", Stat::Count(rings.found.len() as u64)),
+                ("waits", Stat::Count(self.lost.len() as u64)),
             ],
             ..Proposal::default()
         })
+    }
+
+    fn chains(&mut self, context: &Context<'_>, tried: &Tried) -> Vec<Chains> {
+        let most = (CHAIN_WORK / context.trace.events.len().max(1)).max(LEAST_CHAINS);
+        let events = |&request: &u32| self.requests.classes[request as usize].events.clone();
+        let mut chains = Vec::new();
+        for &(key, _) in &tried.open {
+            let rings = self.rings.get(key as usize).into_iter().flatten();
+            for ring in rings.take(most - chains.len().min(most)) {
+                chains.push(Chains { key, chains: ring.requests().iter().map(events).collect() });
+            }
+        }
+        chains
+    }
+
+    fn is_counted(&self, key: u32) -> bool {
+        (key as usize) < self.rings.len()
+    }
+
+    fn notes(&self, _: &Context<'_>, tried: &Tried) -> Vec<String> {
+        let found = tried.found.iter().filter(|found| !self.is_counted(found.key)).count();
+        match self.lost.len() - found {
+            0 => Vec::new(),
+            n => vec![format!(
+                "{n} pairs of a wait and its notification were searched for one that comes too \
+                 early, without a proof that it cannot"
+            )],
+        }
     }
 
     fn confirm(
         &self,
         context: &Context<'_>,
         found: &Found,
-        _: &[u64],
+        order: &[u64],
         seen: &Seen<'_>,
     ) -> Result<(), String> {
+        if let Some(wait) = self.wait_of(found) {
+            let happened =
+                |event: u32| event < found.reached.observed || order.contains(&u64::from(event));
+            let is_lost = is_for_ever(context.trace, context.requirements, wait.end, happened);
+            return match is_lost && happened(wait.begin) {
+                true => Ok(()),
+                false => Err(format!("the wait of event {} can still end", wait.begin)),
+            };
+        }
         let stuck = &found.by.next;
         for (i, &event) in stuck.iter().enumerate() {
             let next = context.trace.events[stuck[(i + 1) % stuck.len()] as usize].thread();
@@ -186,6 +252,9 @@ impl Check for Deadlocks {
     }
 
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+        if let Some(wait) = self.wait_of(found) {
+            return report::lost(context, wait);
+        }
         report::ring(context, &found.by.next, |event| self.requests.class_of(event))
     }
 }

@@ -3,6 +3,7 @@
 use foresee_trace::Op;
 
 use super::requests::{Places, Want};
+use super::waits::Wait;
 use crate::checks::Context;
 use crate::checks::scene::Held;
 
@@ -52,6 +53,22 @@ pub(crate) fn ring<'p>(
         let origin = context.told_origin(context.trace.events[event as usize].thread());
         details.push((format!("thread {name}"), origin));
     }
+    (message, details)
+}
+
+/// The same for a thread that begins to wait when everybody has notified.
+pub(crate) fn lost(context: &Context<'_>, wait: &Wait) -> (String, Vec<(String, String)>) {
+    let message = format!(
+        "{} can wait for ever{}: its notification{} can come before the wait begins",
+        context.thread_of(wait.begin),
+        context.place_of(wait.begin),
+        context.place_of(wait.notification)
+    );
+    let details = vec![
+        ("wait".to_owned(), context.told(wait.begin)),
+        ("notification".to_owned(), context.told(wait.notification)),
+        ("unless".to_owned(), "something notifies that did not in this run".to_owned()),
+    ];
     (message, details)
 }
 

@@ -95,7 +95,7 @@ impl Requests {
     pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
         let Some(wants) = Want::of(event) else {
             // What is said of a lock is said by the event just before it.
-            if matches!(event.op(), Op::Try | Op::TryFor) {
+            if matches!(event.op(), Op::Try | Op::TryFor | Op::WaitBegin) {
                 *entry(&mut self.patience, event.thread().index()) = Patience::after(event);
             }
             return;
