@@ -161,12 +161,6 @@ pub(crate) trait Check {
         Vec::new()
     }
 
-    /// Whether a candidate without a result leaves the answer open. Where it does not, the check
-    /// says so in its notes.
-    fn is_counted(&self, _: u32) -> bool {
-        true
-    }
-
     /// What else the user should know, once all is tried.
     fn notes(&self, _: &Context<'_>, _: &Tried) -> Vec<String> {
         Vec::new()
@@ -339,7 +333,6 @@ impl Analysis for Checks {
             let mut tried = tries::try_all(&context, candidates, rungs, until, &mut tally);
             let chains = check.chains(&context, &tried);
             tries::try_chains(&context, &chains, until, &mut tried);
-            tried.open.retain(|&(key, _)| check.is_counted(key));
             tried.count(&mut tally);
             notes.extend(check.notes(&context, &tried));
             let found = tried.found;

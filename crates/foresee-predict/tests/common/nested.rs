@@ -19,6 +19,8 @@ pub(crate) struct Nested {
     pub(crate) shared: u8,
     pub(crate) reentrant: u8,
     pub(crate) waits: u8,
+    /// Of waits after a look at a flag, and of notifications after it is set, both under the lock.
+    pub(crate) guarded: u8,
     pub(crate) forks: u8,
     /// Of locks that are tried for, which may fail.
     pub(crate) tries: u8,
@@ -35,6 +37,7 @@ impl Nested {
         shared: 0,
         reentrant: 0,
         waits: 0,
+        guarded: 0,
         forks: 0,
         tries: 0,
     };
@@ -203,11 +206,20 @@ impl Machine {
         let holds = self.threads[t].held.iter().filter(|&&h| h == (0, false)).count();
         if holds == 1 && self.rng.bool() && !self.threads[t].held.contains(&(0, true)) {
             self.threads[t].is = Is::Waiting;
+            if self.chance(self.kind.guarded) {
+                self.emit(t, "r(flag)");
+            }
             self.give(t, 0, false, "wait_begin(c, l0)");
             return true;
         }
         let waiting: Vec<usize> =
             (0..self.threads.len()).filter(|&u| self.threads[u].is == Is::Waiting).collect();
+        if self.chance(self.kind.guarded) {
+            if holds == 0 {
+                return false;
+            }
+            self.emit(t, "w(flag)");
+        }
         let all = self.rng.u8(..4) == 0;
         for &u in if all { &waiting[..] } else { &waiting[..waiting.len().min(1)] } {
             self.threads[u].is = Is::Notified;

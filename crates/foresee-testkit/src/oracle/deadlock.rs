@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace};
 
-use super::closure::{Order, Relation};
 use super::notify::matched_notifications;
 use super::reorder::{Reads, Reorderings, State};
 
@@ -19,11 +18,7 @@ use super::reorder::{Reads, Reorderings, State};
 /// the earliest in the trace.
 pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
     let all = Reorderings::new(trace, Reads::Strict);
-    let threads = trace.events.iter().map(|e| match e.op() {
-        Op::Fork | Op::Join => e.thread().max(e.other()),
-        _ => e.thread(),
-    });
-    let threads = threads.max().map_or(0, |t| t.index() + 1);
+    let threads = thread_count(trace);
     let mut found = BTreeSet::new();
     all.reach(|state| {
         let waits = WaitsFor::new(trace, &all, state, threads);
@@ -35,48 +30,86 @@ pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
     found
 }
 
-/// The beginnings of waits, of those that a notification ended, after which none can come any more:
-/// some correct reordering leads to a state in which the wait has begun after all notifications of
-/// its condition, but for those that need its end.
+/// The beginnings of waits, of those that a notification ended, that somewhere nobody can end any
+/// more: some correct reordering leads to a state in which the wait has begun, and every
+/// notification of its condition has come before or cannot come: in program order, by fork or by
+/// join it is after what the waiting thread does next, or after what a thread does next that waits,
+/// in turn, for something that the waiting thread keeps.
 pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
     let all = Reorderings::new(trace, Reads::Strict);
-    let needs = Order::new(trace, Relation::Needs);
+    let threads = thread_count(trace);
     let notifications = matched_notifications(trace);
     let mut found = BTreeSet::new();
-    for end in 0..trace.events.len() {
-        let event = &trace.events[end];
+    for (end, event) in trace.events.iter().enumerate() {
         if event.op() != Op::WaitEnd || notifications[end].is_none() {
             continue;
         }
-        let own = |i: &usize| trace.events[*i].thread() == event.thread();
-        let Some(begin) = (0..end).rev().find(own) else { continue };
-        if (0..begin).rev().find(own).is_some_and(|i| trace.events[i].op() == Op::TryFor) {
+        let Some(begin) = previous(trace, end) else { continue };
+        if previous(trace, begin).is_some_and(|i| trace.events[i].op() == Op::TryFor) {
             continue;
         }
-        let free: Vec<usize> = (0..trace.events.len())
-            .filter(|&i| {
-                let it = &trace.events[i];
-                let notifies = matches!(it.op(), Op::Notify | Op::NotifyAll);
-                notifies && it.cond() == event.cond() && !needs.before(end, i)
-            })
-            .collect();
+        let notifies = |i: usize| {
+            let it = &trace.events[i];
+            matches!(it.op(), Op::Notify | Op::NotifyAll) && it.cond() == event.cond()
+        };
         // All notifications first, and only then the wait.
         let step = |&begun: &bool, step: super::Step| {
-            if begun && free.contains(&step.event) {
+            if begun && notifies(step.event) {
                 return None;
             }
             Some(begun || step.event == begin)
         };
-        let is_lost = |state: &State, &begun: &bool| {
-            begun
-                && free.iter().all(|&i| all.has_happened(state, i))
-                && !all.has_happened(state, end)
+        let is_endless = |state: &State, &begun: &bool| {
+            if !begun || all.has_happened(state, end) {
+                return false;
+            }
+            let waits = WaitsFor::new(trace, &all, state, threads);
+            let mut stuck = vec![false; threads];
+            stuck[event.thread().index()] = true;
+            loop {
+                let because = |t: &usize| {
+                    let next = waits.next[*t].and_then(|i| previous(trace, i));
+                    let is_timed = next.is_some_and(|i| trace.events[i].op() == Op::TryFor);
+                    !stuck[*t] && !is_timed && waits.blockers[*t].iter().any(|&u| stuck[u])
+                };
+                let Some(next) = (0..threads).find(because) else { break };
+                stuck[next] = true;
+            }
+            // What comes after the next events of those that are stuck.
+            let mut late = vec![false; threads];
+            for (i, event) in trace.events.iter().enumerate() {
+                let t = event.thread().index();
+                late[t] |= stuck[t] && waits.next[t] == Some(i);
+                match event.op() {
+                    Op::Fork => late[event.other().index()] |= late[t],
+                    Op::Join => late[t] |= late[event.other().index()],
+                    _ => {}
+                }
+                if notifies(i) && !late[t] && !all.has_happened(state, i) {
+                    return false;
+                }
+            }
+            true
         };
-        if all.search(false, step, is_lost).is_some() {
+        if all.search(false, step, is_endless).is_some() {
             found.insert(begin);
         }
     }
     found
+}
+
+/// The event before another one in its thread.
+fn previous(trace: &Trace, event: usize) -> Option<usize> {
+    let thread = trace.events[event].thread();
+    (0..event).rfind(|&i| trace.events[i].thread() == thread)
+}
+
+fn thread_count(trace: &Trace) -> usize {
+    let threads = trace.events.iter().map(|e| match e.op() {
+        Op::Fork | Op::Join => e.thread().max(e.other()),
+        _ => e.thread(),
+    });
+    threads.max().map_or(0, |t| t.index() + 1)
 }
 
 /// What the threads of one state are about to do, and who keeps them from it.
@@ -102,9 +135,7 @@ impl WaitsFor {
             };
             let others = (0..threads).filter(|&u| u != t);
             let is_try = |i: &usize| {
-                let own = |j: &usize| trace.events[*j].thread() == event.thread();
-                let before = (0..*i).rev().find(own);
-                before.is_some_and(|before| trace.events[before].op() == Op::Try)
+                previous(trace, *i).is_some_and(|before| trace.events[before].op() == Op::Try)
             };
             if next[t].as_ref().is_some_and(is_try) {
                 return Vec::new();

@@ -11,16 +11,22 @@
 //! | `requests` | where threads wanted something while they had something else |
 //! | `rings`, `components` | which of these could wait for each other |
 //! | `nearest` | which of their events to try |
-//! | `waits` | notifications that can come too early |
+//! | `waits` | waits that nobody ends |
+//! | `guards` | waits of which that is known to be impossible |
 //! | `report` | what is told of them |
 //!
 //! A try-lock never waits, so it is in no ring, but what it took others wait for. A lock that is
 //! waited for only for some time makes a *stall* of a ring.
 //!
+//! A thread that waits for a condition is stuck, too, if all who could notify have done so before, or
+//! need what it keeps. That no deadlock is possible then takes more than rings: every wait has to be
+//! guarded by what was read before it, and nobody may join or wait while others want what he keeps.
+//!
 //! Not predicted: that a reader waits for a writer who has queued up before it, and waits outside
 //! locks, joins and conditions.
 
 mod components;
+mod guards;
 mod nearest;
 mod report;
 mod requests;
@@ -31,10 +37,11 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
-use foresee_trace::{Event, LocId};
+use foresee_trace::{Event, LocId, LockId, ThreadId, Trace};
 
 use super::attempt::{NEXT, Rung};
-use super::scene::Scene;
+use super::locksets::Hold;
+use super::scene::{Scene, taken};
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Options, Proposal};
@@ -49,9 +56,9 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
     name: "deadlock",
     about: "which threads could wait for each other for ever",
     guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
-                 take a lock, or to join a thread, that the next one keeps; that none is possible \
-                 is said only if every ring of up to four requests is proved impossible; of waits \
-                 that nobody ends nothing is proved",
+                 take a lock, or to join a thread, that the next one keeps, or after which a thread \
+                 waits and nobody in the run can notify it any more; that none is possible is said \
+                 only if every ring and every endless wait is proved impossible",
     is_default: true,
     new: |_| Box::new(Deadlocks::default()),
 };
@@ -69,7 +76,7 @@ struct Deadlocks {
     /// For each candidate that is a ring, the rings that it stands for.
     rings: Vec<Vec<Ring>>,
     /// For the candidates after these, waits that nobody may end.
-    lost: Vec<Vec<Wait>>,
+    endless: Vec<Vec<Wait>>,
 }
 
 /// Where one thread of a ring is stuck, as far as reports tell rings apart: a place in the source,
@@ -103,9 +110,28 @@ impl Deadlocks {
 
     /// The wait that a finding is about, if it is not about a ring.
     fn wait_of(&self, found: &Found) -> Option<&Wait> {
-        let waits = self.lost.get((found.key as usize).checked_sub(self.rings.len())?)?;
+        let waits = self.endless.get((found.key as usize).checked_sub(self.rings.len())?)?;
         let begin = found.by.executed.last()?.event;
         waits.iter().find(|wait| wait.begin == begin)
+    }
+
+    /// Whether somebody joins or waits while others want what he keeps, so that a wait may be what
+    /// they are stuck for.
+    fn is_exposed(&self, trace: &Trace) -> bool {
+        let mut keepers: HashMap<LockId, Vec<ThreadId>, RandomState> = HashMap::default();
+        let joins = self.requests.classes.iter().filter(|p| matches!(p.class.wants, Want::End(_)));
+        let joins = joins.flat_map(|p| p.has.iter().map(|&hold| (p.class.thread, hold)));
+        for (thread, hold) in joins.chain(self.waits.kept(trace)) {
+            let threads = keepers.entry(hold.lock).or_default();
+            if !threads.contains(&thread) {
+                threads.push(thread);
+            }
+        }
+        let is_wanted = |event: &Event| {
+            let keepers = taken(event).and_then(|hold| keepers.get(&hold.lock));
+            keepers.is_some_and(|threads| threads.iter().any(|&t| t != event.thread()))
+        };
+        !keepers.is_empty() && trace.events.iter().any(is_wanted)
     }
 
     /// The candidates, one for each tuple of places.
@@ -144,7 +170,7 @@ impl Check for Deadlocks {
     }
 
     fn words(&self) -> Words {
-        Words { one: "deadlock", many: "deadlocks", candidates: "rings of requests" }
+        Words { one: "deadlock", many: "deadlocks", candidates: "rings of requests and waits" }
     }
 
     fn rungs(&self) -> &'static [Rung] {
@@ -153,7 +179,7 @@ impl Check for Deadlocks {
 
     fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
         self.requests.event(index, event, scene);
-        self.waits.event(index, event);
+        self.waits.event(index, event, scene);
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
@@ -164,20 +190,25 @@ impl Check for Deadlocks {
         let possible: HashSet<Vec<Place>> = rings.found.iter().map(|r| self.places(r)).collect();
         let guarded: HashSet<Vec<Place>> = rings.guarded.iter().map(|r| self.places(r)).collect();
         let by_locks = guarded.difference(&possible).count() as u64;
-        self.lost = self.waits.candidates(context.trace, context.requirements)?;
-        for (i, waits) in self.lost.iter().enumerate() {
-            let tries: Vec<Try> = waits.iter().filter_map(Wait::lost).collect();
+        let is_exposed = self.is_exposed(context.trace);
+        let waits = self.waits.candidates(context.trace, context.requirements, is_exposed)?;
+        for (i, group) in waits.groups.iter().enumerate() {
+            let tries: Vec<Try> = group.iter().flat_map(Wait::tries).collect();
             let key = (self.rings.len() + i) as u32;
             candidates.push(Candidate { key, tries, ..Candidate::default() });
         }
+        self.endless = waits.groups;
+        let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
+        let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
         Ok(Proposal {
             candidates,
-            tally: Tally { by_locks, not_tried: u64::from(rings.is_cut), ..Tally::default() },
+            tally: Tally { by_locks, by_order: waits.safe, not_tried, ..Tally::default() },
             stats: vec![
                 ("requests", Stat::Count(requests.len() as u64)),
                 ("entangled_requests", Stat::Count(rings.entangled as u64)),
                 ("rings", Stat::Count(rings.found.len() as u64)),
-                ("waits", Stat::Count(self.lost.len() as u64)),
+                ("waits", Stat::Count(self.endless.len() as u64 + waits.safe)),
+                ("guarded_waits", Stat::Count(waits.safe)),
             ],
             ..Proposal::default()
         })
@@ -196,21 +227,6 @@ impl Check for Deadlocks {
         chains
     }
 
-    fn is_counted(&self, key: u32) -> bool {
-        (key as usize) < self.rings.len()
-    }
-
-    fn notes(&self, _: &Context<'_>, tried: &Tried) -> Vec<String> {
-        let found = tried.found.iter().filter(|found| !self.is_counted(found.key)).count();
-        match self.lost.len() - found {
-            0 => Vec::new(),
-            n => vec![format!(
-                "{n} pairs of a wait and its notification were searched for one that comes too \
-                 early, without a proof that it cannot"
-            )],
-        }
-    }
-
     fn confirm(
         &self,
         context: &Context<'_>,
@@ -219,21 +235,12 @@ impl Check for Deadlocks {
         seen: &Seen<'_>,
     ) -> Result<(), String> {
         if let Some(wait) = self.wait_of(found) {
-            let happened =
-                |event: u32| event < found.reached.observed || order.contains(&u64::from(event));
-            let is_lost = is_for_ever(context.trace, context.requirements, wait.end, happened);
-            return match is_lost && happened(wait.begin) {
-                true => Ok(()),
-                false => Err(format!("the wait of event {} can still end", wait.begin)),
-            };
+            return confirm_endless(context, wait, found, order, seen);
         }
         let stuck = &found.by.next;
         for (i, &event) in stuck.iter().enumerate() {
             let next = context.trace.events[stuck[(i + 1) % stuck.len()] as usize].thread();
-            // The judge knows nothing of patience: the event before tells.
-            let previous = Some(context.requirements.previous(event)).filter(|&e| e != NONE);
-            let before = previous.map(|e| Patience::after(&context.trace.events[e as usize]));
-            if before == Some(Patience::None) {
+            if patience(context, event) == Patience::None {
                 return Err(format!("event {event} does not wait for its lock"));
             }
             let is_kept = match Want::of(&context.trace.events[event as usize]) {
@@ -253,8 +260,41 @@ impl Check for Deadlocks {
 
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
         if let Some(wait) = self.wait_of(found) {
-            return report::lost(context, wait);
+            return report::endless(context, wait, &found.by.next);
         }
         report::ring(context, &found.by.next, |event| self.requests.class_of(event))
     }
+}
+
+/// Whether a wait has begun that nobody can end any more.
+fn confirm_endless(
+    context: &Context<'_>,
+    wait: &Wait,
+    found: &Found,
+    order: &[u64],
+    seen: &Seen<'_>,
+) -> Result<(), String> {
+    let done: HashSet<u64, RandomState> = order.iter().copied().collect();
+    let happened = |event: u32| event < found.reached.observed || done.contains(&event.into());
+    let waiting = context.trace.events[wait.begin as usize].thread();
+    for &event in &found.by.next {
+        let keeps = |hold: Hold| {
+            seen.holds(waiting, hold.lock).is_some_and(|shared| !(shared && hold.shared))
+        };
+        let is_kept = taken(&context.trace.events[event as usize]).is_some_and(keeps);
+        if !is_kept || patience(context, event) != Patience::Endless {
+            return Err(format!("event {event} does not want what the waiting thread keeps"));
+        }
+    }
+    let is_endless = is_for_ever(context.trace, wait, &found.by.next, happened);
+    match is_endless && happened(wait.begin) {
+        true => Ok(()),
+        false => Err(format!("the wait of event {} can still end", wait.begin)),
+    }
+}
+
+/// How long a thread waits at an event. The judge knows nothing of that: the event before tells.
+fn patience(context: &Context<'_>, event: u32) -> Patience {
+    let previous = Some(context.requirements.previous(event)).filter(|&e| e != NONE);
+    previous.map_or(Patience::Endless, |e| Patience::after(&context.trace.events[e as usize]))
 }

@@ -56,20 +56,42 @@ pub(crate) fn ring<'p>(
     (message, details)
 }
 
-/// The same for a thread that begins to wait when everybody has notified.
-pub(crate) fn lost(context: &Context<'_>, wait: &Wait) -> (String, Vec<(String, String)>) {
-    let message = format!(
-        "{} can wait for ever{}: its notification{} can come before the wait begins",
-        context.thread_of(wait.begin),
-        context.place_of(wait.begin),
-        context.place_of(wait.notification)
-    );
-    let details = vec![
+/// The same for a thread that waits, when everybody has notified or is stuck before it can.
+pub(crate) fn endless(
+    context: &Context<'_>,
+    wait: &Wait,
+    stuck: &[u32],
+) -> (String, Vec<(String, String)>) {
+    let (thread, place) = (context.thread_of(wait.begin), context.place_of(wait.begin));
+    let names: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
+    let why = match stuck {
+        [] => {
+            let place = context.place_of(wait.notification);
+            format!("its notification{place} can come before the wait begins")
+        }
+        _ => format!("it keeps what {} must have before notifying", listed(&names)),
+    };
+    let mut details = vec![
         ("wait".to_owned(), context.told(wait.begin)),
         ("notification".to_owned(), context.told(wait.notification)),
-        ("unless".to_owned(), "something notifies that did not in this run".to_owned()),
     ];
-    (message, details)
+    let keeps = |event: u32| {
+        let held = context.held_at(wait.end, wait.keeps.len());
+        let Some(Want::Lock(hold)) = wanted(context, event) else { return None };
+        held.iter().find(|held| held.hold.lock == hold.lock).map(|held| held.acquire)
+    };
+    for (&event, name) in stuck.iter().zip(&names) {
+        let mut text = request(context, event);
+        if let Some(acquire) = keeps(event) {
+            text += &format!(
+                ", which {thread} has, taken by event {acquire}{}",
+                context.place_of(acquire)
+            );
+        }
+        details.push(((*name).to_owned(), text));
+    }
+    details.push(("unless".to_owned(), "something notifies that did not in this run".to_owned()));
+    (format!("{thread} can wait for ever{place}: {why}"), details)
 }
 
 fn wanted(context: &Context<'_>, event: u32) -> Option<Want> {

@@ -50,8 +50,10 @@ impl Request {
     }
 }
 
-/// How many threads a ring has at most.
-pub(crate) const LONGEST: usize = 4;
+/// How many threads a ring has at most. Whether there could be longer ones is told.
+pub(crate) const LONGEST: usize = 8;
+/// Up to how many threads every ring is collected, as far as there is room.
+const SHORT: usize = 4;
 
 /// Requests, by number, each of which waits for the next, and the last for the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,19 +83,22 @@ pub(crate) struct Rings {
 /// How far to look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// How many rings are collected.
+    /// How many short rings are collected.
     pub(crate) rings: usize,
+    /// How many rings are collected in all, if there are not that many short ones.
+    pub(crate) long: usize,
     /// How many steps the search may take.
     pub(crate) steps: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { rings: 200_000, steps: 20_000_000 }
+        Limits { rings: 200_000, long: 2_000, steps: 20_000_000 }
     }
 }
 
-/// All rings of at most [`LONGEST`] requests of different threads.
+/// All rings of at most [`LONGEST`] requests of different threads. If there may be longer ones, or
+/// more than there is room for, the search counts as cut.
 pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
     let entangled = entangled(requests);
     let mut search = Search {
@@ -104,7 +109,11 @@ pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
         most: limits.rings,
         rings: Rings { entangled: entangled.len(), ..Rings::default() },
     };
-    for length in 2..=LONGEST {
+    // A ring that is longer still begins like one that is just too long.
+    for length in 2..=LONGEST + 1 {
+        if length > SHORT {
+            search.most = limits.long.max(search.rings.found.len());
+        }
         for &first in &entangled {
             search.path.push(first);
             search.extend(length);
@@ -163,10 +172,14 @@ impl Search<'_> {
         let requests = self.requests;
         let (first, last) = (self.path[0], self.path[self.path.len() - 1]);
         let (first_one, last_one) = (&requests[first as usize], &requests[last as usize]);
+        if self.path.len() > LONGEST {
+            self.rings.is_cut = true;
+            return;
+        }
         if self.path.len() == length {
             if last_one.waits_for(first_one) {
                 let ring = self.ring(None);
-                self.rings.is_cut |= self.rings.found.len() == self.most;
+                self.rings.is_cut |= self.rings.found.len() >= self.most;
                 if !self.rings.is_cut {
                     self.rings.found.push(ring);
                 }
@@ -190,7 +203,7 @@ impl Search<'_> {
             let is_possible = |&i: &u32| requests[i as usize].can_be_beside(next_one);
             if !self.path.iter().all(is_possible) {
                 let closes = self.path.len() + 1 == length && next_one.waits_for(first_one);
-                if closes && self.rings.guarded.len() < self.most {
+                if closes && length <= LONGEST && self.rings.guarded.len() < self.most {
                     let ring = self.ring(Some(next));
                     self.rings.guarded.push(ring);
                 }
@@ -252,6 +265,18 @@ mod tests {
         assert_eq!(found(&[three(0), three(1), three(2)]), [[0, 1, 2]]);
         let upgrade = |t: u32| request(t, &[(0, true)], (0, false));
         assert_eq!(found(&[upgrade(1), upgrade(2)]), [[0, 1]]);
+    }
+
+    #[test]
+    fn long_rings_are_found_and_longer_ones_told() {
+        let one = |n: u32, t: u32| request(t, &[(t, false)], ((t + 1) % n, false));
+        let ring = |n: u32| (0..n).map(|t| one(n, t)).collect::<Vec<_>>();
+        assert_eq!(found(&ring(5)), [[0, 1, 2, 3, 4]]);
+        assert_eq!(found(&ring(8)).len(), 1);
+        let long = rings(&ring(9), Limits::default());
+        assert!(long.found.is_empty() && long.is_cut);
+        // A chain that does not close is no ring, however long.
+        assert!(found(&ring(12)[..11]).is_empty());
     }
 
     #[test]

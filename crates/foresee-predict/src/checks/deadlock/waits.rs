@@ -1,17 +1,24 @@
-//! Notifications that can come too early, so that a thread waits for ever.
+//! Waits that nobody ends: the notification comes too early, or never.
 //!
-//! A wait that has begun is over when somebody notifies. If all notifications of the condition that
-//! do not themselves need the wait to be over can come before it begins, nothing in the run ends
-//! it: the thread waits for ever, unless something notifies that did not in this run. A wait that
-//! a flag guards, read and written under the lock, is safe: had the notification come, the flag
-//! would have been seen. Waits that end by themselves after some time are not looked at.
+//! A wait that has begun is over when somebody notifies. There are two ways for it never to be:
+//! all notifications of the condition come before it begins, so that it is *lost*, or those that do
+//! not are of threads that want a lock which the one that waits keeps, so that it is *nested* in
+//! what they need. Notifications that come after the end of the wait in program order, by fork or
+//! by join, do not count: they cannot come either. What other notifications come after is not
+//! looked at, since a thread that sees something else may still notify. Waits that end by
+//! themselves after some time are left aside.
+//!
+//! `guards` tells which waits are safe.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{CondId, Event, Id, LocId, Op, ThreadId, Trace, entry};
 
+use super::guards;
+use super::requests::Patience;
+use crate::checks::locksets::Hold;
+use crate::checks::scene::{Scene, taken};
 use crate::checks::tries::Try;
 use crate::reorder::{Requirements, Wanted};
 
@@ -30,146 +37,297 @@ pub(crate) struct Wait {
     pub(crate) notification: u32,
     cond: CondId,
     thread: ThreadId,
-    /// The last notification of each thread that does not need the end of the wait.
-    last: Vec<u32>,
+    /// The locks that the thread keeps while it waits.
+    pub(crate) keeps: Box<[Hold]>,
+    /// The threads that can notify without its end.
+    notifiers: Vec<Notifier>,
+}
+
+/// A thread that can notify.
+#[derive(Clone, Debug)]
+struct Notifier {
+    thread: ThreadId,
+    /// Its last notification.
+    last: Option<u32>,
+    /// Where it wants something that the waiting thread keeps, and its notification before that.
+    wants: Option<Stop>,
+    /// The last such place before its last notification.
+    stop: Option<Stop>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    acquire: u32,
+    before: Option<u32>,
 }
 
 /// The waits of a trace that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    /// Ends of waits without a limit in time.
-    ends: Vec<u32>,
-    /// For each thread whether the wait that it began or is about to begin ends by itself.
-    is_timed: Vec<bool>,
+    /// Ends of waits without a limit in time, and what is kept meanwhile.
+    ends: Vec<(u32, Box<[Hold]>)>,
+    /// For each thread how long it waits for what it takes next.
+    patience: Vec<Patience>,
+    /// How many waits there are of which only the end was noted.
+    pub(crate) bare: u64,
+}
+
+/// What is to be tried, and what is settled.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    /// By pairs of places: where it begins and where it is notified.
+    pub(crate) groups: Vec<Vec<Wait>>,
+    /// How many pairs of places are safe.
+    pub(crate) safe: u64,
+    /// How many pairs of places there are besides, and waits that nothing noted ended.
+    pub(crate) not_tried: u64,
+}
+
+/// What is known of the waits of a pair of places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Safe,
+    Open(usize),
+    NotTried,
 }
 
 impl Waits {
     /// Takes the next event.
     #[inline]
-    pub(crate) fn event(&mut self, index: u32, event: &Event) {
+    pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+        let thread = event.thread();
         match event.op() {
-            Op::TryFor => *entry(&mut self.is_timed, event.thread().index()) = true,
-            Op::Acquire | Op::AcquireShared => {
-                if let Some(is_timed) = self.is_timed.get_mut(event.thread().index()) {
-                    *is_timed = false;
-                }
+            Op::Try | Op::TryFor => {
+                *entry(&mut self.patience, thread.index()) = Patience::after(event);
             }
+            // A timed wait is announced before it begins.
+            Op::WaitBegin => {}
             Op::WaitEnd => {
-                if !std::mem::take(entry(&mut self.is_timed, event.thread().index())) {
-                    self.ends.push(index);
+                if std::mem::take(entry(&mut self.patience, thread.index())) == Patience::Endless {
+                    let kept = scene.held(thread).iter().map(|held| held.hold).collect();
+                    self.ends.push((index, kept));
                 }
             }
-            _ => {}
+            Op::Wait => self.bare += 1,
+            _ => {
+                if let Some(patience) = self.patience.get_mut(thread.index()) {
+                    *patience = Patience::Endless;
+                }
+            }
         }
     }
 
-    /// The waits to try, by pairs of places: where it begins and where it is notified.
+    /// The locks that threads keep while they wait, with these threads.
+    pub(crate) fn kept<'w>(&'w self, trace: &'w Trace) -> impl Iterator<Item = (ThreadId, Hold)> {
+        let thread = |end: u32| trace.events[end as usize].thread();
+        let each = move |(end, keeps): &'w (u32, Box<[Hold]>)| {
+            keeps.iter().map(move |&hold| (thread(*end), hold))
+        };
+        self.ends.iter().flat_map(each)
+    }
+
+    /// What to try. If `is_exposed`, others may get stuck because somebody waits, so that nothing
+    /// is safe.
     pub(crate) fn candidates(
         &self,
         trace: &Trace,
         requirements: &Requirements,
-    ) -> Result<Vec<Vec<Wait>>, foresee_causality::TooLong> {
-        type Places = (LocId, LocId, CondId);
-        let mut numbers: HashMap<Places, usize, RandomState> = HashMap::default();
-        let mut groups: Vec<Vec<Wait>> = Vec::new();
-        for &end in &self.ends {
-            let Some((begin, notification)) = requirements.condition(end) else { continue };
+        is_exposed: bool,
+    ) -> Result<Candidates, foresee_causality::TooLong> {
+        let mut out = Candidates { not_tried: self.bare, ..Candidates::default() };
+        let mut waits = Vec::new();
+        for (end, keeps) in &self.ends {
+            match requirements.condition(*end) {
+                Some((begin, notification)) => waits.push((begin, *end, notification, keeps)),
+                None => out.not_tried += 1,
+            }
+        }
+        let pairs = waits.iter().map(|&(begin, _, notification, _)| (begin, notification));
+        let safe = match is_exposed {
+            true => vec![false; waits.len()],
+            false => guards::guarded(trace, requirements, pairs)?,
+        };
+        let mut known: HashMap<(LocId, LocId, CondId), Known, RandomState> = HashMap::default();
+        for (&(begin, end, notification, keeps), is_safe) in waits.iter().zip(safe) {
             let event = |i: u32| &trace.events[i as usize];
             let cond = event(end).cond();
             let places = (event(begin).loc(), event(notification).loc(), cond);
-            if !numbers.contains_key(&places) && groups.len() == MOST_PLACES {
+            let known = known.entry(places).or_insert(Known::Safe);
+            if is_safe {
                 continue;
             }
-            let number = *numbers.entry(places).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            });
-            if groups[number].len() < TRIES {
-                let thread = event(end).thread();
-                let last = Vec::new();
-                groups[number].push(Wait { begin, end, notification, cond, thread, last });
+            if *known == Known::Safe {
+                *known = match out.groups.len() {
+                    MOST_PLACES => Known::NotTried,
+                    number => Known::Open(number),
+                };
+                out.groups.extend((*known != Known::NotTried).then(Vec::new));
+            }
+            let Known::Open(number) = *known else { continue };
+            let group = &mut out.groups[number];
+            if group.len() < TRIES {
+                group.push(Wait {
+                    begin,
+                    end,
+                    notification,
+                    cond,
+                    thread: event(end).thread(),
+                    keeps: keeps.clone(),
+                    notifiers: Vec::new(),
+                });
             }
         }
-        if !groups.is_empty() {
-            find_last(trace, &mut groups)?;
+        let count = |what| known.values().filter(|&&one| one == what).count() as u64;
+        out.safe = count(Known::Safe);
+        out.not_tried += count(Known::NotTried);
+        if !out.groups.is_empty() {
+            find_notifiers(trace, &mut out.groups);
         }
-        Ok(groups)
+        Ok(out)
     }
 }
 
-/// Finds for each wait the last notification of each thread that does not need its end.
-fn find_last(trace: &Trace, groups: &mut [Vec<Wait>]) -> Result<(), foresee_causality::TooLong> {
-    let mut waits: Vec<&mut Wait> = groups.iter_mut().flatten().collect();
-    let mut clocks: Clocks = Clocks::new(Order::Needs);
-    let mut ends: HashMap<u32, Epoch, RandomState> = HashMap::default();
-    let mut is_end = vec![false; trace.events.len()];
-    waits.iter().for_each(|wait| is_end[wait.end as usize] = true);
-    for (i, event) in trace.events.iter().enumerate() {
-        let stamp = clocks.event(event)?;
-        if is_end[i] {
-            ends.insert(i as u32, stamp.epoch());
+/// Which threads cannot go on, as the trace goes by, because some events do not happen.
+#[derive(Clone, Debug, Default)]
+struct Late {
+    threads: Vec<bool>,
+}
+
+impl Late {
+    fn add(&mut self, thread: ThreadId) {
+        *entry(&mut self.threads, thread.index()) = true;
+    }
+
+    fn is(&self, thread: ThreadId) -> bool {
+        self.threads.get(thread.index()) == Some(&true)
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event.op() {
+            Op::Fork if self.is(event.thread()) => self.add(event.other()),
+            Op::Join if self.is(event.other()) => self.add(event.thread()),
+            _ => {}
         }
-        if matches!(event.op(), Op::Notify | Op::NotifyAll) {
-            let concerned =
-                waits.iter_mut().filter(|w| w.cond == event.cond() && w.thread != event.thread());
-            for wait in concerned {
-                let is_later = ends.get(&wait.end).is_some_and(|&end| clocks.knows(&stamp, end));
-                if !is_later {
-                    let is_of_it = |&n: &u32| trace.events[n as usize].thread() == event.thread();
-                    wait.last.retain(|n| !is_of_it(n));
-                    wait.last.push(i as u32);
+    }
+}
+
+/// Finds for each wait who can notify without its end, and who wants what it keeps before.
+fn find_notifiers(trace: &Trace, groups: &mut [Vec<Wait>]) {
+    let mut waits: Vec<(&mut Wait, Late)> =
+        groups.iter_mut().flatten().map(|wait| (wait, Late::default())).collect();
+    let mut patience: Vec<Patience> = Vec::new();
+    for (i, event) in trace.events.iter().enumerate() {
+        let (i, thread) = (i as u32, event.thread());
+        let before =
+            std::mem::replace(entry(&mut patience, thread.index()), Patience::after(event));
+        match event.op() {
+            Op::Fork | Op::Join => waits.iter_mut().for_each(|(_, late)| late.event(event)),
+            Op::Notify | Op::NotifyAll => {
+                let concerned = |(wait, late): &&mut (&mut Wait, Late)| {
+                    wait.cond == event.cond() && wait.thread != thread && !late.is(thread)
+                };
+                for (wait, _) in waits.iter_mut().filter(concerned) {
+                    let notifier = wait.notifier(thread);
+                    notifier.last = Some(i);
+                    notifier.stop = notifier.wants;
                 }
             }
+            _ => {}
         }
-        clocks.forget_old(&[]);
+        let Some(hold) = taken(event) else { continue };
+        for (wait, late) in &mut waits {
+            if wait.end == i {
+                late.add(thread);
+            }
+            let is_kept = wait.keeps.iter().any(|kept| kept.excludes(hold));
+            if is_kept && wait.thread != thread && before == Patience::Endless {
+                let notifier = wait.notifier(thread);
+                notifier.wants = Some(Stop { acquire: i, before: notifier.last });
+            }
+        }
     }
-    Ok(())
+    for (wait, _) in waits {
+        wait.notifiers.retain(|notifier| notifier.last.is_some());
+    }
 }
 
 impl Wait {
-    /// What would show that nobody ends it: all notifications that can come without its end have
-    /// come, and then it begins. Nothing if too many threads notify.
-    pub(crate) fn lost(&self) -> Option<Try> {
-        if self.last.len() > MOST_THREADS {
-            return None;
+    fn notifier(&mut self, thread: ThreadId) -> &mut Notifier {
+        let at = self.notifiers.iter().position(|notifier| notifier.thread == thread);
+        let at = at.unwrap_or_else(|| {
+            self.notifiers.push(Notifier { thread, last: None, wants: None, stop: None });
+            self.notifiers.len() - 1
+        });
+        &mut self.notifiers[at]
+    }
+
+    /// What would show that nobody ends it: all who can notify have done so, or are about to take
+    /// what the waiting thread keeps, after it has begun to wait. Nothing if too many can notify.
+    pub(crate) fn tries(&self) -> Vec<Try> {
+        if self.notifiers.len() > MOST_THREADS {
+            return Vec::new();
         }
-        let wanted = |&event: &u32| Wanted { event, keeps_value: false };
-        let executed = self.last.iter().chain([&self.begin]).map(wanted).collect();
-        Some(Try { executed, next: Vec::new() })
+        // Each thread that can be stopped either is or is not.
+        let can_stop: Vec<usize> =
+            (0..self.notifiers.len()).filter(|&i| self.notifiers[i].stop.is_some()).collect();
+        let one = |choice: u32| {
+            let is_stopped = |i: usize| {
+                let at = can_stop.iter().position(|&other| other == i);
+                at.is_some_and(|at| choice & 1 << at != 0)
+            };
+            let (mut before, mut next) = (Vec::new(), Vec::new());
+            for (i, notifier) in self.notifiers.iter().enumerate() {
+                match notifier.stop.filter(|_| is_stopped(i)) {
+                    Some(stop) => {
+                        next.push(stop.acquire);
+                        before.extend(stop.before);
+                    }
+                    None => before.extend(notifier.last),
+                }
+            }
+            before.sort_unstable();
+            let wanted = |event: u32| Wanted { event, keeps_value: false };
+            let one = |before: Vec<u32>| Try {
+                executed: before.into_iter().chain([self.begin]).map(wanted).collect(),
+                next: next.clone(),
+            };
+            orders(&before).into_iter().map(one).collect::<Vec<_>>()
+        };
+        (0..1 << can_stop.len()).flat_map(one).collect()
     }
 }
 
-/// Whether no notification of the trace can come after the wait has begun, computed once more by
-/// following what needs what from the end of the wait on. `happened` tells what has happened.
+/// The orders in which events can come, as they are first.
+fn orders(events: &[u32]) -> Vec<Vec<u32>> {
+    if events.len() < 2 {
+        return vec![events.to_vec()];
+    }
+    let mut all = Vec::new();
+    for (i, &first) in events.iter().enumerate() {
+        let others = [&events[..i], &events[i + 1..]].concat();
+        all.extend(orders(&others).into_iter().map(|rest| [&[first], &rest[..]].concat()));
+    }
+    all
+}
+
+/// Whether no notification of the trace can come after the wait has begun, as long as the events of
+/// `stopped` and the end of the wait do not happen. `happened` tells what has happened.
 pub(crate) fn is_for_ever(
     trace: &Trace,
-    requirements: &Requirements,
-    end: u32,
+    wait: &Wait,
+    stopped: &[u32],
     happened: impl Fn(u32) -> bool,
 ) -> bool {
-    use crate::reorder::{Kind, NONE};
-    let count = trace.events.len() as u32;
-    let mut needs_end = vec![false; (count - end) as usize];
-    needs_end[0] = true;
-    let cond = trace.events[end as usize].cond();
-    for event in 0..count {
-        if event > end {
-            let is_late =
-                |other: u32| other != NONE && other >= end && needs_end[(other - end) as usize];
-            let partner = match requirements.kind(event) {
-                Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait => requirements.partner(event),
-                Kind::WaitEnd => requirements.condition(event).map_or(NONE, |c| c.1),
-                _ => NONE,
-            };
-            needs_end[(event - end) as usize] =
-                is_late(requirements.previous(event)) || is_late(partner);
+    let mut late = Late::default();
+    for (i, event) in (0..).zip(&trace.events) {
+        if i == wait.end || stopped.contains(&i) {
+            late.add(event.thread());
         }
-        let it = &trace.events[event as usize];
-        let notifies = matches!(it.op(), Op::Notify | Op::NotifyAll) && it.cond() == cond;
-        let is_late = event > end && needs_end[(event - end) as usize];
-        if notifies && !is_late && !happened(event) {
+        late.event(event);
+        let notifies = matches!(event.op(), Op::Notify | Op::NotifyAll);
+        if notifies && event.cond() == wait.cond && !late.is(event.thread()) && !happened(i) {
             return false;
         }
     }
-    !happened(end)
+    !happened(wait.end)
 }
