@@ -221,12 +221,8 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         for note in &one.notes {
             writeln!(out, "  note: {}", Visible(note))?;
         }
-        for (name, stat) in &one.stats {
-            let name = name.replace('_', " ");
-            match stat {
-                Stat::Count(n) => writeln!(out, "  {name}: {n}")?,
-                Stat::Text(text) => writeln!(out, "  {name}: {text}")?,
-            }
+        for line in counts(&one.stats) {
+            writeln!(out, "  {line}")?;
         }
     }
     write_suppressions(report, style, out)?;
@@ -259,6 +255,29 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
 }
 
 /// What was not wanted, and what of that was never met.
+/// How long a line of figures may get.
+const WIDTH: usize = 100;
+
+/// Figures, as many on a line as fit.
+fn counts(stats: &[(&'static str, Stat)]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (name, stat) in stats {
+        let name = name.replace('_', " ");
+        let text = match stat {
+            Stat::Count(n) => format!("{name} {n}"),
+            Stat::Text(text) => format!("{name} {text}"),
+        };
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + text.chars().count() < WIDTH => {
+                *line += ", ";
+                *line += &text;
+            }
+            _ => lines.push(text),
+        }
+    }
+    lines
+}
+
 fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
     if report.suppressions.all.is_empty() {
         return Ok(());

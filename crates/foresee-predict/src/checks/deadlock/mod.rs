@@ -198,6 +198,14 @@ impl Check for Deadlocks {
             candidates.push(Candidate { key, tries, ..Candidate::default() });
         }
         self.endless = waits.groups;
+        // Who else could have been woken, the run does not tell.
+        let notes = match waits.contended {
+            0 => Vec::new(),
+            n => vec![format!(
+                "{n} of the conditions wake one of several threads at a time: each notification is \
+                 taken to wake the thread that it woke in the run"
+            )],
+        };
         let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
         let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
         Ok(Proposal {
@@ -210,6 +218,7 @@ impl Check for Deadlocks {
                 ("waits", Stat::Count(self.endless.len() as u64 + waits.safe)),
                 ("guarded_waits", Stat::Count(waits.safe)),
             ],
+            notes,
             ..Proposal::default()
         })
     }

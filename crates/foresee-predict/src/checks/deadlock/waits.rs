@@ -81,6 +81,8 @@ pub(crate) struct Candidates {
     pub(crate) safe: u64,
     /// How many pairs of places there are besides, and waits that nothing noted ended.
     pub(crate) not_tried: u64,
+    /// How many conditions are waited for by several threads, one of which is woken at a time.
+    pub(crate) contended: u64,
 }
 
 /// What is known of the waits of a pair of places.
@@ -177,6 +179,7 @@ impl Waits {
                 });
             }
         }
+        out.contended = contended(trace, waits.iter().map(|&(_, end, by, _)| (end, by)));
         let count = |what| known.values().filter(|&&one| one == what).count() as u64;
         out.safe = count(Known::Safe);
         out.not_tried += count(Known::NotTried);
@@ -185,6 +188,19 @@ impl Waits {
         }
         Ok(out)
     }
+}
+
+/// How many conditions several threads wait for that are notified one at a time.
+fn contended(trace: &Trace, waits: impl Iterator<Item = (u32, u32)>) -> u64 {
+    let mut conditions: HashMap<CondId, (ThreadId, bool, bool), RandomState> = HashMap::default();
+    for (end, notification) in waits {
+        let (end, by) = (&trace.events[end as usize], &trace.events[notification as usize]);
+        let (first, several, singly) =
+            conditions.entry(end.cond()).or_insert((end.thread(), false, false));
+        *several |= *first != end.thread();
+        *singly |= by.op() == Op::Notify;
+    }
+    conditions.values().filter(|&&(_, several, singly)| several && singly).count() as u64
 }
 
 /// Which threads cannot go on, as the trace goes by, because some events do not happen.
