@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use foresee_formats::native::{FrameHeader, HEADER, Kind};
+use foresee_formats::native::{FrameHeader, HEADER, Kind, read_full};
 use foresee_trace::FileOrder;
 
 /// Like the magic number of traces, with another letter.
@@ -118,14 +118,14 @@ impl Hello {
     pub fn read(input: &mut impl Read) -> Result<Option<Hello>, WireError> {
         let mut bytes = vec![0; HELLO];
         // The magic number first: a stranger may not send more, and wait for an answer.
-        let have = fill(input, &mut bytes[..MAGIC.len()])?;
+        let have = read_full(input, &mut bytes[..MAGIC.len()])?;
         if have == 0 {
             return Ok(None);
         }
         if bytes[..have] != MAGIC[..have] {
             return Err(WireError::Stranger);
         }
-        if have < MAGIC.len() || fill(input, &mut bytes[8..10])? < 2 {
+        if have < MAGIC.len() || read_full(input, &mut bytes[8..10])? < 2 {
             return Err(WireError::Cut("its hello"));
         }
         let u16_at = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
@@ -133,7 +133,7 @@ impl Hello {
         if version != VERSION {
             return Err(WireError::Version(version));
         }
-        if fill(input, &mut bytes[10..HELLO])? < HELLO - 10 {
+        if read_full(input, &mut bytes[10..HELLO])? < HELLO - 10 {
             return Err(WireError::Cut("its hello"));
         }
         let (token, name) = (u16_at(&bytes, 14) as usize, u16_at(&bytes, 16) as usize);
@@ -144,7 +144,7 @@ impl Hello {
             return Err(WireError::Hello("its name is longer than 256 bytes"));
         }
         bytes.resize(HELLO + token + name, 0);
-        if fill(input, &mut bytes[HELLO..])? < token + name {
+        if read_full(input, &mut bytes[HELLO..])? < token + name {
             return Err(WireError::Cut("its hello"));
         }
         let crc = [bytes[20], bytes[21], bytes[22], bytes[23]];
@@ -232,7 +232,7 @@ impl Reply {
     pub fn read(input: &mut impl Read) -> io::Result<Option<Reply>> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let mut bytes = [0; REPLY];
-        match fill(input, &mut bytes)? {
+        match read_full(input, &mut bytes)? {
             0 => return Ok(None),
             REPLY if bytes[..4] == REPLY_MAGIC => {}
             _ => return Err(bad("what answers is not an observer of foresee")),
@@ -246,7 +246,7 @@ impl Reply {
             return Err(bad("the observer's answer is too long"));
         }
         let mut text = vec![0; length];
-        if fill(input, &mut text)? < length {
+        if read_full(input, &mut text)? < length {
             return Err(bad("the observer's answer is cut off"));
         }
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -271,7 +271,7 @@ impl Numbered {
     /// say where they belong.
     pub fn read(input: &mut impl Read, longest: u32) -> Result<Option<Numbered>, WireError> {
         let mut head = [0; 8 + HEADER];
-        match fill(input, &mut head)? {
+        match read_full(input, &mut head)? {
             0 => return Ok(None),
             24 => {}
             _ => return Err(WireError::Cut("a frame")),
@@ -305,7 +305,7 @@ impl Numbered {
             let start = frame.len();
             frame.resize(end.min(start + STEP), 0);
             let want = frame.len() - start;
-            if fill(input, &mut frame[start..])? < want {
+            if read_full(input, &mut frame[start..])? < want {
                 return Err(WireError::Cut("a frame"));
             }
         }
@@ -327,20 +327,6 @@ impl Numbered {
         let first = u32::from_le_bytes([payload[4], payload[5], payload[6], payload[7]]);
         Some(u64::from(first) + u64::from(self.header.count))
     }
-}
-
-/// Reads until `buffer` is full or the input ends; says how much there was.
-fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut have = 0;
-    while have < buffer.len() {
-        match input.read(&mut buffer[have..]) {
-            Ok(0) => break,
-            Ok(n) => have += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(have)
 }
 
 #[cfg(test)]

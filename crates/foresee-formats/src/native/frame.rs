@@ -188,7 +188,7 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
 }
 
 /// Reads until `buffer` is full or the input ends; says how much there was.
-pub(crate) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while have < buffer.len() {
         match input.read(&mut buffer[have..]) {

@@ -16,7 +16,7 @@ use foresee_trace::{EventSink, EventSource, ReadError};
 pub use append::{Appended, append};
 pub use frame::{
     FrameHeader, HEADER, Kind, LOST, MAX_PAYLOAD, decode_file_header, encode_file_header,
-    encode_remarks,
+    encode_remarks, read_full,
 };
 pub use indexed::{Block, Indexed};
 
