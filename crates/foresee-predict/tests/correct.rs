@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{Tied, families, lock_heavy, lock_heavy_of};
+use common::Tied;
 use fastrand::Rng;
 use foresee_causality::judge::Reads;
 use foresee_predict::correct::{CorrectLimits, Reductions};
-use foresee_testkit::random_trace;
+use foresee_testkit::{families, random_trace};
 use foresee_trace::Trace;
 
 fn event(rng: &mut Rng) -> &'static str {
@@ -102,7 +102,7 @@ fn reductions_change_nothing() {
     let mut violable = 0;
     for family in families() {
         for seed in 0..800 {
-            violable += compare(family.name, seed, &lock_heavy(&family, seed), &limits).0;
+            violable += compare(family.name, seed, &family.short(seed), &limits).0;
         }
     }
     for seed in 0..4_000 {
@@ -122,7 +122,7 @@ fn narrow_windows_find_nearly_everything() {
     let (mut violable, mut found) = (0, vec![0; limits.len()]);
     for family in families() {
         for seed in 0..250 {
-            let trace = lock_heavy_of(&family, seed, 20 + seed % 25);
+            let trace = family.trace(seed, 20 + seed % 25);
             let one = compare(family.name, seed, &trace, &limits);
             violable += one.0;
             found.iter_mut().zip(one.1).for_each(|(all, n)| *all += n);
@@ -141,7 +141,7 @@ fn witnesses_in_long_traces_stand() {
     let mut found = 0;
     for family in families() {
         for seed in 0..60 {
-            let trace = lock_heavy_of(&family, seed, 100 + 5 * seed);
+            let trace = family.trace(seed, 100 + 5 * seed);
             let text = random_property(&mut Rng::with_seed(seed));
             let tied = Tied::new(&trace, &text);
             for window in [30, 90] {

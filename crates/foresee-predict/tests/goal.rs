@@ -5,12 +5,12 @@
 
 mod common;
 
-use common::{families, lock_heavy, lock_heavy_of, requirements};
+use common::requirements;
 use fastrand::Rng;
 use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search, Wanted};
 use foresee_testkit::oracle::{self, Reorderings};
-use foresee_testkit::random_trace;
+use foresee_testkit::{families, random_trace};
 use foresee_trace::{Op, Trace};
 
 /// A random goal: some events in a random order, and now and then events to come next.
@@ -133,7 +133,7 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
 #[test]
 fn goals_are_reached_as_far_as_anything_reaches_them() {
     for family in families() {
-        compare(family.name, 0..1_000, |seed| lock_heavy(&family, seed));
+        compare(family.name, 0..1_000, |seed| family.short(seed));
     }
     // Everything that a trace can have, but little of it.
     compare("anything", 0..4_000, random_trace);
@@ -145,7 +145,7 @@ fn answers_in_long_traces_stand() {
     let mut found = [0; 3];
     for family in families() {
         for seed in 0..20 {
-            let trace = lock_heavy_of(&family, seed, 400 + 30 * seed);
+            let trace = family.trace(seed, 400 + 30 * seed);
             let requirements = requirements(&trace);
             let mut rng = Rng::with_seed(seed);
             let reads = if rng.bool() { Reads::Strict } else { Reads::Terminal };

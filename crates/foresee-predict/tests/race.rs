@@ -7,13 +7,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Family, families, lock_heavy, lock_heavy_of};
 use foresee_causality::judge::Reads;
 use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
-use foresee_testkit::{corpus, generated, oracle, random_trace};
-use foresee_trace::generate::Config;
+use foresee_testkit::{Family, corpus, families, oracle, random_trace};
 use foresee_trace::{Event, Finding, LocId, LockId, Op, Outcome, Trace};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
@@ -126,40 +124,9 @@ fn short_traces() {
     for family in families().into_iter().map(mixed) {
         let mut score = Score::default();
         (0..600).for_each(|seed| {
-            score.add(family.name, seed, &with_places(lock_heavy(&family, seed)));
+            score.add(family.name, seed, &with_places(family.short(seed)));
         });
         score.report(family.name, 600);
-    }
-}
-
-/// What the families of locks do not have: try-locks that fail, and waits with another lock held.
-fn try_locks_and_monitors(seed: u64, tries: f64, waits: f64) -> Trace {
-    with_places(generated(Config {
-        seed,
-        threads: 2 + (seed % 2) as u32,
-        events: 14 + seed % 20,
-        variables: 3,
-        locks: 2,
-        conditions: 1,
-        in_sections: 0.7,
-        section_events: 2.5,
-        max_nesting: 2,
-        tries,
-        waits,
-        reads: 0.5,
-        unfinished: seed.is_multiple_of(4),
-        ..Config::default()
-    }))
-}
-
-#[test]
-fn try_locks_and_nested_monitors() {
-    for (name, tries, waits) in [("try-locks", 0.7, 0.0), ("nested monitors", 0.0, 0.3)] {
-        let mut score = Score::default();
-        (0..600).for_each(|seed| {
-            score.add(name, seed, &try_locks_and_monitors(seed, tries, waits));
-        });
-        score.report(name, 600);
     }
 }
 
@@ -175,7 +142,7 @@ fn long_traces() {
     for family in families().into_iter().map(mixed) {
         let mut score = Score::default();
         (0..30).for_each(|seed| {
-            let trace = lock_heavy_of(&family, seed, 30 + 2 * seed);
+            let trace = family.trace(seed, 30 + 2 * seed);
             score.add(family.name, seed, &with_places(trace));
         });
         score.report(family.name, 30);

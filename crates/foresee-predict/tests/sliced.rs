@@ -5,12 +5,13 @@
 
 mod common;
 
-use common::{Family, Tied, families, lock_heavy};
+use common::Tied;
 use fastrand::Rng;
 use foresee_causality::judge::Reads;
 use foresee_predict::Reordered;
 use foresee_predict::reorder::SlicedLimits;
 use foresee_spec::params::Object;
+use foresee_testkit::{Family, families};
 use foresee_trace::{Op, Trace, Value};
 
 /// An atom that some event of the trace matches.
@@ -55,7 +56,7 @@ struct Yield {
 fn compare(family: &Family, seeds: std::ops::Range<u64>) -> Yield {
     let mut all = Yield::default();
     for seed in seeds {
-        let trace = lock_heavy(family, seed);
+        let trace = family.short(seed);
         let mut rng = Rng::with_seed(seed ^ 0xabcd);
         let text = random_pattern(&trace, &mut rng);
         let reads = if rng.bool() { Reads::Strict } else { Reads::Terminal };
@@ -111,7 +112,7 @@ fn bindings_are_found_one_by_one() {
     let (mut found, mut missed) = (0, 0);
     for family in families() {
         for seed in 0..60 {
-            let trace = lock_heavy(&family, seed);
+            let trace = family.short(seed);
             for pattern in PATTERNS {
                 let tied = Tied::new(&trace, &format!("pattern p(v): {pattern}"));
                 let (ours, _) = tied.sliced(SlicedLimits::default());

@@ -25,12 +25,14 @@
 
 pub mod asynchronous;
 pub mod corpus;
+mod families;
 mod notation;
 pub mod oracle;
 pub mod programs;
 mod shrink;
 pub mod tools;
 
+pub use families::{Family, families};
 pub use notation::parse_trace;
 pub use shrink::{only, shrink};
 

@@ -12,7 +12,7 @@
 //! - *quiet*: so does a write that no read ever sees, where the value it replaces is wanted by
 //!   nobody;
 //! - *macro*: a lock is taken only together with the next event of the thread, since taking it early
-//!   helps nobody;
+//!   helps nobody but a try-lock that has to find it taken;
 //! - *inert*: a whole critical section of such steps happens at once, too.
 
 use foresee_causality::judge::Reads;
@@ -235,6 +235,12 @@ impl Machine<'_> {
         false
     }
 
+    /// Whether it takes a lock and nothing else, which is soon enough just before what comes next,
+    /// unless somebody has to find the lock taken.
+    pub(super) fn is_put_off(&self, item: &Item) -> bool {
+        self.reductions.macros && item.kind.acquires() && item.visible.is_none() && !item.is_met
+    }
+
     /// Lets a thread take a step, if it can; with it, locks that it takes on the way. What has
     /// happened is added to the path.
     pub(super) fn step(
@@ -252,10 +258,7 @@ impl Machine<'_> {
             }
             path.push(item.event);
             let action = self.happen(&mut next, t, item, can);
-            let is_lock = item.kind.acquires() && item.visible.is_none();
-            // Another thread may have to find the lock taken before it is given back.
-            let is_found_taken = || self.next(&next, t).is_some_and(|then| !then.ends.is_empty());
-            if !(self.reductions.macros && is_lock) || is_found_taken() {
+            if !self.is_put_off(item) {
                 return Some((next, action));
             }
         }

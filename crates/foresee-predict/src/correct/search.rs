@@ -149,11 +149,7 @@ impl Search<'_, '_> {
                 continue;
             }
             let item = &machine.window.threads[t][usize::from(*place) - 1];
-            let waits = machine.reductions.macros
-                && item.kind.acquires()
-                && item.visible.is_none()
-                && item.object.is_some();
-            if waits {
+            if item.object.is_some() && machine.is_put_off(item) {
                 continue;
             }
             // Locks that were put off are taken now.

@@ -49,6 +49,8 @@ pub(super) struct Item {
     /// For the end of a wait, its number among those of the window; the last one stands for all
     /// that there are more.
     pub(super) wait: Option<u8>,
+    /// Whether it takes a lock that a try-lock of the window has to find taken.
+    pub(super) is_met: bool,
 }
 
 /// A lock that a thread has.
@@ -104,6 +106,7 @@ impl Window {
         let Builder { numbers, places, mut threads, observed, objects, .. } = builder;
         let place = |event: u32| places.get(&event).copied();
         let mut waits = 0u8;
+        let mut met = Vec::new();
         let mut readers: HashMap<u32, Readers, RandomState> = HashMap::default();
         let mut base_readers = vec![Readers::default(); objects.len()];
         for own in &mut threads {
@@ -135,6 +138,7 @@ impl Window {
                     }
                     Kind::Busy => {
                         needs.push(partner);
+                        met.extend(place(partner));
                         if requirements.condition(event).is_some() {
                             item.wait = Some(waits.min(63));
                             waits = waits.saturating_add(1);
@@ -160,6 +164,9 @@ impl Window {
                     .map(|(t, k)| (t, k + 1))
                     .collect();
             }
+        }
+        for (t, k) in met {
+            threads[t][usize::from(k)].is_met = true;
         }
         // Notifications know the waits that they end, and releases the try-locks that fail before
         // them, now that these have numbers.
@@ -290,6 +297,7 @@ impl Builder {
             joined: None,
             ends: Vec::new(),
             wait: None,
+            is_met: false,
         });
         self.observed.push(t);
     }

@@ -1,4 +1,4 @@
-//! What the tests of reorderings share: traces in which nearly everything happens under locks.
+//! What the tests of reorderings share.
 
 #![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
 
@@ -18,79 +18,8 @@ use foresee_spec::observe::{Lens, ProgramState, Troubles};
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
 use foresee_spec::{Resolved, parse, resolve};
-use foresee_testkit::{generated, oracle};
-use foresee_trace::generate::{Config, Written};
+use foresee_testkit::oracle;
 use foresee_trace::{EventSource, Finding, Pool, Trace};
-
-/// A kind of lock-heavy traces.
-pub(crate) struct Family {
-    pub(crate) name: &'static str,
-    pub(crate) locks: u32,
-    pub(crate) variables: u32,
-    pub(crate) nesting: u32,
-    pub(crate) in_sections: f64,
-    pub(crate) forked: f64,
-    pub(crate) waits: f64,
-    pub(crate) rmws: f64,
-    pub(crate) shared: f64,
-    pub(crate) reentrant: f64,
-}
-
-pub(crate) fn families() -> Vec<Family> {
-    let plain = Family {
-        name: "two locks, nested",
-        locks: 2,
-        variables: 3,
-        nesting: 2,
-        in_sections: 1.0,
-        forked: 0.0,
-        waits: 0.0,
-        rmws: 0.0,
-        shared: 0.0,
-        reentrant: 0.0,
-    };
-    vec![
-        Family { name: "one global lock", locks: 1, nesting: 1, ..plain },
-        Family { name: "three locks", locks: 3, variables: 5, ..plain },
-        Family { name: "half unlocked", in_sections: 0.5, ..plain },
-        Family { name: "fork and join", forked: 0.7, in_sections: 0.8, ..plain },
-        Family { name: "wait and notify", waits: 0.3, locks: 1, nesting: 1, ..plain },
-        Family { name: "read-modify-write", rmws: 0.3, in_sections: 0.7, ..plain },
-        Family { name: "shared and re-entrant", shared: 0.4, reentrant: 0.4, ..plain },
-        plain,
-    ]
-}
-
-/// A trace of some two dozen events.
-pub(crate) fn lock_heavy(family: &Family, seed: u64) -> Trace {
-    lock_heavy_of(family, seed, 12 + seed % 24)
-}
-
-pub(crate) fn lock_heavy_of(family: &Family, seed: u64, events: u64) -> Trace {
-    generated(Config {
-        seed,
-        threads: 2 + (seed % 3) as u32 / 2 + u32::from(family.forked > 0.0),
-        events,
-        variables: family.variables,
-        locks: family.locks,
-        conditions: 1,
-        in_sections: family.in_sections,
-        section_events: 2.5,
-        max_nesting: family.nesting,
-        reentrant: family.reentrant,
-        shared: family.shared,
-        reads: 0.5,
-        rmws: family.rmws,
-        values: Written::Repeating(2),
-        forked: family.forked,
-        joined: 0.7,
-        waits: family.waits,
-        named: 0.2,
-        alphabet: 3,
-        unfinished: seed.is_multiple_of(4),
-        ..Config::default()
-    })
-}
 
 pub(crate) fn requirements(trace: &Trace) -> Requirements {
     let mut requirements = Requirements::default();

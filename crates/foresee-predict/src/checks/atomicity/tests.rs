@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 
 use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_testkit::oracle::{self, atomicity as truth};
-use foresee_testkit::{generated, trace};
+use foresee_testkit::{Family, trace};
 use foresee_trace::Trace;
-use foresee_trace::generate::{Config, Written};
 
 use super::*;
 use crate::checks::attempt::{Attempt, Reach, attempt};
@@ -16,30 +15,13 @@ use crate::checks::tally::Tally;
 use crate::checks::tries::{Try, try_all};
 use crate::reorder::{Requirements, Search};
 
-/// A kind of random traces.
-#[derive(Clone, Copy)]
-struct Family {
-    name: &'static str,
-    locks: u32,
-    variables: u32,
-    nesting: u32,
-    in_sections: f64,
-    forked: f64,
-    waits: f64,
-    rmws: f64,
-    shared: f64,
-}
-
 const PLAIN: Family = Family {
     name: "lock-heavy",
-    locks: 2,
     variables: 2,
-    nesting: 2,
     in_sections: 0.9,
-    forked: 0.0,
-    waits: 0.0,
-    rmws: 0.0,
-    shared: 0.0,
+    reentrant: 0.1,
+    regions: 0.3,
+    ..Family::PLAIN
 };
 
 const FAMILIES: &[Family] = &[
@@ -49,33 +31,10 @@ const FAMILIES: &[Family] = &[
     Family { name: "three locks", locks: 3, ..PLAIN },
     Family { name: "fork and join", forked: 0.7, ..PLAIN },
     Family { name: "wait and notify", waits: 0.3, locks: 1, nesting: 1, ..PLAIN },
+    Family { name: "nested monitors", waits: 0.2, in_sections: 0.7, ..PLAIN },
+    Family { name: "try-locks", tries: 0.3, in_sections: 0.6, ..PLAIN },
     Family { name: "rmw, read-write locks", rmws: 0.2, shared: 0.4, in_sections: 0.7, ..PLAIN },
 ];
-
-fn random(family: &Family, seed: u64, events: u64) -> Trace {
-    generated(Config {
-        seed,
-        threads: 2 + (seed % 3) as u32 / 2 + u32::from(family.forked > 0.0),
-        events,
-        variables: family.variables,
-        locks: family.locks,
-        conditions: 1,
-        in_sections: family.in_sections,
-        section_events: 2.0,
-        max_nesting: family.nesting,
-        reentrant: 0.1,
-        shared: family.shared,
-        reads: 0.5,
-        rmws: family.rmws,
-        values: Written::Repeating(2),
-        forked: family.forked,
-        joined: 0.7,
-        waits: family.waits,
-        regions: 0.3,
-        unfinished: seed.is_multiple_of(4),
-        ..Config::default()
-    })
-}
 
 struct Ready<'t> {
     trace: &'t Trace,
@@ -143,7 +102,7 @@ fn the_observed_order_is_judged_exactly() {
     let mut counts = [0; 2];
     for family in FAMILIES {
         for seed in 0..1_000 {
-            let trace = random(family, seed, 10 + seed % 40);
+            let trace = family.trace(seed, 10 + seed % 40);
             let all: Vec<usize> = (0..trace.events.len()).collect();
             let expected = truth::is_serialisable(&trace, &all);
             let ready = Ready::new(&trace, false);
@@ -169,7 +128,7 @@ fn wanted(triple: [usize; 3]) -> Try {
 fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn(u64) -> u64) {
     let (mut possible, mut reached, mut groups, mut found_groups) = (0, 0, 0, 0);
     for seed in seeds {
-        let trace = random(family, seed, length(seed));
+        let trace = family.trace(seed, length(seed));
         let all = truth::triples(&trace);
         let hidden: Vec<[usize; 3]> =
             all.iter().copied().filter(|[a1, b, a2]| !(a1 < b && b < a2)).collect();
@@ -222,7 +181,7 @@ fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn
 #[test]
 fn triples_are_found_as_far_as_there_are_any() {
     for family in FAMILIES {
-        compare_triples(family, 0..700, |seed| 10 + seed % 20);
+        compare_triples(family, 0..1_200, |seed| 10 + seed % 20);
     }
 }
 
@@ -238,7 +197,7 @@ fn cycles_are_found_and_proofs_hold() {
     let (mut breakable, mut found, mut proofs) = (0, 0, 0);
     for family in FAMILIES {
         for seed in 0..600 {
-            let trace = random(family, seed, 8 + seed % 10);
+            let trace = family.trace(seed, 8 + seed % 10);
             let all: Vec<usize> = (0..trace.events.len()).collect();
             let checked = check(&trace, seed.is_multiple_of(2));
             let real = truth::is_breakable(&trace, oracle::Reads::Terminal, true);
