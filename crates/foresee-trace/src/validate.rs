@@ -266,6 +266,11 @@ impl<S: EventSource> EventSource for Validated<S> {
                     let more = self.repairs - DETAILED_REPAIRS;
                     self.remarks.warnings.push(format!("{more} more events were repaired"));
                 }
+                if self.repairs > 0 {
+                    let told =
+                        || format!("repaired {} times, it is not what was recorded", self.repairs);
+                    self.remarks.partial.get_or_insert_with(told);
+                }
                 return Ok(false);
             }
             self.remarks.order = self.source.remarks().order;
