@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, bail, ensure};
 use foresee_index::{About, Builder, Index, Witnessed};
-use foresee_trace::{EventSource, Mode, Validated};
+use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 
 use crate::args::IndexArgs;
 use crate::{input, output};
@@ -46,6 +46,12 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;
     bar.finish_and_clear();
     let (names, remarks) = (source.names().clone(), source.remarks().clone());
+    // An index answers for every variable; a thinned trace has all accesses of a few.
+    ensure!(
+        remarks.order != FileOrder::Thinned,
+        "{name}: the capture left out accesses, so a pattern could be missed: capture with --all \
+         to make an index"
+    );
     drop(source);
     let file = Rc::into_inner(file).context("the reader keeps the trace open")?.into_inner();
     let about = About {
