@@ -281,6 +281,20 @@ fn a_wait_that_keeps_what_the_notifier_needs() {
     );
 }
 
+/// A lock that the parent has from fork to join keeps others out, though the child does not have it.
+#[test]
+fn a_guard_of_the_parent_is_a_proof() {
+    let case = corpus::cases().into_iter().find(|case| case.name == "deadlock-D9").unwrap();
+    let (findings, analysed) = check(&case.trace);
+    assert!(findings.is_empty() && analysed.outcome == Outcome::Exhausted);
+    let two_children = trace! {
+        T0: acq(g), fork(T1), fork(T2);
+        T1: acq(l), acq(m), rel(m), rel(l); T2: acq(m), acq(l), rel(l), rel(m);
+        T0: join(T1), join(T2), rel(g)
+    };
+    assert_eq!(check(&two_children).0.len(), 1);
+}
+
 /// That no deadlock is possible is said of guarded waits, and of no others.
 #[test]
 fn what_is_said_of_waits() {

@@ -63,6 +63,19 @@ pub(crate) struct Requests {
     numbers: HashMap<Class, usize, RandomState>,
     /// For each thread, how it takes the lock that it takes next.
     patience: Vec<Patience>,
+    /// For each thread what keeps others out while it runs.
+    guards: Vec<Option<Guards>>,
+}
+
+/// What the parent of a thread has from before it forks it to after it joins it.
+#[derive(Debug)]
+struct Guards {
+    parent: ThreadId,
+    /// What the parent had at the fork, and since which event.
+    at_fork: Vec<(Hold, u32)>,
+    /// What it still had at the join.
+    kept: Vec<Hold>,
+    is_joined: bool,
 }
 
 /// How long a thread waits for a lock.
@@ -93,6 +106,9 @@ impl Requests {
     /// for the thread itself, which is not known yet.
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+        if matches!(event.op(), Op::Fork | Op::Join) {
+            self.guard(event, scene);
+        }
         let Some(wants) = Want::of(event) else {
             // What is said of a lock is said by the event just before it.
             if matches!(event.op(), Op::Try | Op::TryFor | Op::WaitBegin) {
@@ -116,6 +132,35 @@ impl Requests {
         let is_timed = patience == Patience::Timed;
         let class = Class { thread: event.thread(), has, wants, loc: event.loc(), is_timed };
         self.add(index, class, |set| scene.locksets.get(set).into());
+    }
+
+    /// A thread is forked or joined, perhaps by one that has locks.
+    fn guard(&mut self, event: &Event, scene: &Scene) {
+        let guards = entry(&mut self.guards, event.other().index());
+        let held = scene.held(event.thread()).iter().map(|held| (held.hold, held.acquire));
+        if event.op() == Op::Fork {
+            let (parent, at_fork, kept) = (event.thread(), held.collect(), Vec::new());
+            *guards = Some(Guards { parent, at_fork, kept, is_joined: false });
+        } else if let Some(guards) = guards.as_mut().filter(|g| g.parent == event.thread()) {
+            guards.kept =
+                held.filter(|one| guards.at_fork.contains(one)).map(|one| one.0).collect();
+            guards.is_joined = true;
+        }
+    }
+
+    /// The locks that are kept as long as a thread runs, and by whom: by its parent, and as long as
+    /// that runs, which waits for it.
+    fn guards_of(&self, mut thread: ThreadId) -> Vec<(u32, (Thing, bool))> {
+        let mut all = Vec::new();
+        // A parent was there before, so this comes to an end.
+        while let Some(Some(guards)) = self.guards.get(thread.index())
+            && guards.is_joined
+        {
+            let kept = guards.kept.iter().map(|&hold| (guards.parent.0, Want::Lock(hold).thing()));
+            all.extend(kept);
+            thread = guards.parent;
+        }
+        all
     }
 
     fn add(&mut self, index: u32, class: Class, locks: impl FnOnce(LockSetId) -> Box<[Hold]>) {
@@ -180,6 +225,7 @@ impl Requests {
         let request = |Places { class, has, .. }: &Places| Request {
             thread: class.thread.0,
             has: has.iter().map(|&hold| Want::Lock(hold).thing()).collect(),
+            guards: self.guards_of(class.thread),
             wants: class.wants.thing(),
         };
         self.classes.iter().map(request).collect()

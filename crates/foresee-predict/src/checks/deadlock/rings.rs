@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) thread: u32,
     /// Without the thread itself.
     pub(crate) has: Vec<Hold>,
+    /// What other threads, by number, have as long as it runs.
+    pub(crate) guards: Vec<(u32, Hold)>,
     pub(crate) wants: Hold,
 }
 
@@ -44,9 +46,16 @@ impl Request {
 
     /// Whether both can stand where they are at once: no lock is in two hands.
     fn can_be_beside(&self, other: &Request) -> bool {
-        let excludes =
-            |&(a, shared): &Hold| other.has.iter().any(|&(b, both)| a == b && !(shared && both));
-        !self.has.iter().any(excludes)
+        let excludes = |(owner, (a, shared)): (u32, Hold)| {
+            let is_it = |(by, (b, both)): (u32, Hold)| owner != by && a == b && !(shared && both);
+            other.kept().any(is_it)
+        };
+        !self.kept().any(excludes)
+    }
+
+    /// What is in somebody's hands while the thread stands there, and in whose.
+    fn kept(&self) -> impl Iterator<Item = (u32, Hold)> {
+        self.has.iter().map(|&hold| (self.thread, hold)).chain(self.guards.iter().copied())
     }
 }
 
@@ -232,7 +241,8 @@ mod tests {
 
     fn request(thread: u32, has: &[(u32, bool)], wants: (u32, bool)) -> Request {
         let hold = |&(lock, shared): &(u32, bool)| (Thing::lock(lock), shared);
-        Request { thread, has: has.iter().map(hold).collect(), wants: hold(&wants) }
+        let has = has.iter().map(hold).collect();
+        Request { thread, has, guards: Vec::new(), wants: hold(&wants) }
     }
 
     fn found(requests: &[Request]) -> Vec<Vec<u32>> {
@@ -257,6 +267,22 @@ mod tests {
         };
         let rings = rings(&[guarded(&a), guarded(&b)], Limits::default());
         assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
+    }
+
+    #[test]
+    fn what_a_parent_keeps_guards_its_children() {
+        let by = |thread: u32, mut r: Request| {
+            r.guards.push((thread, (Thing::lock(7), false)));
+            r
+        };
+        let a = request(1, &[(0, false)], (1, false));
+        let b = request(2, &[(1, false)], (0, false));
+        let with_it = request(2, &[(1, false), (7, false)], (0, false));
+        let rings = rings(&[by(9, a.clone()), with_it], Limits::default());
+        assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
+        // Children of one parent do not keep each other out.
+        assert_eq!(found(&[by(9, a.clone()), by(9, b.clone())]).len(), 1);
+        assert!(found(&[by(9, a), by(8, b)]).is_empty());
     }
 
     #[test]
