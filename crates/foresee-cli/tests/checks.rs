@@ -84,6 +84,16 @@ fn three_philosophers() {
 }
 
 #[test]
+fn a_notification_that_can_come_too_early() {
+    always("lost-wakeup", "job.c", "done", Some(("deadlock", &["job.c:21", "job.c:12"])));
+}
+
+#[test]
+fn a_wait_that_a_flag_guards() {
+    always("guarded-wait", "job.c", "done", None);
+}
+
+#[test]
 fn an_update_that_can_be_lost() {
     always("lost-update", "account.c", "balance 500", Some(("atomicity", &["balance", "deposit"])));
 }
