@@ -42,6 +42,9 @@ struct Args {
     /// How many threads they have.
     #[arg(long, value_delimiter = ',', default_value = "4,16,64")]
     threads: Vec<u32>,
+    /// Of the traces for checks, only those whose names contain this.
+    #[arg(long, default_value = "")]
+    shape: String,
     /// How often each way is measured; the fastest counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -98,7 +101,7 @@ fn main() -> anyhow::Result<()> {
         nondeterminism::run()?;
     }
     if "checks".contains(&args.filter) {
-        checks::run(&args.events, &args.threads)?;
+        checks::run(&args.events, &args.threads, &args.shape)?;
     }
     if "monitorability".contains(&args.filter) {
         monitorability::run()?;

@@ -18,6 +18,7 @@
 mod notes;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
@@ -69,6 +70,8 @@ pub struct ChangedRead {
 pub struct Judge<'t> {
     trace: &'t Trace,
     facts: Vec<Fact>,
+    /// Only where the causality is kept, so found out when it is first asked for.
+    turns: OnceLock<Vec<Turn>>,
     needs: HashMap<u32, Needs>,
 }
 
@@ -82,10 +85,49 @@ struct Fact {
     previous: u32,
     /// The write that a read saw.
     writer: u32,
+}
+
+/// When it is an event's turn on its variable or lock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
     /// How many writes of the variable, or operations of the lock, there were before it.
     place: u32,
     /// For a write, how many reads there were since the write before it.
     reads: u32,
+}
+
+impl Turn {
+    /// Those of all events.
+    fn all(events: &[Event]) -> Vec<Turn> {
+        // For each variable the number of writes, and that of reads since; for each lock that of
+        // operations.
+        let mut vars: Vec<(u32, u32)> = Vec::new();
+        let mut locks: Vec<u32> = Vec::new();
+        let turn = |event: &Event| {
+            let mut turn = Turn::default();
+            if event.op() == Op::Init {
+                return turn;
+            }
+            let taken = found_taken(event).map(|(lock, _)| lock);
+            if let Some(lock) = taken.or(lock_of(event).map(|(lock, ..)| lock)) {
+                let count = entry(&mut locks, lock.index());
+                turn.place = *count;
+                *count += 1;
+            }
+            if event.op().reads() || event.op().writes() {
+                let (writes, reads) = entry(&mut vars, event.var().index());
+                turn.place = *writes;
+                if event.op().writes() {
+                    turn.reads = std::mem::take(reads);
+                    *writes += 1;
+                } else {
+                    *reads += 1;
+                }
+            }
+            turn
+        };
+        events.iter().map(turn).collect()
+    }
 }
 
 /// What else some events wait for.
@@ -146,16 +188,16 @@ impl<'t> Judge<'t> {
         let mut needs: HashMap<u32, Needs> = HashMap::new();
         let mut last: Vec<Option<u32>> = Vec::new();
         let mut forks: Vec<Option<u32>> = Vec::new();
-        // For each variable the last write, the number of writes, and that of reads since.
-        let mut vars: Vec<(Option<u32>, u32, u32)> = Vec::new();
-        // For each lock the number of operations, and the sections that are open.
-        let mut locks: Vec<(u32, Vec<Open>)> = Vec::new();
+        // For each variable the last write.
+        let mut writes: Vec<Option<u32>> = Vec::new();
+        // For each lock the sections that are open.
+        let mut locks: Vec<Vec<Open>> = Vec::new();
         // Which notification ended which wait is a matter of definition, so it is shared.
         let mut wakeups = Wakeups::default();
         for (i, event) in trace.events.iter().enumerate() {
             let i = i as u32;
             let (op, t) = (event.op(), event.thread());
-            let mut fact = Fact { previous: NONE, writer: NONE, place: 0, reads: 0 };
+            let mut fact = Fact { previous: NONE, writer: NONE };
             if op == Op::Init {
                 facts.push(fact);
                 continue;
@@ -169,9 +211,7 @@ impl<'t> Judge<'t> {
                 }
             }
             if let Some((lock, shared, taken)) = lock_of(event) {
-                let (count, open) = entry(&mut locks, lock.index());
-                fact.place = *count;
-                *count += 1;
+                let open = entry(&mut locks, lock.index());
                 let of_thread = |o: &Open| o.thread == t && o.shared == shared;
                 if taken {
                     open.push(Open { thread: t, shared, begin: i, failed: Vec::new() });
@@ -182,9 +222,7 @@ impl<'t> Judge<'t> {
                 }
             }
             if let Some((lock, shared)) = found_taken(event) {
-                let (count, open) = entry(&mut locks, lock.index());
-                fact.place = *count;
-                *count += 1;
+                let open = entry(&mut locks, lock.index());
                 let in_the_way = |o: &&mut Open| o.thread != t && !(shared && o.shared);
                 // They stand in the order in which they began.
                 if let Some(section) = open.iter_mut().find(in_the_way) {
@@ -193,17 +231,12 @@ impl<'t> Judge<'t> {
                 }
             }
             if op.reads() || op.writes() {
-                let (write, writes, reads) = entry(&mut vars, event.var().index());
-                fact.place = *writes;
+                let write = entry(&mut writes, event.var().index());
                 if op.reads() {
                     fact.writer = write.unwrap_or(NONE);
                 }
                 if op.writes() {
-                    fact.reads = std::mem::take(reads);
                     *write = Some(i);
-                    *writes += 1;
-                } else {
-                    *reads += 1;
                 }
             }
             match op {
@@ -236,7 +269,11 @@ impl<'t> Judge<'t> {
             }
             facts.push(fact);
         }
-        Judge { trace, facts, needs }
+        Judge { trace, facts, turns: OnceLock::new(), needs }
+    }
+
+    fn turn(&self, index: u32) -> Turn {
+        self.turns.get_or_init(|| Turn::all(&self.trace.events))[index as usize]
     }
 
     /// Whether the threads could have run in this order. If so, the reads that see another write
@@ -493,9 +530,7 @@ impl<'j, 't> Replay<'j, 't> {
         if let Some(journal) = &mut self.journal {
             journal.push(Undo::Lock(number, lock.clone()));
         }
-        if self.space == Space::Mazurkiewicz
-            && lock.operations != self.judge.facts[index as usize].place
-        {
+        if self.space == Space::Mazurkiewicz && lock.operations != self.judge.turn(index).place {
             return Err("the operations of a lock come in another order");
         }
         lock.operations += 1;
@@ -530,10 +565,11 @@ impl<'j, 't> Replay<'j, 't> {
             journal.push(Undo::Variable(event.var().0, *variable));
         }
         let (write, writes, reads) = variable;
-        if self.space == Space::Mazurkiewicz
-            && (*writes != fact.place || op.writes() && *reads != fact.reads)
-        {
-            return Err("conflicting accesses come in another order");
+        if self.space == Space::Mazurkiewicz {
+            let Turn { place, reads: before } = self.judge.turn(index);
+            if *writes != place || op.writes() && *reads != before {
+                return Err("conflicting accesses come in another order");
+            }
         }
         let saw = Some(fact.writer).filter(|&writer| writer != NONE);
         if op.reads() && *write != saw {

@@ -131,6 +131,16 @@ impl<const N: usize> Clocks<N> {
         event.time <= self.count(at, event.thread)[0]
     }
 
+    /// Whether the next event of thread `t` comes after `event` whatever it is: because of what the
+    /// thread knows by now.
+    #[inline]
+    pub fn knows_now(&self, t: ThreadId, event: Epoch) -> bool {
+        let Some(thread) = self.threads.get(t.index()) else { return false };
+        let Thread { time, known, fork } = *thread;
+        self.knows(&Stamp { thread: t, time, known }, event)
+            || fork.is_some_and(|fork| self.knows(&fork, event))
+    }
+
     /// How many events of thread `t` are before or equal to the event with the stamp `at`.
     #[inline]
     pub fn count(&self, at: &Stamp<N>, t: ThreadId) -> [u32; N] {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use foresee_trace::LockId;
+use foresee_trace::{Id, LockId, entry};
 
 /// A lock that is held, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,23 +34,39 @@ impl LockSetId {
 /// All sets that were ever held.
 #[derive(Clone, Debug)]
 pub(crate) struct LockSets {
-    /// Sorted, without doubles.
-    sets: Vec<Box<[Hold]>>,
-    numbers: HashMap<Box<[Hold]>, LockSetId, RandomState>,
+    /// Set after set, each sorted and without doubles, and where each of them ends.
+    holds: Vec<Hold>,
+    ends: Vec<u32>,
+    /// A tree of sorted sets: where one lock leads from the root, where it leads from elsewhere, and
+    /// the set at each node. Nearly all sets that are ever asked for have one lock.
+    first: Vec<u32>,
+    steps: HashMap<(u32, Hold), u32, RandomState>,
+    nodes: Vec<Option<LockSetId>>,
     room: Vec<Hold>,
 }
 
 impl Default for LockSets {
     fn default() -> Self {
-        let numbers = HashMap::from_iter([(Box::default(), LockSetId::EMPTY)]);
-        LockSets { sets: vec![Box::default()], numbers, room: Vec::new() }
+        LockSets {
+            holds: Vec::new(),
+            ends: vec![0],
+            first: Vec::new(),
+            steps: HashMap::default(),
+            nodes: vec![Some(LockSetId::EMPTY)],
+            room: Vec::new(),
+        }
     }
 }
+
+/// The root of the tree, to which no lock leads.
+const ROOT: u32 = 0;
 
 impl LockSets {
     /// The locks of a set.
     pub(crate) fn get(&self, set: LockSetId) -> &[Hold] {
-        &self.sets[set.0 as usize]
+        let at = set.0 as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.holds[start as usize..self.ends[at] as usize]
     }
 
     /// The set of these locks.
@@ -59,14 +75,23 @@ impl LockSets {
         self.room.extend(holds);
         self.room.sort_unstable();
         self.room.dedup();
-        if let Some(&known) = self.numbers.get(&*self.room) {
-            return known;
+        let mut node = ROOT;
+        for &hold in &self.room {
+            let next = match node {
+                ROOT => entry(&mut self.first, hold.lock.index() * 2 + usize::from(hold.shared)),
+                _ => self.steps.entry((node, hold)).or_insert(ROOT),
+            };
+            if *next == ROOT {
+                *next = self.nodes.len() as u32;
+                self.nodes.push(None);
+            }
+            node = *next;
         }
-        let set: Box<[Hold]> = self.room.as_slice().into();
-        let number = LockSetId(self.sets.len() as u32);
-        self.sets.push(set.clone());
-        self.numbers.insert(set, number);
-        number
+        *self.nodes[node as usize].get_or_insert_with(|| {
+            self.holds.extend_from_slice(&self.room);
+            self.ends.push(self.holds.len() as u32);
+            LockSetId(self.ends.len() as u32 - 1)
+        })
     }
 
     /// Whether two threads cannot be inside these sets at once.

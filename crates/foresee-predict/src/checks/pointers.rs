@@ -19,11 +19,13 @@ use crate::reorder::{Kind, NONE, Requirements};
 /// Looks for tuples in one trace.
 pub(crate) struct Pointers<'r> {
     requirements: &'r Requirements,
-    /// The events of `X`, as bits and as they came.
-    is_in: Vec<u64>,
-    members: Vec<u32>,
+    /// For each thread how far it is in `X`: with an event all earlier ones of its thread are. One
+    /// more than the last event, or zero.
+    reached: Vec<u32>,
     todo: Vec<u32>,
     locks: Vec<Lock>,
+    /// The locks that have a section in `X`.
+    used: Vec<u32>,
     /// How many steps may still be taken.
     pub(crate) work: u64,
 }
@@ -56,10 +58,10 @@ impl<'r> Pointers<'r> {
     pub(crate) fn new(requirements: &'r Requirements, work: u64) -> Pointers<'r> {
         Pointers {
             requirements,
-            is_in: vec![0; requirements.len().div_ceil(64)],
-            members: Vec::new(),
+            reached: vec![0; requirements.thread_count()],
             todo: Vec::new(),
             locks: vec![UNUSED; requirements.object_count() / 2 + 1],
+            used: Vec::new(),
             work,
         }
     }
@@ -67,14 +69,12 @@ impl<'r> Pointers<'r> {
     /// The least tuple of some chains, each of which is in the order of its thread.
     pub(crate) fn least(&mut self, chains: &[&[u32]]) -> Chained {
         let found = self.advance(chains);
-        for &event in &self.members {
-            self.is_in[event as usize / 64] = 0;
-            let object = self.requirements.object(event);
-            if self.requirements.kind(event).acquires() && object != NONE {
-                self.locks[object as usize / 2] = UNUSED;
-            }
+        self.reached.fill(0);
+        for lock in self.used.drain(..) {
+            let Lock { latest, latest_exclusive, open } = &mut self.locks[lock as usize];
+            (*latest, *latest_exclusive) = (NONE, NONE);
+            open.clear();
         }
-        self.members.clear();
         self.todo.clear();
         found
     }
@@ -103,8 +103,9 @@ impl<'r> Pointers<'r> {
         }
     }
 
+    #[inline]
     fn has(&self, event: u32) -> bool {
-        self.is_in[event as usize / 64] >> (event % 64) & 1 == 1
+        event < self.reached[self.requirements.thread(event) as usize]
     }
 
     /// Takes in everything that is needed; whether there was enough work left for that.
@@ -113,41 +114,69 @@ impl<'r> Pointers<'r> {
             if event == NONE || self.has(event) {
                 continue;
             }
-            if self.work == 0 {
-                return false;
-            }
-            self.work -= 1;
-            self.is_in[event as usize / 64] |= 1 << (event % 64);
-            self.members.push(event);
-            let requirements = self.requirements;
-            self.todo.push(requirements.previous(event));
-            let kind = requirements.kind(event);
-            match kind {
-                Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait | Kind::Busy => {
-                    self.todo.push(requirements.partner(event));
+            // All of the thread that is new, from its end.
+            let thread = self.requirements.thread(event) as usize;
+            let known = std::mem::replace(&mut self.reached[thread], event + 1);
+            let mut at = event;
+            loop {
+                if self.work == 0 {
+                    return false;
                 }
-                Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|w| w.1)),
-                _ => {}
-            }
-            let object = requirements.object(event);
-            if kind.acquires() && object != NONE {
-                self.take(object as usize / 2, event);
+                self.work -= 1;
+                self.take_in(at);
+                let previous = self.requirements.previous(at);
+                if !self.requirements.has_previous(at) {
+                    self.todo.push(previous);
+                    break;
+                }
+                if previous < known {
+                    break;
+                }
+                at = previous;
             }
         }
         true
     }
 
+    /// What an event needs besides the one before it.
+    #[inline]
+    fn take_in(&mut self, event: u32) {
+        let requirements = self.requirements;
+        let kind = requirements.kind(event);
+        match kind {
+            Kind::Read | Kind::Rmw | Kind::Join | Kind::Wait | Kind::Busy => {
+                let partner = requirements.partner(event);
+                if partner != NONE && !self.has(partner) {
+                    self.todo.push(partner);
+                }
+            }
+            Kind::WaitEnd => self.todo.extend(requirements.condition(event).map(|w| w.1)),
+            _ => {}
+        }
+        let object = requirements.object(event);
+        if kind.acquires() && object != NONE {
+            self.take(object as usize / 2, event);
+        }
+    }
+
     /// A section of a lock begins: others have to end before it, or it before them.
     fn take(&mut self, lock: usize, acquire: u32) {
-        let Pointers { requirements, locks, todo, .. } = self;
+        let release = self.requirements.partner(acquire);
+        let has_ended = release != NONE && self.has(release);
+        let Pointers { requirements, locks, todo, used, .. } = self;
         let is_shared = |a: u32| requirements.kind(a) == Kind::AcquireShared;
         let excludes = |a: u32, b: u32| {
             requirements.thread(a) != requirements.thread(b) && !(is_shared(a) && is_shared(b))
         };
+        let number = lock as u32;
         let lock = &mut locks[lock];
+        if lock.latest == NONE {
+            used.push(number);
+        }
         // If the latest one is of the same thread, its own order has settled it.
         let latest = if is_shared(acquire) { lock.latest_exclusive } else { lock.latest };
-        let is_followed = latest != NONE && latest > acquire && excludes(latest, acquire);
+        let is_followed =
+            !has_ended && latest != NONE && latest > acquire && excludes(latest, acquire);
         lock.open.retain(|&other| {
             let ends = other < acquire && excludes(other, acquire);
             if ends {
@@ -156,8 +185,8 @@ impl<'r> Pointers<'r> {
             !ends
         });
         if is_followed {
-            todo.push(requirements.partner(acquire));
-        } else {
+            todo.push(release);
+        } else if !has_ended {
             lock.open.push(acquire);
         }
         let later = |known: u32| if known == NONE { acquire } else { known.max(acquire) };

@@ -57,28 +57,18 @@ impl Context<'_> {
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were
-    /// taken, with the events that took them; it is known how many there are at most.
-    pub(crate) fn held_at(&self, event: u32, count: usize) -> Vec<Held> {
-        // From the event back to where the first of them was taken, and then forward again.
-        let mut own = Vec::new();
-        let mut at = event;
-        while own.len() < count && self.requirements.has_previous(at) {
-            at = self.requirements.previous(at);
-            let it = &self.trace.events[at as usize];
-            if super::scene::taken(it).is_some() && self.requirements.partner(at) > event {
-                own.push(at);
-            }
-        }
+    /// taken, with the events that took them.
+    pub(crate) fn held_at(&self, event: u32) -> Vec<Held> {
         let mut scene = Scene::default();
-        for &at in own.iter().rev() {
+        for at in self.requirements.inside(event) {
             scene.event(at, &self.trace.events[at as usize]);
         }
         scene.held(self.trace.events[event as usize].thread()).to_vec()
     }
 
     /// The locks held at an event and where they were taken, or `no lock`.
-    pub(crate) fn told_locks(&self, event: u32, count: usize) -> String {
-        let held = self.held_at(event, count);
+    pub(crate) fn told_locks(&self, event: u32) -> String {
+        let held = self.held_at(event);
         if held.is_empty() {
             return "no lock".to_owned();
         }

@@ -27,7 +27,14 @@ pub struct Goal<'g> {
 impl Goal<'_> {
     /// The first event that the goal speaks of.
     pub fn first(&self) -> Option<u32> {
-        self.executed.iter().map(|w| w.event).chain(self.next.iter().copied()).min()
+        self.extent().map(|(first, _)| first)
+    }
+
+    /// The first and the last event that it speaks of.
+    pub fn extent(&self) -> Option<(u32, u32)> {
+        let mut events = self.executed.iter().map(|w| w.event).chain(self.next.iter().copied());
+        let one = events.next()?;
+        Some(events.fold((one, one), |(first, last), event| (first.min(event), last.max(event))))
     }
 }
 

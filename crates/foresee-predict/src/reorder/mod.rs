@@ -8,6 +8,8 @@
 //! | file | what it does |
 //! |---|---|
 //! | `requirements` | what each event needs, whatever else is chosen |
+//! | `sections` | the critical sections of each lock, and those that a thread is in |
+//! | `landmarks` | what some events need for certain, to settle what is far apart |
 //! | `slices` | which events are kept, in which slice; taken back when a choice was wrong |
 //! | `emission` | the order that slices stand for, and the conflicts in it |
 //! | `goal` | the question: these events in this order, then those next |
@@ -17,8 +19,10 @@
 
 mod emission;
 mod goal;
+mod landmarks;
 mod repair;
 mod requirements;
+mod sections;
 mod sliced;
 mod slices;
 mod tuples;

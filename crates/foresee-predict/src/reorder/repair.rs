@@ -10,6 +10,7 @@ use foresee_causality::judge::Reads;
 
 use super::emission::{Lowering, Walker};
 use super::goal::{Answer, Effort, Goal};
+use super::landmarks::FAR;
 use super::requirements::Requirements;
 use super::slices::{Contradiction, LEFT_OUT, Slices};
 
@@ -91,7 +92,11 @@ impl<'r> Search<'r> {
     /// What is needed comes earlier in the trace, so nothing before the goal's first event can need
     /// any event of the goal.
     pub fn is_conceivable(&mut self, goal: &Goal<'_>) -> bool {
-        let Some(first) = goal.first() else { return true };
+        let Some((first, last)) = goal.extent() else { return true };
+        // Following what is needed takes long if it is far away.
+        if last - first > FAR && self.requirements.landmarks().rule_out(goal, self.requirements) {
+            return false;
+        }
         self.slices.anchor = first;
         for &event in goal.next {
             self.slices.limit(event, self.requirements);

@@ -5,10 +5,14 @@
 //! this is known once the trace has been read, and kept in a few numbers an event.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, entry};
+
+use super::landmarks::{self, Landmarks};
+use super::sections::{self, Counts, Inside, Sections};
 
 /// No event, no object.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -76,14 +80,7 @@ impl Kind {
 /// The hard requirements of all events of a trace, sixteen bytes an event.
 #[derive(Debug, Default)]
 pub struct Requirements {
-    /// The thread and, in the low byte, the kind.
-    heads: Vec<u32>,
-    /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
-    objects: Vec<u32>,
-    previous: Vec<u32>,
-    /// Of a read the write it saw, of an acquire its release, of a join the last event of the
-    /// thread, of a bare wait its notification, of a failed try-lock the acquire in its way.
-    partners: Vec<u32>,
+    rows: Vec<Row>,
     /// For each thread its fork.
     forks: Vec<u32>,
     /// For events that are only possible if one event comes before another, these two: for ends of
@@ -92,19 +89,26 @@ pub struct Requirements {
     conditions: HashMap<u32, (u32, u32), RandomState>,
     /// For the latter of the two, the events that are only possible so.
     conditional: HashMap<u32, Vec<u32>, RandomState>,
-    /// For each lock that several threads use, its sections in the order of the file.
-    sections: Vec<Sections>,
+    sections: Sections,
+    /// How many variables and locks have a number, and how many threads there are.
+    object_count: usize,
+    thread_count: usize,
+    landmarks: OnceLock<Landmarks>,
+    inside: OnceLock<Inside>,
     building: Building,
 }
 
-/// The sections of a lock.
-#[derive(Debug, Default)]
-struct Sections {
-    acquires: Vec<u32>,
-    /// For each section, the last release of it and those before it; only if some are shared,
-    /// since otherwise they end in their order.
-    latest: Vec<u32>,
-    is_shared: bool,
+/// What is kept of an event. Searches that come to it ask for most of this at once.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// The thread and, in the low byte, the kind.
+    head: u32,
+    /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
+    object: u32,
+    previous: u32,
+    /// Of a read the write it saw, of an acquire its release, of a join the last event of the
+    /// thread, of a bare wait its notification, of a failed try-lock the acquire in its way.
+    partner: u32,
 }
 
 /// What is only needed while the trace is read.
@@ -115,6 +119,7 @@ struct Building {
     /// For each lock the sections that are open: whose, whether shared, and since when.
     open: Vec<Vec<(ThreadId, bool, u32)>>,
     wakeups: Wakeups<u32>,
+    sections: Counts,
     /// The try-locks that failed.
     failed: Vec<u32>,
     /// For each object the first thread that used it, and whether another one did.
@@ -126,6 +131,13 @@ struct Building {
 #[error("the trace is too long for it: allow more with --max-memory")]
 pub struct TooManyEvents;
 
+impl Row {
+    #[inline]
+    fn kind(&self) -> Kind {
+        KINDS[(self.head & 0xff) as usize]
+    }
+}
+
 fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
     if index >= table.len() {
         table.resize(index + 1, NONE);
@@ -136,7 +148,7 @@ fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
 impl Requirements {
     /// Takes the next event of a well-formed trace.
     pub fn push(&mut self, event: &Event) -> Result<(), TooManyEvents> {
-        let i = self.heads.len() as u32;
+        let i = self.rows.len() as u32;
         if i >= NONE - 1 || event.target().is_some_and(|t| t >= NONE / 2) {
             return Err(TooManyEvents);
         }
@@ -230,18 +242,13 @@ impl Requirements {
             *several |= *first != NONE && *first != t.0;
             *first = t.0;
         }
-        self.heads.push(t.0 << 8 | kind as u32);
-        self.objects.push(object);
-        self.previous.push(previous);
-        self.partners.push(partner);
+        self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
         Ok(())
     }
 
     fn open_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
         entry(&mut self.building.open, lock.index()).push((t, shared, i));
-        let sections = entry(&mut self.sections, lock.index());
-        sections.acquires.push(i);
-        sections.is_shared |= shared;
+        self.building.sections.add(lock.index(), shared);
         lock.0 * 2 + 1
     }
 
@@ -249,7 +256,7 @@ impl Requirements {
         let open = entry(&mut self.building.open, lock.index());
         if let Some(at) = open.iter().rposition(|s| s.0 == t && s.1 == shared) {
             let (_, _, acquire) = open.swap_remove(at);
-            self.partners[acquire as usize] = i;
+            self.rows[acquire as usize].partner = i;
         }
         lock.0 * 2 + 1
     }
@@ -269,7 +276,7 @@ impl Requirements {
     /// The trace has ended: objects that one thread has for itself drop out, because its own order
     /// settles everything about them.
     pub fn finish(&mut self) {
-        let Building { users, failed, .. } = std::mem::take(&mut self.building);
+        let Building { users, failed, sections, .. } = std::mem::take(&mut self.building);
         for busy in failed {
             let release = self.partner(self.partner(busy));
             if release != NONE {
@@ -277,40 +284,35 @@ impl Requirements {
                 self.conditional.entry(release).or_default().push(busy);
             }
         }
-        for object in &mut self.objects {
-            if *object != NONE && !users[*object as usize].1 {
-                *object = NONE;
+        for row in &mut self.rows {
+            if row.object != NONE && !users[row.object as usize].1 {
+                row.object = NONE;
             }
+            self.thread_count = self.thread_count.max((row.head >> 8) as usize + 1);
         }
-        for (lock, sections) in self.sections.iter_mut().enumerate() {
-            if !users.get(lock * 2 + 1).is_some_and(|u| u.1) {
-                *sections = Sections::default();
-            } else if sections.is_shared {
-                let mut latest = 0;
-                let ends = sections.acquires.iter().map(|&a| self.partners[a as usize]);
-                sections.latest = ends
-                    .map(|end| {
-                        latest = end.max(latest);
-                        latest
-                    })
-                    .collect();
-            }
-        }
+        let is_shared = |object: usize| users.get(object).is_some_and(|user| user.1);
+        self.object_count = (0..users.len()).rev().find(|&o| is_shared(o)).map_or(0, |o| o + 1);
+        let acquires = self.rows.iter().enumerate().filter_map(|(i, row)| {
+            let is_one = row.object != NONE && row.kind().acquires();
+            is_one.then_some(((row.object / 2) as usize, i as u32))
+        });
+        let release = |acquire: u32| self.rows[acquire as usize].partner;
+        self.sections = sections.sections(|lock| is_shared(lock * 2 + 1), acquires, release);
     }
 
     /// How many events there are.
     pub fn len(&self) -> usize {
-        self.heads.len()
+        self.rows.len()
     }
 
     /// Whether there is no event.
     pub fn is_empty(&self) -> bool {
-        self.heads.is_empty()
+        self.rows.is_empty()
     }
 
     #[inline]
     pub(crate) fn kind(&self, event: u32) -> Kind {
-        KINDS[(self.heads[event as usize] & 0xff) as usize]
+        self.rows[event as usize].kind()
     }
 
     /// Whether it is a step at all.
@@ -321,23 +323,23 @@ impl Requirements {
 
     #[inline]
     pub(crate) fn thread(&self, event: u32) -> u32 {
-        self.heads[event as usize] >> 8
+        self.rows[event as usize].head >> 8
     }
 
     #[inline]
     pub(crate) fn object(&self, event: u32) -> u32 {
-        self.objects[event as usize]
+        self.rows[event as usize].object
     }
 
     #[inline]
     pub(crate) fn partner(&self, event: u32) -> u32 {
-        self.partners[event as usize]
+        self.rows[event as usize].partner
     }
 
     /// The event before it in its thread, or its fork.
     #[inline]
     pub(crate) fn previous(&self, event: u32) -> u32 {
-        match self.previous[event as usize] {
+        match self.rows[event as usize].previous {
             NONE => self.forks.get(self.thread(event) as usize).copied().unwrap_or(NONE),
             previous => previous,
         }
@@ -351,7 +353,7 @@ impl Requirements {
     /// Whether the event before it is of its own thread.
     #[inline]
     pub(crate) fn has_previous(&self, event: u32) -> bool {
-        self.previous[event as usize] != NONE
+        self.rows[event as usize].previous != NONE
     }
 
     /// The two events of which the first must come before the second, if the second comes at all,
@@ -373,26 +375,25 @@ impl Requirements {
 
     /// How many variables and locks have a number.
     pub(crate) fn object_count(&self) -> usize {
-        self.objects.iter().filter(|&&o| o != NONE).max().map_or(0, |&o| o as usize + 1)
+        self.object_count
     }
 
     pub(crate) fn thread_count(&self) -> usize {
-        self.heads.iter().map(|head| head >> 8).max().map_or(0, |t| t as usize + 1)
+        self.thread_count
+    }
+
+    /// What some events need for certain; found out when it is first asked for.
+    pub(crate) fn landmarks(&self) -> &Landmarks {
+        self.landmarks.get_or_init(|| Landmarks::new(self, landmarks::STRIDE))
+    }
+
+    /// The sections that an event's thread is in just before it, by their acquires in their order.
+    pub(crate) fn inside(&self, event: u32) -> Vec<u32> {
+        self.inside.get_or_init(|| Inside::new(self, sections::STRIDE)).at(event, self)
     }
 
     /// The sections of a lock that are open just before event `at`, by their acquires.
     pub(crate) fn open_at(&self, lock_object: u32, at: u32, out: &mut Vec<u32>) {
-        let sections = &self.sections[(lock_object / 2) as usize];
-        let before = sections.acquires.partition_point(|&acquire| acquire < at);
-        for i in (0..before).rev() {
-            let acquire = sections.acquires[i];
-            if self.partner(acquire) >= at {
-                out.push(acquire);
-            }
-            // Exclusive sections end in their order; of shared ones, the latest end decides.
-            if !sections.is_shared || sections.latest[i] < at {
-                break;
-            }
-        }
+        self.sections.open_at((lock_object / 2) as usize, at, |a| self.partner(a), out);
     }
 }

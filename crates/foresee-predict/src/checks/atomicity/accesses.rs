@@ -183,6 +183,7 @@ impl Accesses {
     fn find_pairs(&mut self, events: &[Event], regions: &Regions, ignored: &[ThreadId]) {
         let mut numbers = Numbers::default();
         let mut threads: Vec<Thread> = Vec::new();
+        let mut in_order = regions.in_order();
         for (i, event) in events.iter().enumerate() {
             let i = i as u32;
             let (op, t) = (event.op(), event.thread());
@@ -191,7 +192,7 @@ impl Accesses {
                 continue;
             }
             let thread = entry(&mut threads, t.index());
-            let region = regions.at(t.0, i);
+            let region = in_order.at(t.0, i);
             if thread.region != region {
                 thread.region = region;
                 thread.latest.clear();

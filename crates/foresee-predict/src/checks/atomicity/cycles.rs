@@ -23,7 +23,7 @@ use crate::checks::locksets::{Hold, LockSetId, LockSets};
 use crate::checks::scene::Scene;
 use crate::checks::tally::Tally;
 use crate::checks::tries::{Candidate, Try};
-use crate::reorder::Wanted;
+use crate::reorder::{NONE, Wanted};
 
 /// How many different accesses of a region are looked at.
 const MOST_ACCESSES: usize = 24;
@@ -77,13 +77,14 @@ impl Samples {
         let mut alike: HashMap<Vec<(u32, u32, u8)>, usize, RandomState> = HashMap::default();
         let mut threads: Vec<Open> = Vec::new();
         let mut scene = Scene::default();
+        let mut in_order = regions.in_order();
         for (i, event) in events.iter().enumerate() {
             let (op, t) = (event.op(), event.thread());
             scene.event(i as u32, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) || !is_shared(event.var().0) {
                 continue;
             }
-            let region = regions.at(t.0, i as u32);
+            let region = in_order.at(t.0, i as u32);
             let open = entry(&mut threads, t.index());
             if open.region != region {
                 this.close(std::mem::take(open), events, &mut alike);
@@ -154,8 +155,18 @@ struct Group {
 /// How far events are apart, those that happen, and the one that is next.
 type Tuple = (u32, Vec<u32>, u32);
 
+/// An access that may disturb a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Access {
+    event: u32,
+    /// The region that it is in itself, or `NONE`.
+    region: u32,
+    locks: LockSetId,
+    writes: bool,
+}
+
 /// For a thread and a variable, its accesses in their order.
-type ByThread = HashMap<(u32, u32), Vec<u32>, RandomState>;
+type ByThread = HashMap<(u32, u32), Vec<Access>, RandomState>;
 
 /// Finds the candidates, and counts what locks exclude.
 pub(super) fn cycles(
@@ -167,28 +178,31 @@ pub(super) fn cycles(
     tally: &mut Tally,
 ) -> Vec<Candidate> {
     let mut by_thread: ByThread = HashMap::default();
-    let mut locks: HashMap<u32, LockSetId, RandomState> = HashMap::default();
     for (&variable, partners) in &accesses.partners {
         for (key, few) in &partners.classes {
-            by_thread.entry((key.thread, variable)).or_default().extend(few.kept());
-            locks.extend(few.kept().iter().map(|&event| (event, key.locks)));
+            let (locks, writes) = (key.locks, key.writes());
+            let access = |&event: &u32| {
+                let region = regions.at(key.thread, event).unwrap_or(NONE);
+                Access { event, region, locks, writes }
+            };
+            let of_class = few.kept().iter().map(access);
+            by_thread.entry((key.thread, variable)).or_default().extend(of_class);
         }
     }
-    by_thread.values_mut().for_each(|events| events.sort_unstable());
+    by_thread.values_mut().for_each(|accesses| accesses.sort_unstable());
     let threads = by_thread.keys().map(|key| key.0).max().map_or(0, |t| t + 1);
-    let mut of_thread: Vec<Vec<u32>> = vec![Vec::new(); threads as usize];
+    let mut of_thread: Vec<Vec<Access>> = vec![Vec::new(); threads as usize];
     if with_three {
-        for ((thread, _), events) in &by_thread {
-            of_thread[*thread as usize].extend(events);
+        for ((thread, _), accesses) in &by_thread {
+            of_thread[*thread as usize].extend(accesses);
         }
-        of_thread.iter_mut().for_each(|events| events.sort_unstable());
+        of_thread.iter_mut().for_each(|accesses| accesses.sort_unstable());
     }
     let mut search = Search {
         events,
         regions,
         by_thread,
         of_thread,
-        locks,
         locksets: &accesses.scene.locksets,
         span: Vec::new(),
         threads,
@@ -235,9 +249,7 @@ struct Search<'a> {
     regions: &'a Regions,
     by_thread: ByThread,
     /// All accesses of each thread, if three transactions are looked for.
-    of_thread: Vec<Vec<u32>>,
-    /// The locks held at the accesses in it.
-    locks: HashMap<u32, LockSetId, RandomState>,
+    of_thread: Vec<Vec<Access>>,
     locksets: &'a LockSets,
     /// The locks held all the way from `a1` to `a2`.
     span: Vec<Hold>,
@@ -249,14 +261,36 @@ struct Search<'a> {
     with_three: bool,
 }
 
-impl Search<'_> {
-    fn conflict(&self, a: u32, b: u32) -> bool {
-        let (a, b) = (self.events[a as usize].op(), self.events[b as usize].op());
-        a.writes() || b.writes()
-    }
+/// An access of a region, as others see it.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    event: u32,
+    variable: u32,
+    writes: bool,
+}
 
-    fn region_of(&self, event: u32) -> Option<u32> {
-        self.regions.at(self.events[event as usize].thread().0, event)
+/// Those that conflict with an access and are nearest to it, before it and after it.
+fn near(all: &[Access], a: u32, writes: bool) -> impl Iterator<Item = Access> {
+    let at = all.partition_point(|other| other.event < a);
+    let conflicts = move |other: &&Access| writes || other.writes;
+    let before = all[..at].iter().rev().filter(conflicts).take(NEAREST);
+    before.chain(all[at..].iter().filter(conflicts).take(NEAREST)).copied()
+}
+
+/// The first one after `b`, or the last before it, that conflicts with an access.
+fn next_to(all: &[Access], b: u32, writes: bool, after: bool) -> Option<Access> {
+    let at = all.partition_point(|other| other.event <= b);
+    let conflicts = |other: &&Access| writes || other.writes;
+    match after {
+        true => all[at..].iter().find(conflicts).copied(),
+        false => all[..at].iter().rev().find(|other| other.event < b && conflicts(other)).copied(),
+    }
+}
+
+impl Search<'_> {
+    fn own(&self, event: u32) -> Own {
+        let it = &self.events[event as usize];
+        Own { event, variable: it.var().0, writes: it.op().writes() }
     }
 
     /// Where a region is declared, and what it is called.
@@ -265,111 +299,100 @@ impl Search<'_> {
         (self.events[region.begin as usize].loc().0, region.name.map(|sym| sym.0))
     }
 
-    /// The accesses of a thread to the variable of `a` that conflict with it, those near to it.
-    fn near(&self, a: u32, thread: u32) -> Vec<u32> {
-        let variable = self.events[a as usize].var().0;
-        let Some(all) = self.by_thread.get(&(thread, variable)) else { return Vec::new() };
-        let at = all.partition_point(|&e| e < a);
-        let before = all[..at].iter().rev().filter(|&&e| self.conflict(a, e)).take(NEAREST);
-        let after = all[at..].iter().filter(|&&e| self.conflict(a, e)).take(NEAREST);
-        before.chain(after).copied().collect()
-    }
-
-    /// The first access of the thread of `b` after it, or the last before it, that conflicts with `a`.
-    fn next_to(&self, b: u32, a: u32, after: bool) -> Option<u32> {
-        let (thread, variable) =
-            (self.events[b as usize].thread().0, self.events[a as usize].var().0);
-        let all = self.by_thread.get(&(thread, variable))?;
-        let at = all.partition_point(|&e| e <= b);
-        match after {
-            true => all[at..].iter().find(|&&e| self.conflict(a, e)).copied(),
-            false => all[..at].iter().rev().find(|&&e| e < b && self.conflict(a, e)).copied(),
-        }
-    }
-
-    fn put(&mut self, region: u32, executed: Vec<u32>, next: u32) {
+    /// Accesses of others, `others`, that happen around `a1` of a region: so many of them before it.
+    fn put(&mut self, region: u32, [a1, a2]: [u32; 2], others: &[Access], before: usize) {
         self.tuples += 1;
-        let others: Vec<u32> = executed
-            .iter()
-            .copied()
-            .filter(|&e| self.events[e as usize].thread() != self.events[next as usize].thread())
-            .collect();
         let (first, last) = (others[0], others[others.len() - 1]);
         // Another region is one disturbance, whatever it does in detail.
-        let place = |event: u32| self.events[event as usize].loc().0;
-        let other = match (self.region_of(first), self.region_of(last)) {
-            (Some(one), Some(two)) if one == two => {
+        let place = |access: Access| self.events[access.event as usize].loc().0;
+        let other = match (first.region, last.region) {
+            (one, two) if one == two && one != NONE => {
                 let (place, name) = self.place_of(one);
                 [place, name.map_or(0, |n| n + 1), u32::MAX]
             }
             _ if place(first) == 0 || place(last) == 0 => {
-                let it = &self.events[first as usize];
-                [it.var().0, self.events[last as usize].var().0, it.thread().0]
+                let it = &self.events[first.event as usize];
+                [it.var().0, self.events[last.event as usize].var().0, it.thread().0]
             }
             _ => [place(first), place(last), 0],
         };
         let group = Group { region: self.place_of(region), other };
         // Whatever comes between the two accesses of the region must get past its locks.
-        let from = executed.iter().position(|e| !others.contains(e)).unwrap_or(0);
-        let is_excluded = executed[from + 1..].iter().any(|event| {
-            let held = self.locks.get(event).map_or(&[][..], |&set| self.locksets.get(set));
+        let is_excluded = others[before..].iter().any(|access| {
+            let held = self.locksets.get(access.locks);
             held.iter().any(|&theirs| self.span.iter().any(|own| own.excludes(theirs)))
         });
         if is_excluded {
             self.excluded.insert(group);
             return;
         }
-        let all = executed.iter().chain([&next]);
+        let mut executed: Vec<u32> = others.iter().map(|access| access.event).collect();
+        executed.insert(before, a1);
+        let all = executed.iter().chain([&a2]);
         let (least, most) = all.fold((u32::MAX, 0), |(l, m), &e| (e.min(l), e.max(m)));
         let tries = self.groups.entry(group).or_default();
         if tries.len() < 16 * TRIES {
-            tries.push((most - least, executed, next));
+            tries.push((most - least, executed, a2));
         }
     }
 
     /// Tuples around a pair of accesses of a region.
     fn around(&mut self, region: u32, a1: u32, a2: u32) {
-        let own = self.events[a1 as usize].thread().0;
-        for u in (0..self.threads).filter(|&u| u != own) {
-            for b1 in self.near(a1, u) {
+        let thread = self.events[a1 as usize].thread().0;
+        let (one, two) = (self.own(a1), self.own(a2));
+        for u in (0..self.threads).filter(|&u| u != thread) {
+            let Some(of_one) = self.by_thread.get(&(u, one.variable)) else { continue };
+            let firsts: Vec<Access> = near(of_one, a1, one.writes).collect();
+            let of_two = self.by_thread.get(&(u, two.variable)).map_or(&[][..], Vec::as_slice);
+            let seconds: Vec<[Option<Access>; 2]> = firsts
+                .iter()
+                .map(|b1| [true, false].map(|after| next_to(of_two, b1.event, two.writes, after)))
+                .collect();
+            for (&b1, [after, earlier]) in firsts.iter().zip(seconds) {
                 if self.tuples >= MOST_TUPLES {
                     return;
                 }
-                if let Some(b2) = self.next_to(b1, a2, true) {
-                    self.put(region, vec![a1, b1, b2], a2);
+                if let Some(b2) = after {
+                    self.put(region, [a1, a2], &[b1, b2], 0);
                 }
-                let before = self.next_to(b1, a2, false);
-                let together = |b2: &u32| {
-                    let region = self.region_of(*b2);
-                    region.is_some() && region == self.region_of(b1)
-                };
-                if let Some(b2) = before.filter(together) {
-                    self.put(region, vec![b2, a1, b1], a2);
-                    self.put(region, vec![a1, b2, b1], a2);
+                if let Some(b2) = earlier.filter(|b2| b2.region != NONE && b2.region == b1.region) {
+                    self.put(region, [a1, a2], &[b2, b1], 1);
+                    self.put(region, [a1, a2], &[b2, b1], 0);
                 }
                 if self.with_three {
-                    self.through_third(region, a1, a2, b1);
+                    self.through_third(region, one, two, b1);
                 }
             }
         }
     }
 
     /// Paths that lead on from what the thread of `b1` does next, through a third thread.
-    fn through_third(&mut self, region: u32, a1: u32, a2: u32, b1: u32) {
-        let (own, u) = (self.events[a1 as usize].thread().0, self.events[b1 as usize].thread().0);
+    fn through_third(&mut self, region: u32, one: Own, two: Own, b1: Access) {
+        let thread_of = |event: u32| self.events[event as usize].thread().0;
+        let (own, u) = (thread_of(one.event), thread_of(b1.event));
         let own_of_u = &self.of_thread[u as usize];
-        let at = own_of_u.partition_point(|&e| e < b1);
-        let firsts: Vec<u32> = own_of_u[at..].iter().take(2 * NEAREST).copied().collect();
+        let at = own_of_u.partition_point(|e| e.event < b1.event);
+        let firsts: Vec<Access> = own_of_u[at..].iter().take(2 * NEAREST).copied().collect();
         for b2 in firsts {
+            let variable = self.events[b2.event as usize].var().0;
             for v in (0..self.threads).filter(|&v| v != own && v != u) {
-                for c1 in self.near(b2, v) {
-                    let conflicts = self.near(a2, v).contains(&c1);
-                    let c2 = self.next_to(c1, a2, true);
-                    let ends = [Some(c1).filter(|_| conflicts), c2];
+                let of = |variable: u32| {
+                    self.by_thread.get(&(v, variable)).map_or(&[][..], Vec::as_slice)
+                };
+                let of_two = of(two.variable);
+                let thirds: Vec<(Access, [Option<Access>; 2])> =
+                    near(of(variable), b2.event, b2.writes)
+                        .map(|c1| {
+                            let is_it = near(of_two, two.event, two.writes).any(|c| c == c1);
+                            let c2 = next_to(of_two, c1.event, two.writes, true);
+                            (c1, [is_it.then_some(c1), c2])
+                        })
+                        .collect();
+                for (c1, ends) in thirds {
                     for c2 in ends.into_iter().flatten() {
-                        let mut executed = vec![a1, b1, b2, c1, c2];
-                        executed.dedup();
-                        self.put(region, executed, a2);
+                        let mut others = vec![b1, b2, c1, c2];
+                        others.dedup();
+                        self.put(region, [one.event, two.event], &others, 0);
                     }
                     if self.tuples >= MOST_TUPLES {
                         return;
@@ -403,6 +426,7 @@ pub(super) fn all_are_protected(
     // Whose variables are touched how, under which locks.
     let mut needs: HashSet<(u32, u32, bool, LockSetId), RandomState> = HashSet::default();
     let mut scene = Scene::with(accesses.scene.locksets.clone());
+    let mut in_order = regions.in_order();
     let mut close = |thread: u32, span: &Span| {
         if span.count > 1 {
             let touched = span.touched.iter();
@@ -418,7 +442,7 @@ pub(super) fn all_are_protected(
         if ignored.contains(&t) {
             return false;
         }
-        let region = regions.at(t.0, i as u32);
+        let region = in_order.at(t.0, i as u32);
         let span = entry(&mut spans, t.index());
         if span.region != region {
             close(t.0, span);

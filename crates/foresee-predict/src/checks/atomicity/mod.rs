@@ -237,10 +237,11 @@ impl Check for Atomicity {
         let shared = shared(events, &ignored);
         let is_shared = |variable: u32| shared.get(variable as usize).is_some_and(|&s| s);
         let samples = Samples::new(events, &self.regions, &ignored, is_shared);
+        let mut in_order = self.regions.in_order();
         let touched = events.iter().enumerate().filter(|(i, e)| {
             (e.op().reads() || e.op().writes())
                 && is_shared(e.var().0)
-                && self.regions.at(e.thread().0, *i as u32).is_some()
+                && in_order.at(e.thread().0, *i as u32).is_some()
         });
         let touched = touched.map(|(_, e)| e.var().0).chain(samples.variables(events));
         let accesses = Accesses::new(events, &self.regions, touched, &ignored);

@@ -122,6 +122,11 @@ impl Regions {
         (event <= self.all[region as usize].end).then_some(region)
     }
 
+    /// The same for one event after the other, in the order of the trace.
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
+        InOrder { regions: self, begun: vec![0; self.threads.len()] }
+    }
+
     /// The latest place not after `event` that no region reaches across.
     pub(crate) fn quiet_before(&self, event: u32) -> u32 {
         let mut start = event;
@@ -133,6 +138,29 @@ impl Regions {
             }
         }
         start
+    }
+}
+
+/// Finds the regions of events that come in the order of the trace, without a search for each.
+#[derive(Debug)]
+pub(crate) struct InOrder<'r> {
+    regions: &'r Regions,
+    /// For each thread how many of its regions have begun.
+    begun: Vec<usize>,
+}
+
+impl InOrder<'_> {
+    /// The region that an event of a thread is in, by its number.
+    #[inline]
+    pub(crate) fn at(&mut self, thread: u32, event: u32) -> Option<u32> {
+        let all = &self.regions.all;
+        let regions = &self.regions.threads.get(thread as usize)?.regions;
+        let begun = &mut self.begun[thread as usize];
+        while regions.get(*begun).is_some_and(|&next| all[next as usize].begin <= event) {
+            *begun += 1;
+        }
+        let region = regions[begun.checked_sub(1)?];
+        (event <= all[region as usize].end).then_some(region)
     }
 }
 
@@ -155,6 +183,11 @@ mod tests {
         assert_eq!(spans, [(0, 4), (8, NONE)]);
         assert_eq!([2, 4, 6].map(|e| regions.at(0, e)), [Some(0), Some(0), None]);
         assert_eq!(regions.at(1, 9), Some(1));
+        let mut in_order = regions.in_order();
+        for (i, event) in trace.events.iter().enumerate() {
+            let (thread, i) = (event.thread().0, i as u32);
+            assert_eq!(in_order.at(thread, i), regions.at(thread, i));
+        }
         assert_eq!((regions.quiet_before(7), regions.quiet_before(3)), (7, 0));
     }
 }

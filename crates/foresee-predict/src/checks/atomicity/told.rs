@@ -87,7 +87,7 @@ fn of_triple(context: &Context<'_>, region: &str, [a1, b, a2]: [u32; 3], can: bo
 
 /// Which lock would help: one that all others hold, from the first access to the last.
 fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (String, String) {
-    let held = |event: u32| context.held_at(event, usize::MAX);
+    let held = |event: u32| context.held_at(event);
     let mut common: Vec<&str> = match others.first() {
         Some(&one) => {
             held(one).iter().map(|h| context.trace.names.locks.get(h.hold.lock)).collect()
@@ -116,7 +116,7 @@ fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (Stri
 fn list(context: &Context<'_>, roles: &[(&str, u32)], details: &mut Vec<(String, String)>) {
     for &(role, event) in roles {
         details.push((role.to_owned(), context.told(event)));
-        details.push((format!("locks held {role}"), context.told_locks(event, usize::MAX)));
+        details.push((format!("locks held {role}"), context.told_locks(event)));
     }
 }
 

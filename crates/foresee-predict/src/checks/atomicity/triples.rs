@@ -52,6 +52,16 @@ struct Group {
     is_partial: bool,
 }
 
+impl Group {
+    /// Keeps the nearest.
+    fn narrow(&mut self) {
+        self.tries.sort_unstable();
+        self.tries.dedup();
+        self.is_partial |= self.tries.len() > TRIES_A_PLACE;
+        self.tries.truncate(TRIES_A_PLACE);
+    }
+}
+
 /// The candidates among the accesses of a trace, and the triples that the observed order has, one
 /// for each triple of places.
 pub(super) struct Triples {
@@ -83,18 +93,29 @@ pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) 
                 continue;
             }
             near.clear();
+            let mut before = 0;
             for &(a1, a2) in instances.kept() {
-                nearest(others.kept(), a1, a2, |b| near.push(extent([a1, b, a2])));
+                // Pairs come in the order of their first accesses.
+                before += others.kept()[before..].iter().take_while(|&&e| e < a1).count();
+                nearest(others.kept(), before, a2, |b| near.push(extent([a1, b, a2])));
             }
-            near.sort_unstable();
-            for &(_, [a1, b, a2]) in near.iter().filter(|(_, [a1, b, a2])| a1 < b && b < a2) {
-                observed.entry(places).or_insert([a1, b, a2]);
+            let inside = near.iter().filter(|(_, [a1, b, a2])| a1 < b && b < a2);
+            if let Some(&(_, triple)) = inside.min() {
+                observed.entry(places).or_insert(triple);
+            }
+            let found = near.len();
+            if found > TRIES_A_CLASS {
+                near.select_nth_unstable(TRIES_A_CLASS);
+                near.truncate(TRIES_A_CLASS);
             }
             let pairs = instances.kept().len() * others.kept().len();
             let is_whole = instances.is_complete() && others.is_complete();
             let group = groups.entry(places).or_default();
-            group.is_partial |= !is_whole || pairs > near.len() || near.len() > TRIES_A_CLASS;
-            group.tries.extend(near.iter().take(TRIES_A_CLASS));
+            group.is_partial |= !is_whole || pairs > found || found > TRIES_A_CLASS;
+            group.tries.extend_from_slice(&near);
+            if group.tries.len() >= 16 * TRIES_A_PLACE {
+                group.narrow();
+            }
         }
         tally.not_tried += u64::from(partners.dropped > 0);
     }
@@ -107,11 +128,9 @@ pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) 
         .filter(|places| !observed.contains_key(places))
         .count() as u64;
     let candidates = groups.into_iter().map(|(_, mut group)| {
-        group.tries.sort_unstable();
-        group.tries.dedup();
-        let is_complete = !group.is_partial && group.tries.len() <= TRIES_A_PLACE;
-        let tries = group.tries.iter().take(TRIES_A_PLACE).map(|&(_, triple)| try_of(triple));
-        Candidate { tries: tries.collect(), is_complete, ..Candidate::default() }
+        group.narrow();
+        let tries = group.tries.iter().map(|&(_, triple)| try_of(triple)).collect();
+        Candidate { tries, is_complete: !group.is_partial, ..Candidate::default() }
     });
     let mut observed: Vec<[u32; 3]> = observed.into_values().collect();
     observed.sort_unstable_by_key(|triple| triple[2]);
@@ -134,10 +153,10 @@ fn extent(triple: [u32; 3]) -> (u32, [u32; 3]) {
     (a2.max(b) - a1.min(b), triple)
 }
 
-/// Hands on the events that are nearest to a pair: some before it, between, and after.
-fn nearest(events: &[u32], a1: u32, a2: u32, mut each: impl FnMut(u32)) {
-    let (before, after) =
-        (events.partition_point(|&e| e < a1), events.partition_point(|&e| e < a2));
+/// Hands on the events that are nearest to a pair: some before it, between, and after. So many of
+/// them are before it, and it ends with `a2`.
+fn nearest(events: &[u32], before: usize, a2: u32, mut each: impl FnMut(u32)) {
+    let after = before + events[before..].partition_point(|&e| e < a2);
     let from = before.saturating_sub(NEAREST);
     let to = (after + NEAREST).min(events.len());
     // What lies in between is seen in the order of the trace; the first of it will do.

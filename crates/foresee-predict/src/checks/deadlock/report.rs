@@ -24,7 +24,7 @@ pub(crate) fn ring<'p>(
     for (i, &event) in stuck.iter().enumerate() {
         let before = stuck[(i + stuck.len() - 1) % stuck.len()];
         let wanted_of_it = wanted(context, before);
-        let held = context.held_at(event, class_of(event).map_or(0, |places| places.has.len()));
+        let held = context.held_at(event);
         let tell = |held: &Held| {
             let lock = context.trace.names.locks.get(held.hold.lock);
             let shared = if held.hold.shared { " (shared)" } else { "" };

@@ -104,7 +104,7 @@ impl LifeOrder {
         let mut details = vec![("object".to_owned(), name.to_owned())];
         for (role, event) in roles {
             details.push((role.to_owned(), context.told(event)));
-            details.push((format!("locks held ({role})"), context.told_locks(event, usize::MAX)));
+            details.push((format!("locks held ({role})"), context.told_locks(event)));
         }
         (message, details)
     }

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use foresee_trace::{Event, LocId, Op, VarId};
+use foresee_trace::{Event, Id, LocId, Op, VarId, entry};
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::suspects::is_atomic;
@@ -128,7 +128,7 @@ pub(super) struct Classes {
     classes: Vec<Class>,
     numbers: HashMap<Key, u32, RandomState>,
     /// For each variable its first class, and how many it has.
-    variables: HashMap<VarId, (u32, u32), RandomState>,
+    variables: Vec<Option<(u32, u32)>>,
     pub(super) groups: Vec<Group>,
     group_numbers: HashMap<GroupKey, u32, RandomState>,
     partners: usize,
@@ -146,7 +146,7 @@ impl Classes {
         Classes {
             classes: Vec::new(),
             numbers: HashMap::default(),
-            variables: HashMap::default(),
+            variables: Vec::new(),
             groups: Vec::new(),
             group_numbers: HashMap::default(),
             partners: 0,
@@ -161,9 +161,9 @@ impl Classes {
         self.numbers.get(&Key::of(event, locks)).copied()
     }
 
-    /// The locks of a class.
-    pub(super) fn locks(&self, class: u32) -> LockSetId {
-        self.classes[class as usize].key.locks
+    /// The variable of a class.
+    pub(super) fn variable(&self, class: u32) -> VarId {
+        self.classes[class as usize].key.variable
     }
 
     /// The pairs of classes that some pairs of places are of, with their places.
@@ -232,7 +232,8 @@ impl Classes {
     }
 
     fn add(&mut self, key: Key, locksets: &LockSets) -> Option<u32> {
-        let (first, count) = self.variables.entry(key.variable).or_insert((NONE, 0));
+        let known = entry(&mut self.variables, key.variable.index());
+        let (first, count) = known.get_or_insert((NONE, 0));
         *count += 1;
         if *count as usize > MOST_CLASSES {
             self.crowded += u64::from(*count as usize == MOST_CLASSES + 1);

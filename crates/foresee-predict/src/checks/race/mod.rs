@@ -22,11 +22,10 @@ mod suspects;
 use std::collections::{HashMap, HashSet};
 
 use foresee_causality::judge::Seen;
-use foresee_causality::{Clocks, Epoch, Order, Stamp};
+use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
 
 use super::attempt::{NEXT, Rung};
-use super::locksets::LockSets;
 use super::scene::Scene;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
@@ -86,6 +85,8 @@ impl Algorithm {
     }
 }
 
+/// How often clocks that nobody needs any more are forgotten.
+const FORGET: usize = 1024;
 /// How many pairs of places are tried.
 const MOST_CANDIDATES: usize = 20_000;
 /// How many pairs that are not confirmed are told of.
@@ -100,41 +101,8 @@ struct Race {
     algorithm: Algorithm,
     suspects: Suspects,
     classes: Option<Classes>,
-    locksets: LockSets,
     /// The first pair of events of each pair of places that is tried.
     proposed: Vec<(u32, [u32; 2])>,
-}
-
-/// Clocks that know of each thread what it knew before its next event.
-struct Before {
-    clocks: Clocks,
-    stamps: Vec<Option<Stamp>>,
-}
-
-impl Before {
-    fn new(order: Order) -> Before {
-        Before { clocks: Clocks::new(order), stamps: Vec::new() }
-    }
-
-    /// Whether the next event of a thread, whatever it sees itself, comes after another one.
-    fn knows(&self, thread: ThreadId, event: Epoch) -> bool {
-        let stamp = self.stamps.get(thread.index()).copied().flatten();
-        stamp.is_some_and(|stamp| self.clocks.knows(&stamp, event))
-    }
-
-    /// The event happens.
-    fn event(&mut self, event: &Event) -> Result<(), AnalysisError> {
-        let stamp = self.clocks.event(event)?;
-        if event.op() != Op::Init {
-            *entry(&mut self.stamps, event.thread().index()) = Some(stamp);
-        }
-        if event.op() == Op::Fork {
-            let child = entry(&mut self.stamps, event.other().index());
-            *child = child.or(Some(stamp));
-        }
-        self.clocks.forget_old(&[]);
-        Ok(())
-    }
 }
 
 impl Race {
@@ -144,13 +112,13 @@ impl Race {
         if self.suspects.count().1 == 0 {
             return Ok(classes);
         }
-        let mut observed = Before::new(match self.algorithm {
+        let mut observed: Clocks = Clocks::new(match self.algorithm {
             Algorithm::Hb => Order::HappensBefore,
             _ => Order::Schedulable,
         });
         let mut needs = match self.algorithm {
             Algorithm::Hb | Algorithm::Shb => None,
-            Algorithm::Syncp | Algorithm::Sliced => Some(Before::new(Order::Needs)),
+            Algorithm::Syncp | Algorithm::Sliced => Some(Clocks::<1>::new(Order::Needs)),
         };
         let mut scene = Scene::default();
         let mut times: Vec<u32> = Vec::new();
@@ -169,11 +137,11 @@ impl Race {
                 let locks = (scene.set(thread), &scene.locksets);
                 classes.access(index as u32, event, locks, *time, |other, time| {
                     let epoch = Epoch { thread: ThreadId(other), time };
-                    let is_ordered = observed.knows(thread, epoch);
+                    let is_ordered = observed.knows_now(thread, epoch);
                     match &needs {
                         _ if !is_ordered && self.algorithm == Algorithm::Hb => Ordered::No,
                         _ if !is_ordered => Ordered::Sure,
-                        Some(needs) if !needs.knows(thread, epoch) => Ordered::No,
+                        Some(needs) if !needs.knows_now(thread, epoch) => Ordered::No,
                         _ => Ordered::Yes,
                     }
                 });
@@ -186,8 +154,11 @@ impl Race {
             if let Some(needs) = &mut needs {
                 needs.event(&event)?;
             }
+            if index % FORGET == 0 {
+                observed.forget_old(&[]);
+                needs.iter_mut().for_each(|needs| needs.forget_old(&[]));
+            }
         }
-        self.locksets = scene.locksets;
         Ok(classes)
     }
 
@@ -292,11 +263,15 @@ impl Check for Race {
         pairs.iter().flat_map(|(_, pair)| pair).for_each(|&class| {
             members.insert(class, Vec::new());
         });
+        let mut is_wanted = Vec::new();
+        for &class in members.keys() {
+            *entry(&mut is_wanted, classes.variable(class).index()) = true;
+        }
         let mut scene = Scene::default();
         for (index, event) in context.trace.events.iter().enumerate() {
             let is_access = event.op().reads() || event.op().writes();
             if is_access
-                && self.suspects.has(event.var())
+                && is_wanted.get(event.var().index()) == Some(&true)
                 && let Some(class) = classes.class_of(event, scene.set(event.thread()))
                 && let Some(chain) = members.get_mut(&class)
             {
@@ -370,21 +345,13 @@ impl Check for Race {
         );
         let groups = self.classes.as_ref().map(|classes| &classes.groups);
         let group = groups.and_then(|groups| groups.get(found.key as usize));
-        let known = group.and_then(|group| {
-            group.sure.iter().chain(&group.pairs).find(|pair| pair.events == [e, f])
-        });
-        // Whoever was found farther away holds whatever there is to be found.
-        let locks = |i: usize| match (known, &self.classes) {
-            (Some(pair), Some(classes)) => self.locksets.get(classes.locks(pair.classes[i])).len(),
-            _ => usize::MAX,
-        };
         let mut details = Vec::new();
         let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
         add("variable", variable);
         add("first access", context.told(e));
-        add("locks at the first", context.told_locks(e, locks(0)));
+        add("locks at the first", context.told_locks(e));
         add("second access", context.told(f));
-        add("locks at the second", context.told_locks(f, locks(1)));
+        add("locks at the second", context.told_locks(f));
         for event in [e, f] {
             let thread = events[event as usize].thread();
             add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));

@@ -1,0 +1,167 @@
+//! What some events of each thread need for certain.
+//!
+//! Whether a goal is conceivable is decided by following everything that it needs, back to its first
+//! event. That is much if its events are far apart; but then one of them nearly always needs another,
+//! by a chain of values that were read. So every now and then the clock of a thread is kept: for each
+//! thread the latest event that is needed. What the landmark before an event needs, the event needs,
+//! too. This never rules out what is conceivable; that something is not ruled out means nothing.
+//!
+//! Followed are the order of threads, forks, joins and the writes that reads saw.
+
+use foresee_causality::{Clock, ClockStore};
+use foresee_trace::ThreadId;
+
+use super::goal::Goal;
+use super::requirements::{Kind, NONE, Requirements};
+
+/// A thread has a landmark after so many events.
+pub(super) const STRIDE: u32 = 64;
+/// Goals whose events are nearer than this are not worth it.
+pub(super) const FAR: u32 = 4096;
+
+/// The landmarks of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Landmarks {
+    store: ClockStore,
+    /// For each thread the events at which it has one, in their order, and what they need.
+    threads: Vec<Vec<(u32, Clock)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    known: Clock,
+    count: u32,
+}
+
+impl Landmarks {
+    /// Makes landmarks, for each thread after so many events.
+    pub(super) fn new(requirements: &Requirements, stride: u32) -> Landmarks {
+        let mut this = Landmarks::default();
+        this.threads.resize(requirements.thread_count(), Vec::new());
+        let mut threads = vec![Thread::default(); requirements.thread_count()];
+        // What the last write of each variable needs, and each fork; clocks count from one.
+        let mut written = vec![Clock::EMPTY; requirements.object_count().div_ceil(2)];
+        let mut kept = 0;
+        for event in 0..requirements.len() as u32 {
+            let (kind, t) = (requirements.kind(event), requirements.thread(event) as usize);
+            if kind == Kind::Init {
+                continue;
+            }
+            let mut known = threads[t].known;
+            let object = requirements.object(event);
+            let store = &mut this.store;
+            let mut hear = |other: u32, needs: Clock| {
+                let of = ThreadId(requirements.thread(other));
+                if store.get(known, of)[0] <= other {
+                    known = store.learn(known, needs, of, [other + 1]);
+                }
+            };
+            if !requirements.has_previous(event) && requirements.previous(event) != NONE {
+                // What its parent knows by now is more, so only the fork itself counts.
+                hear(requirements.previous(event), Clock::EMPTY);
+            }
+            let partner = requirements.partner(event);
+            match kind {
+                Kind::Read | Kind::Rmw if partner != NONE && object != NONE => {
+                    hear(partner, written[(object / 2) as usize]);
+                }
+                Kind::Join if partner != NONE => {
+                    hear(partner, threads[requirements.thread(partner) as usize].known);
+                }
+                _ => {}
+            }
+            if kind.writes() && object != NONE {
+                written[(object / 2) as usize] = known;
+            }
+            threads[t].known = known;
+            threads[t].count += 1;
+            if threads[t].count.is_multiple_of(stride) {
+                this.threads[t].push((event, known));
+                kept += 1;
+            }
+            if this.store.is_worth_collecting(written.len() + kept) {
+                let marks = this.threads.iter().flatten().map(|mark| mark.1);
+                let now = threads.iter().map(|thread| thread.known);
+                this.store.collect(marks.chain(now).chain(written.iter().copied()));
+            }
+        }
+        this
+    }
+
+    /// Whether what is needed for `event` to be next certainly contains another event.
+    fn needs(&self, event: u32, other: u32, requirements: &Requirements) -> bool {
+        let (t, u) = (requirements.thread(event), requirements.thread(other));
+        if t == u {
+            return other < event;
+        }
+        let marks = &self.threads[t as usize];
+        let Some(at) = marks.partition_point(|mark| mark.0 < event).checked_sub(1) else {
+            return false;
+        };
+        self.store.get(marks[at].1, ThreadId(u))[0] > other
+    }
+
+    /// Whether a goal is certainly not conceivable: one of its events needs another that is to come
+    /// later.
+    pub(super) fn rule_out(&self, goal: &Goal<'_>, requirements: &Requirements) -> bool {
+        let needs = |event: u32, other: u32| self.needs(event, other, requirements);
+        let executed = goal.executed;
+        executed.iter().enumerate().any(|(i, wanted)| {
+            executed[i + 1..].iter().any(|later| needs(wanted.event, later.event))
+                || goal.next.iter().any(|&next| needs(wanted.event, next))
+        }) || goal
+            .next
+            .iter()
+            .any(|&next| goal.next.iter().any(|&other| next != other && needs(next, other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_causality::judge::Reads;
+    use foresee_testkit::random_trace;
+    use foresee_trace::Op;
+
+    use super::super::goal::Wanted;
+    use super::super::repair::Search;
+    use super::*;
+
+    /// What is ruled out is not conceivable, and without waits and failed try-locks nothing else is
+    /// ruled out if every event has a landmark, but for what a fork brings along.
+    #[test]
+    fn what_is_ruled_out_is_not_conceivable() {
+        let (mut ruled_out, mut missed) = (0, 0);
+        for seed in 0..600 {
+            let trace = random_trace(seed);
+            let mut requirements = Requirements::default();
+            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            requirements.finish();
+            let dense = Landmarks::new(&requirements, 1);
+            let sparse = Landmarks::new(&requirements, 3);
+            let mut search = Search::new(&requirements, Reads::Terminal);
+            let is_step = |e: &u32| trace.events[*e as usize].op() != Op::Init;
+            let events: Vec<u32> = (0..trace.events.len() as u32).filter(is_step).collect();
+            for &e in &events {
+                for &f in events.iter().filter(|&&f| f != e) {
+                    let wanted = |event| Wanted { event, keeps_value: false };
+                    let both = [wanted(e), wanted(f)];
+                    let goals = [
+                        Goal { executed: &[], next: &[e, f] },
+                        Goal { executed: &both[..1], next: &[f] },
+                        Goal { executed: &both, next: &[] },
+                    ];
+                    for goal in &goals {
+                        let is_conceivable = search.is_conceivable(goal);
+                        let by_dense = dense.rule_out(goal, &requirements);
+                        assert!(!(by_dense && is_conceivable), "{seed}: {goal:?}\n{trace}");
+                        let by_sparse = sparse.rule_out(goal, &requirements);
+                        assert!(by_dense || !by_sparse, "{seed}: {goal:?}\n{trace}");
+                        ruled_out += usize::from(by_dense);
+                        missed += usize::from(!by_dense && !is_conceivable);
+                    }
+                }
+            }
+        }
+        assert!(ruled_out > 10_000 && missed * 4 < ruled_out, "{ruled_out} {missed}");
+    }
+}
