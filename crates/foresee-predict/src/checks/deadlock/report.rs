@@ -76,7 +76,7 @@ pub(crate) fn endless(
         ("notification".to_owned(), context.told(wait.notification)),
     ];
     let keeps = |event: u32| {
-        let held = context.held_at(wait.end, wait.keeps.len());
+        let held = context.held_at(wait.end);
         let Some(Want::Lock(hold)) = wanted(context, event) else { return None };
         held.iter().find(|held| held.hold.lock == hold.lock).map(|held| held.acquire)
     };

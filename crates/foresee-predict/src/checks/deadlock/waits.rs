@@ -38,7 +38,7 @@ pub(crate) struct Wait {
     cond: CondId,
     thread: ThreadId,
     /// The locks that the thread keeps while it waits.
-    pub(crate) keeps: Box<[Hold]>,
+    keeps: Box<[Hold]>,
     /// The threads that can notify without its end.
     notifiers: Vec<Notifier>,
 }
