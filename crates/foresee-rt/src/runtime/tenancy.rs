@@ -126,20 +126,78 @@ impl Cell {
     /// Notes an access, and says whether it must be recorded now.
     #[inline(always)]
     pub(super) fn touch(&self, touch: Touch, world: &mut impl World) -> bool {
+        !self.touch_again(touch)
+            && !self.read_again(touch, || world.entry(touch.thread))
+            && self.touch_anew(touch, world)
+    }
+
+    /// Notes a plain access by the tenant that is like others before it, as most are: it need not be recorded. `false` if it is
+    /// none; then nothing has changed.
+    #[inline(always)]
+    pub(super) fn touch_again(&self, touch: Touch) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         let tenant = self.tenant.load(Relaxed);
-        if tenant & ID != thread {
-            if tenant & ID == READERS
-                && !write
-                && mask & !self.wrote.load(Relaxed) == 0
-                && let Some(entry) = world.entry(thread)
-                && entry.phase.load(Relaxed) == self.read_place.load(Relaxed)
-            {
-                entry.note(mask, place, pc, atomic);
-                return false;
-            }
-            return self.touch_by_another(touch, world);
+        // Neither may be atomic, and nobody else is to have written what is written over.
+        let differs = if write { u32::MAX } else { ID | ATOMIC_READ | ATOMIC_WRITE };
+        let known = if write { &self.first_write } else { &self.first_read };
+        if atomic || (tenant ^ thread) & differs != 0 || mask & !known.load(Relaxed) != 0 {
+            return false;
         }
+        if write {
+            self.note_write(mask, place, pc);
+        } else {
+            self.note_read(mask, place, pc);
+        }
+        true
+    }
+
+    /// The same of a read by one of several readers, whose entry is found by `entry`.
+    #[inline(always)]
+    pub(super) fn read_again<'e>(
+        &self,
+        touch: Touch,
+        entry: impl FnOnce() -> Option<&'e Entry>,
+    ) -> bool {
+        let Touch { place, mask, pc, write, atomic, .. } = touch;
+        if self.tenant.load(Relaxed) & ID == READERS
+            && !write
+            && mask & !self.wrote.load(Relaxed) == 0
+            && let Some(entry) = entry()
+            && entry.phase.load(Relaxed) == self.read_place.load(Relaxed)
+        {
+            entry.note(mask, place, pc, atomic);
+            return true;
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn note_write(&self, mask: u8, place: u32, pc: u32) {
+        self.wrote.store(self.wrote.load(Relaxed) | mask, Relaxed);
+        self.read.store(self.read.load(Relaxed) & !mask, Relaxed);
+        self.write_place.store(place, Relaxed);
+        self.write_pc.store(pc, Relaxed);
+    }
+
+    #[inline(always)]
+    fn note_read(&self, mask: u8, place: u32, pc: u32) {
+        self.read.store(self.read.load(Relaxed) | mask, Relaxed);
+        self.read_place.store(place, Relaxed);
+        self.read_pc.store(pc, Relaxed);
+    }
+
+    /// Notes any other access, and says whether it must be recorded now.
+    #[inline(never)]
+    pub(super) fn touch_anew(&self, touch: Touch, world: &mut impl World) -> bool {
+        let Touch { thread, place, mask, pc, write, atomic } = touch;
+        if self.tenant.load(Relaxed) & ID != thread {
+            match self.arrive(touch, true, world) {
+                Arrival::Watched => return true,
+                Arrival::Reader => return false,
+                Arrival::Tenant => {}
+            }
+        }
+        let tenant = self.tenant.load(Relaxed);
         let known = if write { &self.first_write } else { &self.first_read };
         if known.load(Relaxed) & mask != mask {
             return self.first(touch, world);
@@ -148,14 +206,9 @@ impl Cell {
             if tenant >> WRITER != 0 && self.write_over(touch, world) {
                 return true;
             }
-            self.wrote.store(self.wrote.load(Relaxed) | mask, Relaxed);
-            self.read.store(self.read.load(Relaxed) & !mask, Relaxed);
-            self.write_place.store(place, Relaxed);
-            self.write_pc.store(pc, Relaxed);
+            self.note_write(mask, place, pc);
         } else {
-            self.read.store(self.read.load(Relaxed) | mask, Relaxed);
-            self.read_place.store(place, Relaxed);
-            self.read_pc.store(pc, Relaxed);
+            self.note_read(mask, place, pc);
         }
         if atomic || tenant & (ATOMIC_READ | ATOMIC_WRITE) != 0 {
             let bit = if write { ATOMIC_WRITE } else { ATOMIC_READ };
@@ -163,22 +216,6 @@ impl Cell {
             self.tenant.store(if atomic { tenant | bit } else { tenant & !bit }, Relaxed);
         }
         false
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn touch_by_another(&self, touch: Touch, world: &mut impl World) -> bool {
-        match self.arrive(touch, true, world) {
-            Arrival::Watched => true,
-            Arrival::Reader => false,
-            Arrival::Tenant => self.touch_as_tenant(touch, world),
-        }
-    }
-
-    #[inline(never)]
-    fn touch_as_tenant(&self, touch: Touch, world: &mut impl World) -> bool {
-        // One level deep: the thread is the tenant now.
-        self.touch(touch, world)
     }
 
     /// Tells what a write that may be about to happen would make untellable.
