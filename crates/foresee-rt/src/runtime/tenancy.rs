@@ -191,10 +191,12 @@ impl Cell {
     }
 
     /// Notes any other access, and says whether it must be recorded now.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn touch_anew(&self, touch: Touch, world: &mut impl World) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
-        if self.tenant.load(Relaxed) & ID != thread {
+        let tenant = self.tenant.load(Relaxed);
+        let arrives = tenant & ID != thread;
+        if arrives && (tenant & OLDER != 0 || !self.succeed(touch, true, world)) {
             match self.arrive(touch, true, world) {
                 Arrival::Watched => return true,
                 Arrival::Reader => return false,
@@ -270,17 +272,55 @@ impl Cell {
         self.read_place.store(touch.place, Relaxed);
     }
 
+    /// Makes another thread the tenant if the memory is fresh, or all that was done to it comes before.
+    #[inline(always)]
+    fn succeed(&self, touch: Touch, certain: bool, world: &mut impl World) -> bool {
+        let Touch { thread, place, mask, .. } = touch;
+        let tenant = self.tenant.load(Relaxed);
+        if tenant == 0 {
+            self.tenant.store(thread, Relaxed);
+            self.first_write.store(0xff, Relaxed);
+            self.first_read.store(0xff, Relaxed);
+            self.read_place.store(place, Relaxed);
+            return true;
+        }
+        let (write_place, mut last) =
+            (self.write_place.load(Relaxed), self.read_place.load(Relaxed));
+        let writer = match tenant >> WRITER {
+            0 => {
+                last = last.max(write_place);
+                tenant & ID
+            }
+            writer if writer == thread => writer,
+            SOMEBODY => return false,
+            writer if world.is_before(writer, write_place) => writer,
+            _ => return false,
+        };
+        // Clocks know nothing of what is no thread.
+        if !world.is_before(tenant & ID, last) {
+            return false;
+        }
+        if !certain || self.read.load(Relaxed) & !mask != 0 {
+            self.tell(world);
+        }
+        let is_written = writer != thread && self.write_pc.load(Relaxed) != 0;
+        let writer = if is_written { writer.min(SOMEBODY) } else { 0 };
+        self.tenant.store(thread | writer << WRITER | tenant & ATOMIC_WRITE, Relaxed);
+        self.read.store(0, Relaxed);
+        self.read_place.store(place, Relaxed);
+        true
+    }
+
     /// The thread was not the tenant. Unless it is `certain` that the access happens, nothing is left out because of it.
     fn arrive(&self, touch: Touch, certain: bool, world: &mut impl World) -> Arrival {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         self.tell_older(world);
+        if self.succeed(touch, certain, world) {
+            return Arrival::Tenant;
+        }
         let tenant = self.tenant.load(Relaxed) & ID;
         match tenant {
             WATCHED => return Arrival::Watched,
-            0 => {
-                self.move_in(touch, 0xff, 0xff);
-                return Arrival::Tenant;
-            }
             LOCK => {
                 self.write_place.store(0, Relaxed);
                 self.write_pc.store(1, Relaxed);
@@ -291,21 +331,8 @@ impl Cell {
             READERS => return self.arrive_at_readers(touch, certain, world),
             _ => {}
         }
-        let own_write = self.tenant.load(Relaxed) >> WRITER == 0;
-        let last = match own_write {
-            true => self.read_place.load(Relaxed).max(self.write_place.load(Relaxed)),
-            false => self.read_place.load(Relaxed),
-        };
         let (wrote, read) = (self.wrote.load(Relaxed), self.read.load(Relaxed));
         let write_is_before = self.write_is_before(thread, world);
-        if write_is_before && world.is_before(tenant, last) {
-            if !certain || read & !mask != 0 {
-                self.tell(world);
-            }
-            let known = (self.first_write.load(Relaxed), self.first_read.load(Relaxed));
-            self.move_in(touch, known.0, known.1);
-            return Arrival::Tenant;
-        }
         if certain
             && !write
             && mask & !wrote == 0
@@ -627,7 +654,7 @@ mod tests {
 
     impl World for Small<'_> {
         fn is_before(&self, thread: u32, place: u32) -> bool {
-            place < self.clocks[self.me as usize][thread as usize]
+            self.clocks[self.me as usize].get(thread as usize).is_some_and(|&known| place < known)
         }
 
         fn entry(&self, thread: u32) -> Option<&Entry> {
