@@ -109,8 +109,14 @@ pub(super) unsafe fn hand_on(t: *mut Thread) {
 unsafe fn wait(t: *mut Thread, after_you: bool) {
     WAITERS.fetch_add(1, Ordering::SeqCst);
     let mut polite = after_you;
+    // SAFETY: the thread is ours.
+    let id = unsafe { (*t).id };
     while config::recording() {
-        let owner = OWNER.load(Ordering::Relaxed);
+        let owner = OWNER.load(Ordering::Acquire);
+        if owner == id {
+            // Somebody took it, saw that we are busy after all, and gave it back: see `take`.
+            break;
+        }
         if owner == FREE {
             if polite {
                 // Whoever was woken goes first, but is not waited for long.
@@ -118,8 +124,6 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
                 sys::futex_wait(&OWNER, FREE, PATIENCE / 10);
                 continue;
             }
-            // SAFETY: the thread is ours.
-            let id = unsafe { (*t).id };
             if OWNER.compare_exchange(FREE, id, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 break;
             }
