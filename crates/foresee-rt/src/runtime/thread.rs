@@ -52,6 +52,8 @@ pub(super) struct Thread {
     pub(super) once: [usize; 3],
     /// Whether the pending store may have happened without the token.
     pub(super) inexact: bool,
+    /// How much of `fuel` was taken for other reasons than that a hook was counted.
+    pub(super) charged: i32,
     /// How often the destructor of the thread's key has run.
     pub(super) farewells: u32,
     /// Whether the thread has been told of in the log.
