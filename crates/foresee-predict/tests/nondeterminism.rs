@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::time::Duration;
 
 use foresee_predict::nondeterminism::{
     Counts, Effort, Nondeterminism, Options, Reader, Verdict, decide_all,
@@ -264,6 +265,17 @@ fn giving_up_is_a_verdict_of_its_own() {
     assert_eq!((stat(&analysed, "undecided"), analysed.outcome), (0, Outcome::Exhausted));
     let sum = ["rejected", "feasible", "undecided"].map(|name| stat(&analysed, name));
     assert_eq!(stat(&analysed, "candidates"), sum.iter().sum::<u64>());
+}
+
+/// What a trace is prepared with takes time as well.
+#[test]
+fn without_time_nothing_is_claimed() {
+    let trace = trace! { T1: w(x), w(y); T2: r(x), r(y) };
+    let time = Some(Duration::ZERO);
+    let (found, analysed) = run(&trace, Options { time, ..Options::default() });
+    assert!(found.is_empty());
+    assert_eq!(analysed.outcome, Outcome::TimeLimit);
+    assert!(analysed.statement.contains("no time"), "{}", analysed.statement);
 }
 
 /// Whoever writes without having been captured may have written any time.

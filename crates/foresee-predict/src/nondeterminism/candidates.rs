@@ -7,11 +7,9 @@
 //! challengers drop out in stretches: those that need the read, and those whose own thread had
 //! written again before it did something that the read needs.
 
-use std::time::Instant;
-
 use super::Effort;
 use super::decide::{Decision, Solver, Verdict};
-use super::graph::{Graph, Kind, NONE, join};
+use super::graph::{Deadline, Graph, Kind, NONE, join};
 
 /// Whether the write that was seen is part of the witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +78,12 @@ impl Counts {
         }
     }
 
+    /// There is no time for a read: it counts as one candidate that was given up.
+    pub(super) fn give_up(&mut self) {
+        self.candidates += 1;
+        self.undecided += 1;
+    }
+
     /// Adds what another search has counted.
     pub fn add(&mut self, other: &Counts) {
         self.candidates += other.candidates;
@@ -107,11 +111,11 @@ pub(super) struct Candidates<'g> {
     most: Vec<u32>,
     pub(super) counts: Counts,
     /// When to give everything up.
-    deadline: Option<Instant>,
+    deadline: Deadline,
 }
 
 impl<'g> Candidates<'g> {
-    pub(super) fn new(graph: &'g Graph, effort: Effort, deadline: Option<Instant>) -> Self {
+    pub(super) fn new(graph: &'g Graph, effort: Effort, deadline: Deadline) -> Self {
         Candidates {
             graph,
             solver: Solver::new(graph, effort.graphs, effort.work),
@@ -297,7 +301,7 @@ impl<'g> Candidates<'g> {
             }
         }
         if solver.is_within_limit() {
-            let decision = match self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let decision = match self.deadline.is_over() {
                 true => Decision { verdict: Verdict::Undecided, graphs: 0, had_choice: false },
                 false => solver.solve(variable, challenger),
             };

@@ -9,6 +9,7 @@
 //! `decide`.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
@@ -77,6 +78,26 @@ pub(super) struct Graph {
     pub(super) ended: HashMap<u32, Vec<(u32, u32)>, RandomState>,
     /// For each node, how many nodes of each thread it needs, itself included.
     before: Vec<u32>,
+    /// Whether there was no time to learn everything. What there is of the graph then means nothing.
+    pub(super) is_cut_short: bool,
+}
+
+/// So many events, or clocks, are dealt with before somebody looks at the time.
+const BETWEEN_LOOKS: usize = 1 << 12;
+
+/// When to give everything up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(pub(super) Option<Instant>);
+
+impl Deadline {
+    pub(super) fn is_over(self) -> bool {
+        self.0.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// The same, looked at now and then.
+    fn is_over_at(self, step: usize) -> bool {
+        step.is_multiple_of(BETWEEN_LOOKS) && self.is_over()
+    }
 }
 
 /// More clock entries than this do not fit into any reasonable memory.
@@ -106,8 +127,8 @@ fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
 }
 
 impl Graph {
-    /// Learns what happened in a well-formed trace.
-    pub(super) fn new(trace: &Trace) -> Result<Graph, AnalysisError> {
+    /// Learns what happened in a well-formed trace, if there is time.
+    pub(super) fn new(trace: &Trace, deadline: Deadline) -> Result<Graph, AnalysisError> {
         if trace.events.len() >= NONE as usize {
             return Err(AnalysisError::Limit("the trace has more than four billion events".into()));
         }
@@ -128,12 +149,17 @@ impl Graph {
             sections: Sections::new(threads),
             ended: HashMap::default(),
             before: Vec::new(),
+            is_cut_short: false,
         };
         let mut forks = vec![NONE; threads];
         let mut last_write: Vec<Option<u32>> = Vec::new();
         let mut wakeups = Wakeups::default();
         let mut failed = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
+            if deadline.is_over_at(i) {
+                graph.is_cut_short = true;
+                return Ok(graph);
+            }
             let op = event.op();
             let is_access = op.reads() || op.writes();
             let lock = lock_of(event).filter(|(l, ..)| is_shared(&shared_locks, l.index()));
@@ -209,7 +235,7 @@ impl Graph {
                 graph.ended.entry(release).or_default().push((busy, busy));
             }
         }
-        graph.compute_clocks()?;
+        graph.compute_clocks(deadline)?;
         Ok(graph)
     }
 
@@ -247,7 +273,7 @@ impl Graph {
         }
     }
 
-    fn compute_clocks(&mut self) -> Result<(), AnalysisError> {
+    fn compute_clocks(&mut self, deadline: Deadline) -> Result<(), AnalysisError> {
         let width = self.threads;
         let entries = self.nodes.len().checked_mul(width).filter(|&n| n <= MOST_ENTRIES);
         let Some(entries) = entries else {
@@ -259,6 +285,10 @@ impl Graph {
         };
         let mut before = vec![0_u32; entries];
         for (i, node) in self.nodes.iter().enumerate() {
+            if deadline.is_over_at(i) {
+                self.is_cut_short = true;
+                return Ok(());
+            }
             let (earlier, mine) = before.split_at_mut(i * width);
             let mine = &mut mine[..width];
             for need in [node.previous, node.needs, node.saw] {

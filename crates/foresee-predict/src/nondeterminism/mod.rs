@@ -112,6 +112,13 @@ impl Nondeterminism {
     }
 
     fn statement(&self, search: &Search<'_>, found: &Searched) -> String {
+        if search.is_cut_short() {
+            return format!(
+                "there was no time to learn what happened in {} events: nothing is known of their \
+                 reads",
+                self.trace.events.len()
+            );
+        }
         let is_narrow = !self.options.variables.is_empty() || !self.options.threads.is_empty();
         let what = match (is_narrow, search.left_out()) {
             (true, _) => " of those asked for",
@@ -224,11 +231,12 @@ impl Analysis for Nondeterminism {
         let broken = std::mem::take(&mut found.broken);
         let places = places(&self.trace, broken.clone());
         found.broken = broken;
-        let judge = Judge::new(&self.trace);
+        // Where nothing was found, perhaps for want of time, there is nothing to judge.
+        let judge = (!places.is_empty()).then(|| Judge::new(&self.trace));
         // Many long witnesses would take more memory than the trace.
         let mut keep = self.trace.events.len().saturating_mul(8).max(1 << 22);
-        for place in &places {
-            let finding = self.finding(&search, &judge, place, &mut keep)?;
+        for (place, judge) in places.iter().zip(judge.iter().cycle()) {
+            let finding = self.finding(&search, judge, place, &mut keep)?;
             if out.finding(finding) == Flow::Stop {
                 break;
             }
@@ -257,6 +265,7 @@ impl Analysis for Nondeterminism {
             property: None,
             outcome: match (self.trace.events.is_empty(), found.stopped, counts.undecided) {
                 (true, ..) => Outcome::NothingRelevant,
+                _ if search.is_cut_short() => Outcome::TimeLimit,
                 (_, true, _) => Outcome::Window,
                 (_, _, 0) if search.left_out() > 0 => Outcome::Window,
                 (_, _, 0) => Outcome::Exhausted,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use foresee_trace::{EXTERNAL, LocId, Op, ThreadId, Trace, Value, VarId, entry};
 
 use super::candidates::{Candidates, Target};
-use super::graph::{Graph, Kind, NONE};
+use super::graph::{Deadline, Graph, Kind, NONE};
 use super::{Counts, Effort, Form, MOST_LOCATIONS, Options, Verdict, witness};
 use crate::analysis::AnalysisError;
 
@@ -67,7 +67,7 @@ pub struct Search<'t> {
     left_out: u64,
     /// Initial values that the trace states.
     initial: Vec<Option<Value>>,
-    deadline: Option<Instant>,
+    deadline: Deadline,
 }
 
 /// How many reads a core takes at a time.
@@ -90,7 +90,12 @@ impl<'t> Search<'t> {
             .iter()
             .map(|name| names.threads.lookup(name).ok_or_else(|| unknown("thread", name)));
         let threads: Vec<ThreadId> = threads.collect::<Result<_, _>>()?;
-        let graph = Graph::new(trace)?;
+        let deadline = Deadline(options.time.map(|time| Instant::now() + time));
+        let graph = Graph::new(trace, deadline)?;
+        if graph.is_cut_short {
+            let (targets, initial) = (Vec::new(), Vec::new());
+            return Ok(Search { trace, options, graph, targets, left_out: 0, initial, deadline });
+        }
         let stranger = names.threads.lookup(EXTERNAL);
         let by_stranger = |v: u32| {
             let writes = &graph.variables[v as usize].writes;
@@ -118,7 +123,6 @@ impl<'t> Search<'t> {
         for event in trace.events.iter().filter(|e| e.op() == Op::Init) {
             *entry(&mut initial, event.var().0 as usize) = trace.pool.value(event);
         }
-        let deadline = options.time.map(|time| Instant::now() + time);
         Ok(Search { trace, options, graph, targets, left_out, initial, deadline })
     }
 
@@ -145,7 +149,12 @@ impl<'t> Search<'t> {
 
     /// Whether the time is up.
     pub fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline.is_over()
+    }
+
+    /// Whether the time was up before anything could be looked at.
+    pub fn is_cut_short(&self) -> bool {
+        self.graph.is_cut_short
     }
 
     fn candidates(&self) -> Candidates<'_> {
@@ -239,6 +248,10 @@ impl<'t> Search<'t> {
     }
 
     fn look_at(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
+        if self.is_late() {
+            candidates.counts.give_up();
+            return None;
+        }
         let (variable, saw, observed) = self.observed(target);
         let initial = self.initial.get(variable as usize).copied().flatten();
         let wanted = |challenger: u32| {
@@ -285,7 +298,7 @@ impl<'t> Search<'t> {
     /// The witness of a breakable read, as an order of events.
     pub(super) fn witness(&self, broken: &Broken) -> Result<Vec<u64>, String> {
         // It was found in time, so it is written out.
-        let mut candidates = Candidates::new(&self.graph, self.options.effort, None);
+        let mut candidates = Candidates::new(&self.graph, self.options.effort, Deadline(None));
         let only = |challenger: u32| self.event(challenger) == broken.challenger;
         let mut order = None;
         candidates.decide_one(broken.target, only, broken.form, |solver| {
@@ -320,4 +333,24 @@ pub fn decide_all(
         );
     }
     Ok(candidates.counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_testkit::trace;
+
+    use super::*;
+
+    #[test]
+    fn reads_that_there_is_no_time_for_are_given_up() {
+        let trace = trace! { T1: w(x), w(y); T2: r(x), r(y) };
+        let options = Options::default();
+        let mut search = Search::new(&trace, &options).unwrap();
+        assert_eq!(search.run().broken.len(), 2);
+        search.deadline = Deadline(Some(Instant::now()));
+        let found = search.run();
+        assert!(found.broken.is_empty());
+        assert_eq!(found.counts.undecided, search.targets.len() as u64);
+        assert_eq!(found.counts.candidates, found.counts.undecided);
+    }
 }

@@ -1,7 +1,12 @@
 //! Reads and writes of memory.
 
-use super::thread::{Pending, Thread};
-use super::{config, log, shadow};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
+
+use super::shadow::Here;
+use super::tenancy::Cell;
+use super::thread::{self, Pending, Thread};
+use super::{config, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, size_code};
 
 /// As many bytes as one record of a run holds.
@@ -44,8 +49,103 @@ fn mask(address: usize, size: usize) -> u8 {
 }
 
 /// The hook of a plain access of one, two, four or eight bytes.
+///
+/// Nearly all that a program with hooks does is this: so what most accesses need is done first, without a call that would
+/// have registers saved and arguments put into memory. Everything else begins again from the start.
 #[inline(always)]
 pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
+    let t = thread::current();
+    // SAFETY: hooks are called with the address of the access that follows; the thread's own state.
+    unsafe {
+        if t.is_null()
+            || (*t).busy.load(Relaxed) as usize | (*t).pending.size != 0
+            || (address & 7) + SIZE > 8
+        {
+            return plain_from_the_start::<SIZE, WRITE>(address, pc);
+        }
+        // As in `enter`.
+        (*t).busy.store(1, Relaxed);
+        compiler_fence(SeqCst);
+        if (*t).fuel <= 0 || !token::is_held_by(t) {
+            // Signals that have come since wait a little longer.
+            (*t).busy.store(0, Relaxed);
+            return plain_from_the_start::<SIZE, WRITE>(address, pc);
+        }
+        (*t).fuel -= 1;
+        let cell = shadow::existing_cell(address);
+        let touch = shadow::touch(t, mask(address, SIZE), pc, WRITE, false);
+        if cell.is_null() {
+            plain_of_new::<SIZE, WRITE>(address, pc, t);
+        } else if (*cell).touch_again(touch) {
+            super::leave(t);
+        } else if WRITE {
+            plain_anew::<SIZE, true>(address, pc, t, cell);
+        } else {
+            read_with_others::<SIZE>(address, pc, t, cell);
+        }
+    }
+}
+
+// The hook goes on as follows. The arguments stand where they are passed in the same registers.
+
+/// The memory may be such as several threads read.
+#[inline(never)]
+unsafe fn read_with_others<const SIZE: usize>(
+    address: usize,
+    pc: usize,
+    t: *mut Thread,
+    cell: *mut Cell,
+) {
+    // SAFETY: in a hook of `t` for this access.
+    unsafe {
+        let touch = shadow::touch(t, mask(address, SIZE), pc, false, false);
+        if (*cell).read_again(touch, || shadow::entry((*t).reads, address)) {
+            super::leave(t);
+        } else {
+            plain_anew::<SIZE, false>(address, pc, t, cell);
+        }
+    }
+}
+
+/// The access is none that repeats one before it.
+#[inline(never)]
+unsafe fn plain_anew<const SIZE: usize, const WRITE: bool>(
+    address: usize,
+    pc: usize,
+    t: *mut Thread,
+    cell: *mut Cell,
+) {
+    // SAFETY: in a hook of `t` for this access, when nothing is pending.
+    unsafe {
+        let touch = shadow::touch(t, mask(address, SIZE), pc, WRITE, false);
+        if (*cell).touch_anew(touch, &mut Here { t, address }) {
+            record(t, address, SIZE, pc, WRITE);
+        }
+        super::leave(t);
+    }
+}
+
+/// Nothing near the memory was touched before, or there is no filter.
+#[inline(never)]
+unsafe fn plain_of_new<const SIZE: usize, const WRITE: bool>(
+    address: usize,
+    pc: usize,
+    t: *mut Thread,
+) {
+    // SAFETY: as above.
+    unsafe {
+        if !config::filter()
+            || shadow::must_record(t, address, mask(address, SIZE), pc, WRITE, false)
+        {
+            record(t, address, SIZE, pc, WRITE);
+        }
+        super::leave(t);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn plain_from_the_start<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
     // SAFETY: hooks are called with the address of the access that follows.
     unsafe {
         let t = super::enter();

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
 use super::thread::Thread;
-use super::{access, enter, hook, leave, log};
+use super::{access, enter, hook, leave, log, token};
 use crate::format::Access;
 
 /// Carries out `act` on memory and records it: it answers with the kind of access it was, the old and the new value.
@@ -23,6 +23,7 @@ fn carry_out(
     }
     // SAFETY: the hook of an access to this memory.
     unsafe {
+        token::charge_for_atomic(t);
         access::before_write(t, address, size);
         log::begin_step();
         let (kind, old, new) = act();
@@ -187,6 +188,7 @@ fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, 
     }
     // SAFETY: the hook of an access to this memory.
     unsafe {
+        token::charge_for_atomic(t);
         access::before_write(t, a as usize, 16);
         let (kind, old, new) = act();
         let now = if kind.writes() { new } else { old };

@@ -9,7 +9,7 @@ static RECORDING: AtomicBool = AtomicBool::new(false);
 static FREE_RUNNING: AtomicBool = AtomicBool::new(false);
 static FILTER: AtomicBool = AtomicBool::new(true);
 static CALLS: AtomicBool = AtomicBool::new(false);
-static QUANTUM: AtomicI32 = AtomicI32::new(20_000);
+static QUANTUM: AtomicI32 = AtomicI32::new(40_000);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The directory of the logs, copied: programs change their environment.
 static DIRECTORY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];

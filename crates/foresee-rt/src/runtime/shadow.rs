@@ -18,41 +18,57 @@ static ROOT: AtomicPtr<AtomicPtr<Cell>> = AtomicPtr::new(core::ptr::null_mut());
 /// The groups that exist, for forks: how many, and where.
 static GROUPS: AtomicUsize = AtomicUsize::new(0);
 
-/// For each thread, the same for its entries.
-static READS: [AtomicPtr<AtomicPtr<Entry>>; CLOCKED] =
-    [const { AtomicPtr::new(core::ptr::null_mut()) }; CLOCKED];
+/// A thread's table of its entries; there is one for each cell.
+pub(super) type Reads = *mut AtomicPtr<Entry>;
+
 static PHASES: AtomicU32 = AtomicU32::new(0);
 
 /// Makes room for the table of groups.
 pub(super) fn prepare() -> bool {
-    !root(&ROOT).is_null()
+    let root = table();
+    ROOT.store(root, Relaxed);
+    !root.is_null()
 }
 
 #[cold]
-fn root<T>(place: &AtomicPtr<AtomicPtr<T>>) -> *mut AtomicPtr<T> {
-    let root = sys::reserve(size_of::<usize>() << (ADDRESS_BITS - REACH_BITS));
-    place.store(root.cast(), Relaxed);
-    root.cast()
+fn table<T>() -> *mut AtomicPtr<T> {
+    sys::reserve(size_of::<usize>() << (ADDRESS_BITS - REACH_BITS)).cast()
 }
 
+/// The cell of an address, if it has been asked for before, or one nearby. Without the filter there is none.
 #[inline(always)]
-fn cell(address: usize) -> *mut Cell {
-    if address >> ADDRESS_BITS != 0 {
+pub(super) fn existing_cell(address: usize) -> *mut Cell {
+    let group = address >> REACH_BITS;
+    if group >= 1 << (ADDRESS_BITS - REACH_BITS) {
         return core::ptr::null_mut();
     }
     // SAFETY: the table has an entry for every address of this many bits, and a group CELLS cells.
     unsafe {
-        let entry = ROOT.load(Relaxed).add(address >> REACH_BITS);
-        let mut group = (*entry).load(Relaxed);
-        if group.is_null() {
-            group = new_group(entry);
-            if group.is_null() {
-                return group;
-            }
+        let group = (*ROOT.load(Relaxed).add(group)).load(Relaxed);
+        if group.is_null() { group } else { group.add((address >> 3) & (CELLS - 1)) }
+    }
+}
+
+/// The cell of an address; null if there is no memory for it, or the address is none.
+#[inline(always)]
+fn cell(address: usize) -> *mut Cell {
+    let cell = existing_cell(address);
+    if cell.is_null() { new_cell(address) } else { cell }
+}
+
+#[cold]
+#[inline(never)]
+fn new_cell(address: usize) -> *mut Cell {
+    if address >> ADDRESS_BITS != 0 {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: as above.
+    unsafe {
+        if !new_group(ROOT.load(Relaxed).add(address >> REACH_BITS)).is_null() {
             GROUPS.fetch_add(1, Relaxed);
         }
-        group.add((address >> 3) & (CELLS - 1))
     }
+    existing_cell(address)
 }
 
 #[cold]
@@ -68,10 +84,29 @@ unsafe fn new_group<T>(entry: *mut AtomicPtr<T>) -> *mut T {
     }
 }
 
+/// The entry for a cell in a thread's table, if there are both.
+///
+/// # Safety
+/// The table is a thread's, and the caller holds the token.
+#[inline(always)]
+pub(super) unsafe fn entry<'a>(reads: Reads, address: usize) -> Option<&'a Entry> {
+    if reads.is_null() {
+        return None;
+    }
+    // SAFETY: the table has a place for every address that has a cell, and a group CELLS entries.
+    unsafe {
+        let group = (*reads.add(address >> REACH_BITS)).load(Relaxed);
+        if group.is_null() {
+            return None;
+        }
+        Some(&*group.add((address >> 3) & (CELLS - 1)))
+    }
+}
+
 /// Eight bytes, as a thread comes upon them in a hook.
-struct Here {
-    t: *mut Thread,
-    address: usize,
+pub(super) struct Here {
+    pub(super) t: *mut Thread,
+    pub(super) address: usize,
 }
 
 impl World for Here {
@@ -83,34 +118,22 @@ impl World for Here {
 
     #[inline(always)]
     fn entry(&self, thread: u32) -> Option<&Entry> {
-        let root = READS.get(thread as usize)?.load(Relaxed);
-        if root.is_null() {
-            return None;
-        }
-        // SAFETY: the table has an entry for every address that has a cell, and a group CELLS entries.
-        unsafe {
-            let group = (*root.add(self.address >> REACH_BITS)).load(Relaxed);
-            if group.is_null() {
-                None
-            } else {
-                Some(&*group.add((self.address >> 3) & (CELLS - 1)))
-            }
-        }
+        // SAFETY: a table of a thread, which only the holder of the token looks at.
+        unsafe { entry((*thread::get(thread)).reads, self.address) }
     }
 
     fn make_entry(&self, thread: u32) -> Option<&Entry> {
-        if config::free_running() {
+        if config::free_running() || thread as usize >= CLOCKED {
             return None;
         }
-        let place = READS.get(thread as usize)?;
-        let mut table = place.load(Relaxed);
-        if table.is_null() {
-            table = root(place);
-        }
-        if !table.is_null() {
-            // SAFETY: as above.
-            unsafe {
-                let entry = table.add(self.address >> REACH_BITS);
+        // SAFETY: as above.
+        unsafe {
+            let reads = &raw mut (*thread::get(thread)).reads;
+            if (*reads).is_null() {
+                *reads = table();
+            }
+            if !(*reads).is_null() {
+                let entry = (*reads).add(self.address >> REACH_BITS);
                 if (*entry).load(Relaxed).is_null() {
                     new_group(entry);
                 }
@@ -134,6 +157,23 @@ impl World for Here {
     }
 }
 
+/// An access that happens now, as cells want to know it.
+///
+/// # Safety
+/// The caller is `t`, in a hook.
+#[inline(always)]
+pub(super) unsafe fn touch(
+    t: *mut Thread,
+    mask: u8,
+    pc: usize,
+    write: bool,
+    atomic: bool,
+) -> Touch {
+    // SAFETY: the thread is the caller's.
+    let (thread, place) = unsafe { ((*t).id, (*t).place) };
+    Touch { thread, place, mask, pc: pc as u32, write, atomic }
+}
+
 /// Notes an access of bytes of the eight at `address`, given by `mask`, and says whether it must be recorded now.
 ///
 /// # Safety
@@ -152,11 +192,7 @@ pub(super) unsafe fn must_record(
         return true;
     }
     // SAFETY: the cell exists; the thread is the caller's.
-    unsafe {
-        let touch =
-            Touch { thread: (*t).id, place: (*t).place, mask, pc: pc as u32, write, atomic };
-        (*cell).touch(touch, &mut Here { t, address })
-    }
+    unsafe { (*cell).touch(touch(t, mask, pc, write, atomic), &mut Here { t, address }) }
 }
 
 /// Tells what a write that is about to happen would make untellable.
@@ -174,7 +210,7 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, mask: u8) {
 
 unsafe fn about_to_write(t: *mut Thread, mask: u8) -> Touch {
     // SAFETY: the thread is the caller's.
-    unsafe { Touch { thread: (*t).id, place: (*t).place, mask, pc: 0, write: true, atomic: false } }
+    unsafe { touch(t, mask, 0, true, false) }
 }
 
 /// What is known of a lock, whose memory it is from now on.

@@ -10,7 +10,7 @@
 //!   own sequence where they happened; not even these if the newcomer comes after them anyway and covers them.
 //!
 //! The last write of all stays known when its author is no longer the tenant, for it is told before any read that sees
-//! it. Memory that several threads read and nobody writes has no tenant: each thread keeps its own last read ([`Entry`]).
+//! it; even beside the tenant's own, where that is to other bytes. Memory that several threads read and nobody writes has no tenant: each thread keeps its own last read ([`Entry`]).
 //! So memory that one thread uses at a time, under a lock, costs nothing, and neither does memory that is only read.
 //!
 //! Bytes of one cell that are held back together are told together, at the place of the latest of them. That adds order,
@@ -43,10 +43,11 @@ pub(super) struct Cell {
     read_pc: AtomicU32,
 }
 
-/// The last read of a cell by one of several threads that read it.
+/// The last read of a cell by one of several threads that read it; the entry of no thread is the write before the tenant's.
 #[derive(Default)]
 pub(super) struct Entry {
-    /// In which phase of reading it happened. Phases have numbers of their own, so what is left of earlier ones is void.
+    /// In which phase of reading it happened. Phases have numbers of their own, so what is left of earlier ones is void. Of a
+    /// write, who wrote.
     phase: AtomicU32,
     place: AtomicU32,
     pc: AtomicU32,
@@ -109,13 +110,16 @@ pub(super) struct Touch {
     pub(super) atomic: bool,
 }
 
-const ID: u32 = (1 << 24) - 1;
+const ID: u32 = (1 << 23) - 1;
 /// The tenant of memory that somebody wants to know everything of.
 const WATCHED: u32 = ID;
 /// The tenant of memory that is a lock: where its clock is, who has it and how often stand in the fields.
 const LOCK: u32 = ID - 1;
 /// The tenant of memory that several threads read.
 const READERS: u32 = ID - 2;
+/// Besides the tenant's own write, one of another thread to other bytes is held back, as the entry of [`NOBODY`].
+const OLDER: u32 = 1 << 23;
+const NOBODY: u32 = 0;
 const ATOMIC_WRITE: u32 = 1 << 24;
 const ATOMIC_READ: u32 = 1 << 25;
 /// Who wrote last, if not the tenant: a number below [`SOMEBODY`], or that.
@@ -126,36 +130,93 @@ impl Cell {
     /// Notes an access, and says whether it must be recorded now.
     #[inline(always)]
     pub(super) fn touch(&self, touch: Touch, world: &mut impl World) -> bool {
+        !self.touch_again(touch)
+            && !self.read_again(touch, || world.entry(touch.thread))
+            && self.touch_anew(touch, world)
+    }
+
+    /// Notes a plain access by the tenant that is like others before it, as most are: it need not be recorded. `false` if it is
+    /// none; then nothing has changed.
+    #[inline(always)]
+    pub(super) fn touch_again(&self, touch: Touch) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         let tenant = self.tenant.load(Relaxed);
-        if tenant & ID != thread {
-            if tenant & ID == READERS
-                && !write
-                && mask & !self.wrote.load(Relaxed) == 0
-                && let Some(entry) = world.entry(thread)
-                && entry.phase.load(Relaxed) == self.read_place.load(Relaxed)
-            {
-                entry.note(mask, place, pc, atomic);
-                return false;
-            }
-            return self.touch_by_another(touch, world);
+        // Neither may be atomic, and nobody else is to have written what is written over.
+        let differs = if write { u32::MAX } else { ID | ATOMIC_READ | ATOMIC_WRITE };
+        let known = if write { &self.first_write } else { &self.first_read };
+        if atomic || (tenant ^ thread) & differs != 0 || mask & !known.load(Relaxed) != 0 {
+            return false;
         }
+        if write {
+            self.note_write(mask, place, pc);
+        } else {
+            self.note_read(mask, place, pc);
+        }
+        true
+    }
+
+    /// The same of a read by one of several readers, whose entry is found by `entry`.
+    #[inline(always)]
+    pub(super) fn read_again<'e>(
+        &self,
+        touch: Touch,
+        entry: impl FnOnce() -> Option<&'e Entry>,
+    ) -> bool {
+        let Touch { place, mask, pc, write, atomic, .. } = touch;
+        if self.tenant.load(Relaxed) & ID == READERS
+            && !write
+            && mask & !self.wrote.load(Relaxed) == 0
+            && let Some(entry) = entry()
+            && entry.phase.load(Relaxed) == self.read_place.load(Relaxed)
+        {
+            entry.note(mask, place, pc, atomic);
+            return true;
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn note_write(&self, mask: u8, place: u32, pc: u32) {
+        self.wrote.store(self.wrote.load(Relaxed) | mask, Relaxed);
+        self.read.store(self.read.load(Relaxed) & !mask, Relaxed);
+        self.write_place.store(place, Relaxed);
+        self.write_pc.store(pc, Relaxed);
+    }
+
+    #[inline(always)]
+    fn note_read(&self, mask: u8, place: u32, pc: u32) {
+        self.read.store(self.read.load(Relaxed) | mask, Relaxed);
+        self.read_place.store(place, Relaxed);
+        self.read_pc.store(pc, Relaxed);
+    }
+
+    /// Notes any other access, and says whether it must be recorded now.
+    #[inline(always)]
+    pub(super) fn touch_anew(&self, touch: Touch, world: &mut impl World) -> bool {
+        let Touch { thread, place, mask, pc, write, atomic } = touch;
+        let tenant = self.tenant.load(Relaxed);
+        let arrives = tenant & ID != thread;
+        if arrives && (tenant & OLDER != 0 || !self.succeed(touch, true, world)) {
+            match self.arrive(touch, true, world) {
+                Arrival::Watched => return true,
+                Arrival::Reader => return false,
+                Arrival::Tenant => {}
+            }
+        }
+        let tenant = self.tenant.load(Relaxed);
         let known = if write { &self.first_write } else { &self.first_read };
         if known.load(Relaxed) & mask != mask {
             return self.first(touch, world);
         }
         if write {
-            if tenant >> WRITER != 0 && self.write_over(touch, world) {
+            if tenant & OLDER != 0 {
+                self.write_over_older(mask, world);
+            } else if tenant >> WRITER != 0 && self.write_over(touch, world) {
                 return true;
             }
-            self.wrote.store(self.wrote.load(Relaxed) | mask, Relaxed);
-            self.read.store(self.read.load(Relaxed) & !mask, Relaxed);
-            self.write_place.store(place, Relaxed);
-            self.write_pc.store(pc, Relaxed);
+            self.note_write(mask, place, pc);
         } else {
-            self.read.store(self.read.load(Relaxed) | mask, Relaxed);
-            self.read_place.store(place, Relaxed);
-            self.read_pc.store(pc, Relaxed);
+            self.note_read(mask, place, pc);
         }
         if atomic || tenant & (ATOMIC_READ | ATOMIC_WRITE) != 0 {
             let bit = if write { ATOMIC_WRITE } else { ATOMIC_READ };
@@ -163,22 +224,6 @@ impl Cell {
             self.tenant.store(if atomic { tenant | bit } else { tenant & !bit }, Relaxed);
         }
         false
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn touch_by_another(&self, touch: Touch, world: &mut impl World) -> bool {
-        match self.arrive(touch, true, world) {
-            Arrival::Watched => true,
-            Arrival::Reader => false,
-            Arrival::Tenant => self.touch_as_tenant(touch, world),
-        }
-    }
-
-    #[inline(never)]
-    fn touch_as_tenant(&self, touch: Touch, world: &mut impl World) -> bool {
-        // One level deep: the thread is the tenant now.
-        self.touch(touch, world)
     }
 
     /// Tells what a write that may be about to happen would make untellable.
@@ -227,16 +272,55 @@ impl Cell {
         self.read_place.store(touch.place, Relaxed);
     }
 
+    /// Makes another thread the tenant if the memory is fresh, or all that was done to it comes before.
+    #[inline(always)]
+    fn succeed(&self, touch: Touch, certain: bool, world: &mut impl World) -> bool {
+        let Touch { thread, place, mask, .. } = touch;
+        let tenant = self.tenant.load(Relaxed);
+        if tenant == 0 {
+            self.tenant.store(thread, Relaxed);
+            self.first_write.store(0xff, Relaxed);
+            self.first_read.store(0xff, Relaxed);
+            self.read_place.store(place, Relaxed);
+            return true;
+        }
+        let (write_place, mut last) =
+            (self.write_place.load(Relaxed), self.read_place.load(Relaxed));
+        let writer = match tenant >> WRITER {
+            0 => {
+                last = last.max(write_place);
+                tenant & ID
+            }
+            writer if writer == thread => writer,
+            SOMEBODY => return false,
+            writer if world.is_before(writer, write_place) => writer,
+            _ => return false,
+        };
+        // Clocks know nothing of what is no thread.
+        if !world.is_before(tenant & ID, last) {
+            return false;
+        }
+        if !certain || self.read.load(Relaxed) & !mask != 0 {
+            self.tell(world);
+        }
+        let is_written = writer != thread && self.write_pc.load(Relaxed) != 0;
+        let writer = if is_written { writer.min(SOMEBODY) } else { 0 };
+        self.tenant.store(thread | writer << WRITER | tenant & ATOMIC_WRITE, Relaxed);
+        self.read.store(0, Relaxed);
+        self.read_place.store(place, Relaxed);
+        true
+    }
+
     /// The thread was not the tenant. Unless it is `certain` that the access happens, nothing is left out because of it.
     fn arrive(&self, touch: Touch, certain: bool, world: &mut impl World) -> Arrival {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
+        self.tell_older(world);
+        if self.succeed(touch, certain, world) {
+            return Arrival::Tenant;
+        }
         let tenant = self.tenant.load(Relaxed) & ID;
         match tenant {
             WATCHED => return Arrival::Watched,
-            0 => {
-                self.move_in(touch, 0xff, 0xff);
-                return Arrival::Tenant;
-            }
             LOCK => {
                 self.write_place.store(0, Relaxed);
                 self.write_pc.store(1, Relaxed);
@@ -247,21 +331,8 @@ impl Cell {
             READERS => return self.arrive_at_readers(touch, certain, world),
             _ => {}
         }
-        let own_write = self.tenant.load(Relaxed) >> WRITER == 0;
-        let last = match own_write {
-            true => self.read_place.load(Relaxed).max(self.write_place.load(Relaxed)),
-            false => self.read_place.load(Relaxed),
-        };
         let (wrote, read) = (self.wrote.load(Relaxed), self.read.load(Relaxed));
         let write_is_before = self.write_is_before(thread, world);
-        if write_is_before && world.is_before(tenant, last) {
-            if !certain || read & !mask != 0 {
-                self.tell(world);
-            }
-            let known = (self.first_write.load(Relaxed), self.first_read.load(Relaxed));
-            self.move_in(touch, known.0, known.1);
-            return Arrival::Tenant;
-        }
         if certain
             && !write
             && mask & !wrote == 0
@@ -342,14 +413,22 @@ impl Cell {
         Arrival::Tenant
     }
 
-    /// The tenant writes where the last write of another is held back that comes before it. `true` if the write is to be
-    /// recorded now, because not all of the other's is overwritten.
-    #[cold]
-    #[inline(never)]
+    /// The tenant writes where the last write of another is held back that comes before it. What is not overwritten of that
+    /// is put aside. `true` if there is no room for it, so that the write is to be recorded now.
     fn write_over(&self, touch: Touch, world: &mut impl World) -> bool {
-        let wrote = self.wrote.load(Relaxed);
+        let (wrote, tenant) = (self.wrote.load(Relaxed), self.tenant.load(Relaxed));
+        let rest = wrote & !touch.mask;
+        if rest != 0
+            && let Some(older) = world.make_entry(NOBODY)
+        {
+            let (place, pc) = (self.write_place.load(Relaxed), self.write_pc.load(Relaxed));
+            older.begin(tenant >> WRITER, rest, place, pc, tenant & ATOMIC_WRITE != 0);
+            self.wrote.store(0, Relaxed);
+            self.tenant.store(touch.thread | tenant & ATOMIC_READ | OLDER, Relaxed);
+            return false;
+        }
         self.read.store(self.read.load(Relaxed) & !touch.mask, Relaxed);
-        if wrote & !touch.mask != 0 {
+        if rest != 0 {
             if wrote & touch.mask != 0 {
                 self.wrote.store(wrote & !touch.mask, Relaxed);
                 self.read_place.store(touch.place, Relaxed);
@@ -359,8 +438,46 @@ impl Cell {
         }
         self.wrote.store(0, Relaxed);
         self.write_place.store(0, Relaxed);
-        self.tenant.store(touch.thread | self.tenant.load(Relaxed) & ATOMIC_READ, Relaxed);
+        self.tenant.store(touch.thread | tenant & ATOMIC_READ, Relaxed);
         false
+    }
+
+    /// The tenant writes again, perhaps over what was put aside.
+    fn write_over_older(&self, mask: u8, world: &impl World) {
+        let rest = world.entry(NOBODY).map_or(0, |older| {
+            older.mask.store(older.mask.load(Relaxed) & !mask, Relaxed);
+            older.mask.load(Relaxed)
+        });
+        if rest == 0 {
+            self.tenant.store(self.tenant.load(Relaxed) & !OLDER, Relaxed);
+        }
+    }
+
+    /// Tells the write that was put aside, if there is one.
+    #[inline(always)]
+    fn tell_older(&self, world: &mut impl World) {
+        if self.tenant.load(Relaxed) & OLDER != 0 {
+            self.tell_aside(world);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_aside(&self, world: &mut impl World) {
+        self.tenant.store(self.tenant.load(Relaxed) & !OLDER, Relaxed);
+        let Some(held) = world.entry(NOBODY).map(|older| Held {
+            thread: older.phase.load(Relaxed),
+            access: match older.atomic.load(Relaxed) {
+                0 => Access::Write,
+                _ => Access::AtomicWrite,
+            },
+            mask: older.mask.load(Relaxed),
+            place: older.place.load(Relaxed),
+            pc: older.pc.load(Relaxed),
+        }) else {
+            return;
+        };
+        world.tell(held);
     }
 
     /// The access is the first of its kind for some of its bytes; it is recorded, and so must be what was held back.
@@ -397,6 +514,7 @@ impl Cell {
 
     /// Tells what was held back.
     fn tell(&self, world: &mut impl World) {
+        self.tell_older(world);
         let (wrote, read) = (self.wrote.load(Relaxed), self.read.load(Relaxed));
         let tenant = self.tenant.load(Relaxed);
         self.tell_write(world);
@@ -536,7 +654,7 @@ mod tests {
 
     impl World for Small<'_> {
         fn is_before(&self, thread: u32, place: u32) -> bool {
-            place < self.clocks[self.me as usize][thread as usize]
+            self.clocks[self.me as usize].get(thread as usize).is_some_and(|&known| place < known)
         }
 
         fn entry(&self, thread: u32) -> Option<&Entry> {
@@ -544,8 +662,9 @@ mod tests {
         }
 
         fn make_entry(&self, thread: u32) -> Option<&Entry> {
-            // The last thread has come too late to have entries.
-            (thread as usize != THREADS - 1).then(|| &self.entries[thread as usize][self.cell])
+            // The last thread has come too late to have entries, and there is little room for what is put aside.
+            let full = thread as usize == THREADS - 1 || thread == NOBODY && self.cell == 1;
+            (!full).then(|| &self.entries[thread as usize][self.cell])
         }
 
         fn new_phase(&self) -> u32 {
@@ -670,12 +789,42 @@ mod tests {
             .collect()
     }
 
-    /// On load each read is compared with the last write: what is left out must not show there.
+    /// Threads hand memory to each other under a lock, most of the time, and touch parts of it.
+    fn handed_over(random: &mut Random) -> Vec<Step> {
+        let (mut steps, mut marks) = (Vec::new(), 0);
+        let (careless, cells) = (1 + random.below(6), 1 + random.below(2));
+        for _ in 0..2 + random.below(6) {
+            let thread = 1 + random.below(THREADS as u64 - 1) as u32;
+            let lock = (random.below(careless) != 0).then_some(Step::Lock { thread, lock: 0 });
+            steps.extend(lock);
+            for _ in 0..1 + random.below(4) {
+                if random.below(3) == 0 {
+                    steps.push(Step::Mark { thread, number: marks });
+                    marks += 1;
+                }
+                let mask = [0x0f, 0xf0, 0xff, 0x3c, 0x03][random.below(5) as usize];
+                let (cell, write) = (random.below(cells) as usize, random.below(2) == 0);
+                steps.push(Step::Access { thread, cell, mask, write, values: [0; 8] });
+            }
+            steps.extend(lock);
+        }
+        steps
+    }
+
+    /// On load each read is compared with the last write: what is left out must not show there. And nobody is said to
+    /// have written what another did.
     fn check_values(kept: &[Step], steps: &[Step]) {
         let mut known = [[None; 8]; 2];
         for step in kept {
-            if let &Step::Access { cell, mask, write, values, .. } = step {
+            if let &Step::Access { thread, cell, mask, write, values } = step {
                 for i in (0..8).filter(|i| mask >> i & 1 != 0) {
+                    // What is written is the number of the step, from one.
+                    assert!(
+                        !write
+                            || matches!(steps[values[i] as usize - 1], Step::Access { thread: t, cell: c, mask: m, write: true, .. }
+                            if (t, c) == (thread, cell) && m >> i & 1 != 0),
+                        "{step:?}: {steps:?}\n{kept:?}"
+                    );
                     let last: &mut Option<u32> = &mut known[cell][i];
                     assert!(
                         write || last.is_none_or(|v| v == values[i]),
@@ -704,8 +853,11 @@ mod tests {
     #[test]
     fn with_accesses_of_parts_no_order_is_lost() {
         let mut random = Random(2);
-        for _ in 0..40_000 {
-            let steps = random_steps(&mut random, true);
+        for round in 0..80_000 {
+            let steps = match round % 2 {
+                0 => random_steps(&mut random, true),
+                _ => handed_over(&mut random),
+            };
             let kept = filtered(&steps, &mut random);
             let (all, thin) = (order_of_the_rest(&steps), order_of_the_rest(&kept));
             for (a, row) in all.iter().enumerate() {

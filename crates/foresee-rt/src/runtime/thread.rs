@@ -4,6 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::clocks::Clock;
+use super::shadow::Reads;
 use super::sys;
 
 /// A plain store that was announced and is carried out after its hook; its value is known at the thread's next hook.
@@ -18,11 +19,11 @@ pub(super) struct Pending {
     pub(super) before: u64,
 }
 
-/// One thread. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
+/// One thread. What every hook looks at comes first, in one line of the cache. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
 /// token in its place.
 #[repr(C, align(256))]
 pub(super) struct Thread {
-    /// From one; zero in the child of a fork until it has a log of its own. The first three fields are what every hook looks at.
+    /// From one; zero in the child of a fork until it has a log of its own.
     pub(super) id: u32,
     /// Set while the thread is in a hook: what the runtime itself calls is not recorded, and signals wait.
     pub(super) busy: AtomicU32,
@@ -31,6 +32,10 @@ pub(super) struct Thread {
     /// How many records the thread has that are counted.
     pub(super) place: u32,
     pub(super) pending: Pending,
+    /// Signals that arrived while the thread was in a hook.
+    pub(super) signals: u64,
+    /// Its last reads of memory that several threads read; null if there is none.
+    pub(super) reads: Reads,
     /// Where the memory allocated next is asked for, if that is not the caller of `malloc`.
     pub(super) site: usize,
     /// The condition and the lock of a wait that has not returned.
@@ -45,10 +50,10 @@ pub(super) struct Thread {
     pub(super) argument: usize,
     /// What `pthread_once` is to call, its control word, and who asked; zero once it was called.
     pub(super) once: [usize; 3],
-    /// Signals that arrived while the thread was in a hook.
-    pub(super) signals: u64,
     /// Whether the pending store may have happened without the token.
     pub(super) inexact: bool,
+    /// How much of `fuel` was taken for other reasons than that a hook was counted.
+    pub(super) charged: i32,
     /// How often the destructor of the thread's key has run.
     pub(super) farewells: u32,
     /// Whether the thread has been told of in the log.

@@ -41,6 +41,33 @@ pub(super) unsafe fn acquire(t: *mut Thread) {
     }
 }
 
+/// How many hooks' worth of a turn an atomic access takes more than a plain one.
+const ATOMIC: i32 = 7;
+
+/// Makes an atomic access count for more: it takes as long as several plain ones, and it is what threads spin with, who should
+/// not have to wait for what others do for longer than need be.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn charge_for_atomic(t: *mut Thread) {
+    if !config::free_running() {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            (*t).fuel -= ATOMIC;
+            (*t).charged += ATOMIC;
+        }
+    }
+}
+
+/// How many hooks there were since the turn began or they were counted.
+unsafe fn hooks_since(t: *mut Thread) -> u64 {
+    // SAFETY: a thread that the caller acts for.
+    unsafe {
+        let charged = core::mem::take(&mut (*t).charged);
+        (config::quantum() - (*t).fuel - charged).max(0) as u64
+    }
+}
+
 /// Counts a hook of the free-running mode, now and then for all since.
 ///
 /// # Safety
@@ -65,7 +92,7 @@ pub(super) unsafe fn count_freely(t: *mut Thread) {
 pub(super) unsafe fn release(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
-        log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+        log::count(hooks_since(t), 0);
         (*t).fuel = 0;
     }
     OWNER.swap(FREE, Ordering::SeqCst);
@@ -82,7 +109,7 @@ pub(super) unsafe fn tally(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
         if !config::free_running() {
-            log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+            log::count(hooks_since(t), 0);
             (*t).fuel = config::quantum();
         }
     }
@@ -96,7 +123,7 @@ pub(super) unsafe fn tally(t: *mut Thread) {
 pub(super) unsafe fn hand_on(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
-        log::count((config::quantum() - (*t).fuel).max(0) as u64, 0);
+        log::count(hooks_since(t), 0);
         if WAITERS.load(Ordering::Relaxed) != 0 {
             OWNER.swap(FREE, Ordering::SeqCst);
             sys::futex_wake(&OWNER, 1);
@@ -109,8 +136,14 @@ pub(super) unsafe fn hand_on(t: *mut Thread) {
 unsafe fn wait(t: *mut Thread, after_you: bool) {
     WAITERS.fetch_add(1, Ordering::SeqCst);
     let mut polite = after_you;
+    // SAFETY: the thread is ours.
+    let id = unsafe { (*t).id };
     while config::recording() {
-        let owner = OWNER.load(Ordering::Relaxed);
+        let owner = OWNER.load(Ordering::Acquire);
+        if owner == id {
+            // Somebody took it, saw that we are busy after all, and gave it back: see `take`.
+            break;
+        }
         if owner == FREE {
             if polite {
                 // Whoever was woken goes first, but is not waited for long.
@@ -118,8 +151,6 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
                 sys::futex_wait(&OWNER, FREE, PATIENCE / 10);
                 continue;
             }
-            // SAFETY: the thread is ours.
-            let id = unsafe { (*t).id };
             if OWNER.compare_exchange(FREE, id, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 break;
             }
@@ -173,7 +204,7 @@ unsafe fn take(t: *mut Thread, owner: u32) -> bool {
             OWNER.store(owner, Ordering::SeqCst);
             return false;
         }
-        log::count((config::quantum() - (*other).fuel).max(0) as u64, 1);
+        log::count(hooks_since(other), 1);
         (*other).fuel = 0;
         log::put_uncounted(t, Tag::Took, 0, u64::from(owner), &[]);
         if (*other).pending.size != 0 {
