@@ -96,7 +96,9 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
         || checks.any(|name| !keeps_causality(name))
         || !wanted.atomics().is_empty()
         || args.analysis.checks.infer_regions
-        || wanted.compiled.is_empty() && args.analysis.check.is_empty()
+        // What goes wrong without a specification is looked for beyond it, unless the trace is only
+        // to be kept.
+        || !wanted.analyses.is_empty() && args.analysis.check.is_empty()
 }
 
 /// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
