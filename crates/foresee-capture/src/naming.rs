@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use crate::log::{Block, Log, Names, Pc};
+use crate::log::{Block, Log, Names, Pc, Piece};
 use crate::symbols::{Content, Module, Scalar, Symbols, Variable};
 
 /// The symbols of the process that left a log.
@@ -76,15 +76,15 @@ impl<'s> Naming<'s> {
 }
 
 impl Names for Naming<'_> {
-    fn scalar(&mut self, address: u64) -> Option<(u64, Scalar)> {
+    fn scalar(&mut self, address: u64) -> Option<Piece> {
         let spelt = self.spelt.range(..=address).next_back();
-        if let Some((start, (_, scalar))) = spelt
-            && address - start < scalar.size
+        if let Some((&start, &(_, kind))) = spelt
+            && address - start < kind.size
         {
-            return Some((*start, *scalar));
+            return Some(Piece { start, kind, is_whole: true });
         }
         let leaf = self.symbols.leaf(address)?;
-        Some((leaf.start, leaf.scalar))
+        Some(Piece { start: leaf.start, kind: leaf.scalar, is_whole: false })
     }
 
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String) {

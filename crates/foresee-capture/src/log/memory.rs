@@ -1,11 +1,12 @@
 //! Memory as variables, and what is in them.
 //!
 //! Programs access memory in pieces that overlap: a structure is copied as a whole and read field by field. Causality speaks
-//! of variables, so memory is cut into *cells* such that every access is one of whole cells: where a type is known, along
-//! its scalars, and elsewhere at every byte where some access of the run begins or ends. A cell never goes beyond eight
-//! aligned bytes.
+//! of variables, so memory is cut into *cells* such that every access is one of whole cells: at every byte where some access
+//! of the run begins or ends, and where a type is known, along its scalars. Two threads that access different bytes of one
+//! scalar have nothing to do with each other, so it is cut, too; only what a specification speaks of stays whole, for the
+//! sake of its value. A cell never goes beyond eight aligned bytes.
 
-use super::HashMap;
+use super::{HashMap, Piece};
 use foresee_trace::{Value, VarId};
 
 use crate::symbols::Scalar;
@@ -75,20 +76,23 @@ impl Granule {
     fn new(
         address: u64,
         boundaries: &Boundaries,
-        mut scalar: impl FnMut(u64) -> Option<(u64, Scalar)>,
+        mut scalar: impl FnMut(u64) -> Option<Piece>,
     ) -> Granule {
         let mut starts = boundaries.of(address);
         let mut kinds = [None; 8];
         let mut at = 0;
         while at < 8 {
             match scalar(address + at) {
-                Some((start, kind))
+                Some(Piece { start, kind, is_whole })
                     if start >= address && kind.size > 0 && start + kind.size <= address + 8 =>
                 {
                     let (offset, end) = (start - address, start - address + kind.size);
-                    let inner = ((1u32 << end) - (1u32 << offset)) as u8;
-                    starts = starts & !inner | 1 << offset | (1u32 << end) as u8;
-                    kinds[offset as usize] = Some(kind);
+                    let inner = ((1u32 << end) - (2u32 << offset)) as u8;
+                    if is_whole || starts & inner == 0 {
+                        starts &= !inner;
+                        kinds[offset as usize] = Some(kind);
+                    }
+                    starts |= 1 << offset | (1u32 << end) as u8;
                     at = end;
                 }
                 _ => at += 1,
@@ -160,7 +164,7 @@ impl Memory {
         &mut self,
         address: u64,
         boundaries: &Boundaries,
-        scalar: impl FnMut(u64) -> Option<(u64, Scalar)>,
+        scalar: impl FnMut(u64) -> Option<Piece>,
     ) -> &mut Granule {
         self.granules.entry(address).or_insert_with(|| Granule::new(address, boundaries, scalar))
     }

@@ -17,7 +17,7 @@ use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION};
 
 use channels::Channels;
 use memory::Boundaries;
-pub use names::{Block, Names, Pc, Plain};
+pub use names::{Block, Names, Pc, Piece, Plain};
 pub use records::{Record, Records, What};
 pub use source::{LogSource, Stats};
 

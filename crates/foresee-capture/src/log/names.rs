@@ -27,11 +27,21 @@ pub struct Block {
     pub number: u64,
 }
 
+/// A scalar in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins.
+    pub start: u64,
+    /// How large it is and how to read it.
+    pub kind: Scalar,
+    /// Whether accesses of parts of it are accesses of it, because somebody asks for its value.
+    pub is_whole: bool,
+}
+
 /// Names what was captured. Addresses are those of the run.
 pub trait Names {
-    /// The variable, field or element that holds the byte at `address`, and where it begins, if its type is known:
-    /// accesses of parts of it are then accesses of it.
-    fn scalar(&mut self, address: u64) -> Option<(u64, Scalar)>;
+    /// The variable, field or element that holds the byte at `address`, if its type is known.
+    fn scalar(&mut self, address: u64) -> Option<Piece>;
 
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
@@ -86,7 +96,7 @@ impl Plain {
 }
 
 impl Names for Plain {
-    fn scalar(&mut self, _address: u64) -> Option<(u64, Scalar)> {
+    fn scalar(&mut self, _address: u64) -> Option<Piece> {
         None
     }
 

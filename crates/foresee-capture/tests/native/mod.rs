@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
-use foresee_capture::log::{self, Block, Log, Names, Pc, Stats};
+use foresee_capture::log::{self, Block, Log, Names, Pc, Piece, Stats};
 use foresee_capture::runtime;
-use foresee_capture::symbols::Scalar;
 use foresee_trace::{Mode, Trace, Validated};
 use object::{Object, ObjectSymbol};
 
@@ -96,7 +95,7 @@ impl Globals {
 }
 
 impl Names for Globals {
-    fn scalar(&mut self, _address: u64) -> Option<(u64, Scalar)> {
+    fn scalar(&mut self, _address: u64) -> Option<Piece> {
         None
     }
 

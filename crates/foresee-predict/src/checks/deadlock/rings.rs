@@ -96,13 +96,15 @@ pub(crate) struct Limits {
     pub(crate) rings: usize,
     /// How many rings are collected in all, if there are not that many short ones.
     pub(crate) long: usize,
-    /// How many steps the search may take.
+    /// How many steps the search for short ones may take.
     pub(crate) steps: u64,
+    /// How many that for the others.
+    pub(crate) long_steps: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { rings: 200_000, long: 2_000, steps: 20_000_000 }
+        Limits { rings: 200_000, long: 2_000, steps: 20_000_000, long_steps: 2_000_000 }
     }
 }
 
@@ -120,8 +122,9 @@ pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
     };
     // A ring that is longer still begins like one that is just too long.
     for length in 2..=LONGEST + 1 {
-        if length > SHORT {
+        if length == SHORT + 1 {
             search.most = limits.long.max(search.rings.found.len());
+            search.steps = limits.long_steps;
         }
         for &first in &entangled {
             search.path.push(first);
