@@ -14,7 +14,7 @@ use crate::args::{AlgorithmArg, AnalysisArgs};
 use crate::config::Config;
 
 /// What is kept of each event of the trace, at most.
-const BYTES_AN_EVENT: usize = 60;
+const BYTES_AN_EVENT: usize = 48;
 
 /// The names of all of them.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
