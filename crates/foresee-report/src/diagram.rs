@@ -1,6 +1,6 @@
 //! A stretch of a trace, ready to be drawn.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
@@ -106,14 +106,15 @@ impl Diagram {
         let start = parting.max(length.saturating_sub(most));
         let mut kept = Kept::default();
         let mut rows = Vec::new();
-        let listed: HashSet<u64> = witness.order.iter().copied().collect();
-        let mut happened: HashSet<u64> = HashSet::with_capacity(listed.len());
+        // By place after the observed beginning.
+        let last = witness.order.iter().max().map_or(0, |last| last + 1);
+        let mut happened = vec![false; last.saturating_sub(witness.observed) as usize];
         let mut missing = witness.observed;
         let from = start.min(witness.observed as usize);
         for (i, index) in witness.run().enumerate().skip(from) {
             if index >= witness.observed {
-                happened.insert(index);
-                while happened.contains(&missing) {
+                happened[(index - witness.observed) as usize] = true;
+                while happened.get((missing - witness.observed) as usize) == Some(&true) {
                     missing += 1;
                 }
             }

@@ -235,12 +235,20 @@ impl Analysis for Nondeterminism {
         let judge = (!places.is_empty()).then(|| Judge::new(&self.trace));
         // Many long witnesses would take more memory than the trace.
         let mut keep = self.trace.events.len().saturating_mul(8).max(1 << 22);
-        for (place, judge) in places.iter().zip(judge.iter().cycle()) {
+        let mut unconfirmed: &[Place] = &[];
+        for (i, (place, judge)) in places.iter().zip(judge.iter().cycle()).enumerate() {
+            if search.is_overdue() {
+                unconfirmed = &places[i..];
+                break;
+            }
             let finding = self.finding(&search, judge, place, &mut keep)?;
             if out.finding(finding) == Flow::Stop {
                 break;
             }
         }
+        // What is not confirmed is not claimed.
+        found.broken.retain(|one| !unconfirmed.iter().any(|p| p.has(&self.trace, one)));
+        found.counts.undecided += unconfirmed.len() as u64;
         let counts = found.counts;
         let infeasible = counts.ordered + counts.cyclic + counts.exhausted;
         let mut notes = Vec::new();
@@ -256,6 +264,12 @@ impl Analysis for Nondeterminism {
                 "{} variables are left out: code that was not captured writes them, nobody knows \
                  when",
                 search.left_out()
+            ));
+        }
+        if !unconfirmed.is_empty() {
+            notes.push(format!(
+                "{} more places were found, but there was no time to confirm them",
+                unconfirmed.len()
             ));
         }
         let count = Stat::Count;
@@ -278,7 +292,7 @@ impl Analysis for Nondeterminism {
                 ("reads", count(search.reads() as u64)),
                 ("breakable_reads", count(found.breakable_reads())),
                 ("breakable_finals", count(found.broken.len() as u64 - found.breakable_reads())),
-                ("places", count(places.len() as u64)),
+                ("places", count((places.len() - unconfirmed.len()) as u64)),
                 ("candidates", count(counts.candidates)),
                 ("rejected", count(infeasible)),
                 ("rejected_by_clocks", count(counts.ordered)),

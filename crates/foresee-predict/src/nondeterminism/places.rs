@@ -9,6 +9,19 @@ use foresee_trace::{Event, LocId, Trace, VarId};
 
 use super::{Broken, Form, Reader};
 
+/// What makes breakable reads one finding: the variable and the place, or its final value.
+type Key = (VarId, Option<LocId>);
+
+fn key(trace: &Trace, one: &Broken) -> Key {
+    match one.reader {
+        Reader::Event(read) => {
+            let event = &trace.events[read as usize];
+            (event.var(), Some(event.loc()))
+        }
+        Reader::Final(variable) => (VarId(variable), None),
+    }
+}
+
 /// The reads of one variable at one place.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -25,16 +38,11 @@ pub(super) struct Place {
 /// Groups breakable reads, which come in the order of the trace.
 pub(super) fn places(trace: &Trace, broken: Vec<Broken>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    let mut known: BTreeMap<(u32, Option<u32>), usize> = BTreeMap::new();
+    let mut known: BTreeMap<Key, usize> = BTreeMap::new();
     for one in broken {
-        let (variable, at) = match one.reader {
-            Reader::Event(read) => {
-                let event = &trace.events[read as usize];
-                (event.var(), Some(event.loc().0))
-            }
-            Reader::Final(variable) => (VarId(variable), None),
-        };
-        let place = *known.entry((variable.0, at)).or_insert(places.len());
+        let key = key(trace, &one);
+        let variable = key.0;
+        let place = *known.entry(key).or_insert(places.len());
         if place == places.len() {
             places.push(Place {
                 variable,
@@ -72,6 +80,11 @@ fn told_write(trace: &Trace, write: Option<u64>) -> String {
 }
 
 impl Place {
+    /// Whether a breakable read is one of them.
+    pub(super) fn has(&self, trace: &Trace, one: &Broken) -> bool {
+        key(trace, one) == key(trace, &self.example)
+    }
+
     /// What happens, in one sentence.
     pub(super) fn message(&self, trace: &Trace) -> String {
         let variable = trace.names.vars.get(self.variable);

@@ -152,6 +152,14 @@ impl<'t> Search<'t> {
         self.deadline.is_over()
     }
 
+    /// Whether the time has been up for as long again, which is all there is for writing out what was
+    /// found.
+    pub fn is_overdue(&self) -> bool {
+        let late =
+            self.deadline.0.map(|deadline| Instant::now().saturating_duration_since(deadline));
+        late.zip(self.options.time).is_some_and(|(late, time)| late > time)
+    }
+
     /// Whether the time was up before anything could be looked at.
     pub fn is_cut_short(&self) -> bool {
         self.graph.is_cut_short
