@@ -269,7 +269,7 @@ fn threads_that_run_freely_are_watched_but_nothing_is_predicted() {
     // Not what could happen in another run is told, but that the notes do not settle what happened.
     assert_eq!(status, 3, "{out}{err}");
     assert!(out.starts_with("landed"), "{out}");
-    assert!(!out.contains("PREDICTED") && out.contains("verdict: schedule-dependent"), "{out}");
+    assert!(!out.contains("PREDICTED") && out.contains("verdict schedule-dependent"), "{out}");
     let info = bench.foresee().args(["trace", "info", "t.fse"]).output().unwrap();
     assert!(text(&info.stdout).contains("only the order of the notes"), "{}", text(&info.stdout));
     // Where they do settle it, silence is not taken for the answer of all runs.

@@ -63,6 +63,10 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
     new: |_| Box::new(Deadlocks::default()),
 };
 
+/// What is looked for. Silence about anything else would be taken for more than it is.
+const SCOPE: &str = "threads that wait for locks, for conditions and for the end of others; not for \
+                     semaphores, barriers or input";
+
 /// How many steps may be taken on whole chains of requests.
 const CHAIN_WORK: usize = 20_000_000;
 /// How many rings of chains there may be all the same.
@@ -198,14 +202,15 @@ impl Check for Deadlocks {
             candidates.push(Candidate { key, tries, ..Candidate::default() });
         }
         self.endless = waits.groups;
+        let mut notes = vec![SCOPE.to_owned()];
         // Who else could have been woken, the run does not tell.
-        let notes = match waits.contended {
-            0 => Vec::new(),
-            n => vec![format!(
-                "{n} of the conditions wake one of several threads at a time: each notification is \
-                 taken to wake the thread that it woke in the run"
-            )],
-        };
+        if waits.contended > 0 {
+            notes.push(format!(
+                "{} of the conditions wake one of several threads at a time: each notification is \
+                 taken to wake the thread that it woke in the run",
+                waits.contended
+            ));
+        }
         let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
         let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
         Ok(Proposal {
