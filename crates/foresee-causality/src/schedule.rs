@@ -34,7 +34,9 @@ impl Schedule {
     /// An event belongs to the stretch that ends with step `j` if `j` is the first step that was
     /// observed after it, or that the event must precede, but no earlier than the stretch after
     /// the last step that it must follow. All three grow along the causal order, so inside a
-    /// stretch the order of the file will do.
+    /// stretch the order of the file will do. There, events that no step needs may stand behind
+    /// the step of their stretch; behind the last one they are left out, so that the order ends
+    /// with it.
     pub fn order(&self, trace: &Trace) -> Result<Vec<u64>, TooLong> {
         let places = Places::of(self, trace)?;
         let mut stretches: Vec<Vec<u64>> = vec![Vec::new(); self.steps.len()];
@@ -47,12 +49,19 @@ impl Schedule {
             clocks.forget_old(&[]);
         }
         stretches.truncate(self.end);
+        if let Some(last) = stretches.last_mut() {
+            // What is observed after the step that ends the stretch, no step needs.
+            let step = places.indices[self.end - 1] as u64;
+            last.retain(|&index| index <= step);
+        }
         Ok(stretches.concat())
     }
 }
 
 /// Where the steps of a schedule stand.
 struct Places {
+    /// The index in the trace of each step.
+    indices: Vec<usize>,
     /// The index in the trace of the latest observed step up to each.
     latest: Vec<usize>,
     /// How many events of each thread are before each step or one before it.
@@ -66,19 +75,20 @@ impl Places {
         let numbers: HashMap<Epoch, usize> =
             schedule.steps.iter().enumerate().map(|(j, &step)| (step, j)).collect();
         let threads = trace.names.threads.len();
-        let mut latest = vec![0; schedule.steps.len()];
+        let mut indices = vec![0; schedule.steps.len()];
         let mut needed = vec![vec![0; threads]; schedule.steps.len()];
         let mut clocks: Clocks = Clocks::new(Order::Mazurkiewicz);
         for (i, event) in trace.events.iter().enumerate() {
             let stamp = clocks.event(event)?;
             if let Some(&j) = numbers.get(&stamp.epoch()) {
-                latest[j] = i;
+                indices[j] = i;
                 for (t, count) in needed[j].iter_mut().enumerate() {
                     [*count] = clocks.count(&stamp, ThreadId::new(t));
                 }
             }
             clocks.forget_old(&[]);
         }
+        let mut latest = indices.clone();
         let mut by_thread = vec![Vec::new(); threads];
         for (j, step) in schedule.steps.iter().enumerate() {
             by_thread[step.thread.index()].push((step.time, j));
@@ -90,7 +100,7 @@ impl Places {
                 }
             }
         }
-        Ok(Places { latest, needed, by_thread })
+        Ok(Places { indices, latest, needed, by_thread })
     }
 
     /// The stretch that event `i` belongs to.

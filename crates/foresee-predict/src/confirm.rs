@@ -267,16 +267,17 @@ impl<'a> Court<'a> {
         let compiled = Compiled::new(property).map_err(Unconfirmed::Property)?;
         let single = Spec { properties: vec![property.clone()], ..self.spec.clone() };
         let names = &self.trace.names;
-        let mut monitor = ObservedMonitor::new(&single, vec![compiled], self.resolved, names);
+        let monitor =
+            ObservedMonitor::of_binding(&single, compiled, binding, self.resolved, names);
+        let mut monitor = monitor.ok_or(Unconfirmed::Verdict)?;
         for (at, &index) in order.iter().enumerate() {
             let mut event = self.trace.events[index as usize];
             if changed.iter().any(|read| read.read == index) {
                 event = event.with_values(&[], &mut Pool::default());
             }
             monitor.event(index, &event, &self.trace.pool);
-            let violations = monitor.take_violations().into_iter();
-            let mut here = violations.filter(|v| v.event == Some(index) && v.binding == *binding);
-            if let Some(violation) = here.next() {
+            let mut violations = monitor.take_violations().into_iter();
+            if let Some(violation) = violations.find(|v| v.event == Some(index)) {
                 return Ok((at, violation));
             }
         }

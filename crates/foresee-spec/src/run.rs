@@ -72,6 +72,23 @@ impl ObservedMonitor {
         ObservedMonitor { watches, violations: Vec::new() }
     }
 
+    /// Watches one property for one binding of its parameters from the first event on, also before
+    /// events have bound them: in another order of the trace they may be bound only after the
+    /// violation. `None` if the binding is not one of all its parameters.
+    pub fn of_binding(
+        spec: &Spec,
+        property: Compiled,
+        binding: &[(String, Object)],
+        resolved: &Resolved,
+        names: &Names,
+    ) -> Option<ObservedMonitor> {
+        let binding = property.params.binding_of(binding)?;
+        let mut monitor = ObservedMonitor::new(spec, vec![property], resolved, names);
+        let watch = &mut monitor.watches[0];
+        watch.only = Some(binding).filter(|_| !watch.property.params.is_empty());
+        Some(monitor)
+    }
+
     /// Takes the next event of the run.
     #[inline]
     pub fn event(&mut self, index: u64, event: &Event, pool: &Pool) {
@@ -137,6 +154,8 @@ struct Watch {
     program: ProgramState,
     changed: Vec<Option<u64>>,
     progress: Progress,
+    /// The only binding that is watched.
+    only: Option<Binding>,
     found: Vec<(Binding, u64)>,
     troubles: Troubles,
     stopped: Option<SlicerError>,
@@ -166,6 +185,7 @@ impl Watch {
             program: lens.initial().clone(),
             changed: vec![None; variables],
             progress: Progress::One(property.monitor.start(), Trail::default()),
+            only: None,
             found: Vec::new(),
             troubles: Troubles::default(),
             stopped: None,
@@ -182,8 +202,19 @@ impl Watch {
         } else if event.op().reads() {
             self.lens.tell(&mut self.program, event, pool, &mut self.troubles);
         }
-        let Some(step) = self.lens.step(event, pool) else { return };
+        let Some(mut step) = self.lens.step(event, pool) else { return };
         self.begin(out);
+        if let Some(only) = &self.only {
+            // Of the atoms that bind parameters, those match that bind them as this binding does.
+            let params = &self.property.params;
+            params.bindings(step.events, event, pool, &mut self.found);
+            let its = self.found.iter().filter(|(bound, _)| only.extends(bound));
+            let bits = its.fold(0, |bits, (_, atoms)| bits | atoms);
+            step.events = step.events & !params.binding_bits() | bits;
+            if step.events == 0 && step.write.is_none() {
+                return;
+            }
+        }
         if self.stopped.is_some() {
             return;
         }
@@ -201,7 +232,8 @@ impl Watch {
                         trail.push(index);
                         if next == StateId::BAD {
                             let trail = *trail;
-                            out.push(self.violation(Some(index), None, &trail));
+                            let only = self.only;
+                            out.push(self.violation(Some(index), only.as_ref(), &trail));
                         }
                     }
                     Ok(_) => {}
@@ -218,7 +250,9 @@ impl Watch {
                 });
                 self.stopped = result.err();
                 for (binding, trail) in bad {
-                    out.push(self.violation(Some(index), Some(&binding), &trail));
+                    // The event may only bind what an earlier one, or the initial state, violated.
+                    let violating = trail.steps().last().copied();
+                    out.push(self.violation(violating, Some(&binding), &trail));
                 }
             }
         }
@@ -235,9 +269,10 @@ impl Watch {
                 Err(error) => self.stopped = Some(error.into()),
             }
         }
-        if self.property.params.is_empty() {
+        if self.property.params.is_empty() || self.only.is_some() {
             if state == StateId::BAD {
-                out.push(self.violation(None, None, &Trail::default()));
+                let only = self.only;
+                out.push(self.violation(None, only.as_ref(), &Trail::default()));
             }
             self.progress = Progress::One(state, Trail::default());
         } else {

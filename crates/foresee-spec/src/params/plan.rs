@@ -84,6 +84,16 @@ impl ParamPlan {
         names.filter_map(|(i, name)| Some((name.clone(), binding.get(i)?))).collect()
     }
 
+    /// The binding of all parameters to these objects, if they are all there.
+    pub fn binding_of(&self, named: &[(String, Object)]) -> Option<Binding> {
+        let mut binding = Binding::default();
+        for (param, name) in self.names.iter().enumerate() {
+            let (_, object) = named.iter().find(|(named, _)| named == name)?;
+            binding.bind(param, *object);
+        }
+        Some(binding)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
