@@ -28,7 +28,7 @@ pub(crate) fn confirm(
     let mut sitting = Sitting::new(judge, Space::Correct(context.options.reads));
     let mut findings: Vec<Finding> = Vec::new();
     let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
-    for one in &found {
+    for one in found.iter().filter(|one| !check.is_observed(one)) {
         let observed = u64::from(one.reached.observed);
         let order: Vec<u64> = one.reached.order.iter().map(|&event| event.into()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&event| event.into()).collect();

@@ -176,6 +176,12 @@ pub(crate) trait Check {
         seen: &Seen<'_>,
     ) -> Result<(), String>;
 
+    /// Whether what was found happened in the observed order already, events that are left out
+    /// aside. Then it is reported as observed, and is no prediction.
+    fn is_observed(&self, _: &Found) -> bool {
+        false
+    }
+
     /// What happens, in one sentence, and what helps to understand it.
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
 

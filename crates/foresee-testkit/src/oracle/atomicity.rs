@@ -5,7 +5,7 @@
 //! writes. An order of events is *serialisable* if no transaction comes, by way of conflicts and of
 //! the order of threads, both before and after another one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foresee_trace::{Event, LockId, Op, ThreadId, Trace};
 
@@ -99,6 +99,84 @@ pub fn is_serialisable(trace: &Trace, order: &[usize]) -> bool {
         graph.extend(edges(trace, &transactions, order[..i].iter().copied(), event));
     }
     !is_cyclic(&graph)
+}
+
+/// The regions that the observed order breaks, by their transactions, each with the first access
+/// that does.
+///
+/// An access `a` breaks its region if it conflicts with an earlier event `e` of a transaction that
+/// comes after the region, in the graph of transactions of all that happened before `a`, unless
+/// `e` comes before an earlier event of the thread of `a` anyway.
+pub fn broken_regions(trace: &Trace) -> BTreeMap<usize, usize> {
+    let transactions = Transactions::new(trace);
+    let mut graph: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut broken = BTreeMap::new();
+    let before = comes_before(trace);
+    for (event, it) in trace.events.iter().enumerate() {
+        if it.op() == Op::Init {
+            continue;
+        }
+        let is_step = |&e: &usize| trace.events[e].op() != Op::Init;
+        let new: BTreeSet<(usize, usize)> =
+            edges(trace, &transactions, (0..event).filter(is_step), event).collect();
+        if let Some(region) = transactions.region(event) {
+            let mut after = BTreeSet::from([region]);
+            loop {
+                let next = graph.iter().filter(|(from, _)| after.contains(from)).map(|e| e.1);
+                let more: BTreeSet<usize> = next.filter(|to| !after.contains(to)).collect();
+                if more.is_empty() {
+                    break;
+                }
+                after.extend(more);
+            }
+            let own = || (0..event).filter(|&e| trace.events[e].thread() == it.thread());
+            let breaks = |&e: &usize| {
+                trace.events[e].thread() != it.thread()
+                    && conflict(&trace.events[e], it)
+                    && after.contains(&transactions.of(e))
+                    && !own().any(|own| before[e][own])
+            };
+            if (0..event).filter(is_step).any(|e| breaks(&e)) {
+                broken.entry(region).or_insert(event);
+            }
+        }
+        graph.extend(new);
+    }
+    broken
+}
+
+/// Whether an order with the same order of conflicts and of threads, in which other regions need
+/// not be in one piece, has the region in one piece: nothing else comes after one event of it and
+/// before another.
+pub fn can_be_in_one_piece(trace: &Trace, region: usize) -> bool {
+    let transactions = Transactions::new(trace);
+    let before = comes_before(trace);
+    let all = 0..trace.events.len();
+    let is_its = |e: &usize| transactions.region(*e) == Some(region);
+    !all.clone().filter(|e| !is_its(e)).any(|e| {
+        all.clone().filter(is_its).any(|a| before[a][e])
+            && all.clone().filter(is_its).any(|a| before[e][a])
+    })
+}
+
+/// For each two events whether the first comes before the second, by the order of threads and of
+/// conflicts alone.
+fn comes_before(trace: &Trace) -> Vec<Vec<bool>> {
+    let events = &trace.events;
+    let mut before = vec![vec![false; events.len()]; events.len()];
+    let is_step = |e: usize| events[e].op() != Op::Init;
+    for b in (0..events.len()).filter(|&b| is_step(b)) {
+        for a in (0..b).filter(|&a| is_step(a)) {
+            let same = events[a].thread() == events[b].thread();
+            if same || conflict(&events[a], &events[b]) {
+                before[a][b] = true;
+                for row in before.iter_mut().take(a) {
+                    row[b] |= row[a];
+                }
+            }
+        }
+    }
+    before
 }
 
 /// The triples `[a1, b, a2]` of accesses that no serial order has, if they happen in this order:
@@ -329,6 +407,70 @@ mod tests {
         assert!(is_serialisable(&trace, &[0, 1, 3, 4, 2]));
         assert_eq!(triples(&trace), [[1, 2, 3]]);
         assert!(is_breakable(&trace, Reads::Terminal, true));
+    }
+
+    #[test]
+    fn the_region_that_is_disturbed_is_broken_and_its_neighbour_is_not() {
+        let disturbed = trace! {
+            T1: begin, r(x); T0: begin, w(x); T1: r(x), end; T0: r(q), end
+        };
+        assert_eq!(broken_regions(&disturbed), BTreeMap::from([(0, 4)]));
+        assert!(!can_be_in_one_piece(&disturbed, 0) && can_be_in_one_piece(&disturbed, 1));
+        // Each could be had in one piece, but not both, and only the first was interrupted.
+        let entangled = trace! {
+            T1: begin, w(x); T0: begin, r(y), w(x); T1: w(y), end; T0: end
+        };
+        assert_eq!(broken_regions(&entangled), BTreeMap::from([(0, 5)]));
+        assert!(can_be_in_one_piece(&entangled, 0) && can_be_in_one_piece(&entangled, 1));
+    }
+
+    /// By the definition: some linear extension of the order of conflicts has it in one piece.
+    #[test]
+    fn one_piece_is_one_of_all_orders() {
+        let mut counts = [0; 2];
+        for seed in 0..400 {
+            let family = crate::Family {
+                regions: 0.3,
+                variables: 1,
+                in_sections: 0.0,
+                ..crate::Family::PLAIN
+            };
+            let trace = family.trace(seed, 9);
+            let transactions = Transactions::new(&trace);
+            let events = &trace.events;
+            let regions: BTreeSet<usize> =
+                (0..events.len()).filter_map(|e| transactions.region(e)).collect();
+            for region in regions {
+                let is_its = |e: &usize| transactions.region(*e) == Some(region);
+                let mut is_possible = false;
+                extensions(&trace, &mut Vec::new(), &mut |order| {
+                    let first = order.iter().position(is_its).unwrap_or(0);
+                    let last = order.iter().rposition(is_its).unwrap_or(0);
+                    is_possible |= order[first..=last].iter().all(is_its);
+                });
+                assert_eq!(can_be_in_one_piece(&trace, region), is_possible, "{seed}\n{trace}");
+                counts[usize::from(is_possible)] += 1;
+            }
+        }
+        assert!(counts.iter().all(|&n| n > 20), "{counts:?}");
+    }
+
+    /// All orders that keep the order of threads and of conflicts.
+    fn extensions(trace: &Trace, done: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
+        let events = &trace.events;
+        if done.len() == events.len() {
+            return each(done);
+        }
+        for e in (0..events.len()).filter(|e| !done.contains(e)).collect::<Vec<_>>() {
+            let waits_for = |f: usize| {
+                events[f].thread() == events[e].thread() || conflict(&events[f], &events[e])
+            };
+            if (0..e).all(|f| done.contains(&f) || !waits_for(f)) {
+                done.push(e);
+                extensions(trace, done, each);
+                done.pop();
+            }
+        }
     }
 
     #[test]

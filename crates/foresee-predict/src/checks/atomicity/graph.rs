@@ -94,9 +94,10 @@ impl Graph<'_> {
     }
 }
 
-/// A shortest cycle through a region, in the order of `order` with `last` behind it: of conflicts
-/// and, where a thread has gone on from one transaction to another in between, of the order of its
-/// thread. Only transactions from `start` on are looked at; no region may reach across it.
+/// A shortest way in which a region comes after itself in the order of `order` with `last`, an
+/// access of the region, behind it: by way of conflicts and, where a thread has gone on from one
+/// transaction to another in between, of the order of its thread, back to `last`. Only transactions
+/// from `start` on are looked at; no region may reach across it.
 pub(crate) fn cycle(
     events: &[Event],
     regions: &Regions,
@@ -113,29 +114,56 @@ pub(crate) fn cycle(
         variables: HashMap::default(),
         events,
     };
-    order.filter(|&event| event >= start).chain([last]).for_each(|event| graph.push(event));
+    // What the last access follows.
+    let mut followed: Vec<u32> = Vec::new();
+    let its = &events[last as usize];
+    for event in order.filter(|&event| event >= start) {
+        graph.push(event);
+        if conflict(&events[event as usize], its) {
+            followed.push(event);
+        }
+    }
     let home = *graph.number.get(&Transaction::Region(region))?;
     let mut from: Vec<Option<(u32, Link)>> = vec![None; graph.after.len()];
+    let mut distance = vec![u32::MAX; graph.after.len()];
+    distance[home as usize] = 0;
     let mut found = vec![home];
     let mut at = 0;
     while let Some(&node) = found.get(at) {
         at += 1;
         for &(next, link) in &graph.after[node as usize] {
-            if next == home {
-                let mut cycle = vec![link];
-                let mut back = node;
-                while let Some((before, link)) = from[back as usize] {
-                    cycle.push(link);
-                    back = before;
-                }
-                cycle.reverse();
-                return Some(cycle);
-            }
-            if from[next as usize].is_none() {
+            if distance[next as usize] == u32::MAX {
+                distance[next as usize] = distance[node as usize] + 1;
                 from[next as usize] = Some((node, link));
                 found.push(next);
             }
         }
     }
-    None
+    // The latest of the nearest ones.
+    let mut nearest: Option<(u32, u32, u32)> = None;
+    for &event in followed.iter().rev() {
+        let node = graph.node(event);
+        let way = distance[node as usize];
+        if node != home && way < nearest.map_or(u32::MAX, |(least, ..)| least) {
+            nearest = Some((way, node, event));
+        }
+    }
+    let (_, mut back, event) = nearest?;
+    let mut cycle = vec![Link { from: event, to: last }];
+    while let Some((before, link)) = from[back as usize] {
+        cycle.push(link);
+        back = before;
+    }
+    cycle.reverse();
+    Some(cycle)
+}
+
+/// Whether two events are of different threads and access one variable, which one of them writes.
+fn conflict(a: &Event, b: &Event) -> bool {
+    let is_access = |event: &Event| event.op().reads() || event.op().writes();
+    is_access(a)
+        && is_access(b)
+        && a.thread() != b.thread()
+        && a.var() == b.var()
+        && (a.op().writes() || b.op().writes())
 }

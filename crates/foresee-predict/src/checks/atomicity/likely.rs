@@ -327,6 +327,10 @@ impl Check for Likely {
             .ok_or_else(|| "nothing comes between its accesses".to_owned())
     }
 
+    fn is_observed(&self, found: &Found) -> bool {
+        found.reached.order.iter().chain(&found.by.next).is_sorted()
+    }
+
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
         match triple_of(found) {
             Some(triple) => told::likely(context, triple, true),

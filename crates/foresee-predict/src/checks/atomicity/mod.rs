@@ -1,6 +1,6 @@
 //! Atomicity: regions that are meant to happen as if at once, and can be disturbed.
 //!
-//! First the observed order: whether its regions are serialisable is decided by clocks over
+//! First the observed order: which of its regions are broken is decided by clocks over
 //! transactions. Then other orders: an access of another thread between two of a region to the same
 //! variable, and cycles of conflicts over several variables, each as a goal: the others have
 //! happened, and the last access of the region is next. Whatever is found is confirmed by the graph
@@ -41,7 +41,7 @@ use super::attempt::{EXECUTED, Rung};
 use super::glob::Glob;
 use super::scene::Scene;
 use super::tally::Words;
-use super::tries::Found;
+use super::tries::{Found, Try};
 use super::{Check, CheckKind, Context, Options, Proposal, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
@@ -94,7 +94,7 @@ impl Atomicity {
         Atomicity { options, regions: Regions::default(), has_regions: false }
     }
 
-    /// The regions of the observed order that are in a cycle, by the event that shows it.
+    /// The regions that the observed order breaks, by the access that shows it.
     fn broken(&mut self, context: &Context<'_>, ignored: &[ThreadId]) -> Vec<Broken> {
         let mut observed = Observed::default();
         let mut broken = Vec::new();
@@ -104,8 +104,6 @@ impl Atomicity {
                 observed.event(i as u32, event, change, &mut |one| broken.push(one));
             }
         }
-        let last = context.trace.events.len().saturating_sub(1) as u32;
-        observed.finish(last, &mut |one| broken.push(one));
         broken
     }
 
@@ -119,12 +117,11 @@ impl Atomicity {
         let events = &context.trace.events;
         let mut told: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
         let mut all = Vec::new();
-        // The last event of each tells its region; what closes a cycle may be the end of another.
         let by_triple = triples.iter().map(|&[a1, b, a2]| {
             let links = vec![Link { from: a1, to: b }, Link { from: b, to: a2 }];
             (self.regions.at(events[a2 as usize].thread().0, a2), a2, Some(links))
         });
-        let mut tried: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
+        let mut tried: HashMap<[u32; 4], u32, RandomState> = HashMap::default();
         let by_clock =
             broken.iter().map(|one| (self.regions.at(one.thread, one.event), one.event, None));
         for (region, event, links) in by_triple.chain(by_clock) {
@@ -135,7 +132,12 @@ impl Atomicity {
             let begin = self.regions.all()[region as usize].begin;
             let place = |event: u32| events[event as usize].loc().0;
             // Of many that are alike a few are looked at closely.
-            let alike = tried.entry((place(begin), place(event))).or_insert(0);
+            let it = &events[event as usize];
+            let places = match [place(begin), place(event)] {
+                [0, _] | [_, 0] => [0, 0, it.thread().0, it.var().0],
+                [begin, event] => [begin, event, 0, 0],
+            };
+            let alike = tried.entry(places).or_insert(0);
             *alike += 1;
             if links.is_none() && *alike > 4 {
                 continue;
@@ -146,7 +148,7 @@ impl Atomicity {
             let Some(cycle) = cycle else {
                 return Err(AnalysisError::Limit(format!(
                     "internal error, please report it with the trace: the region that begins with \
-                     event {begin} is said to be in a cycle by event {event}, and is not"
+                     event {begin} is said to be broken by event {event}, and is not"
                 )));
             };
             let cycle = links.unwrap_or(cycle);
@@ -172,6 +174,12 @@ impl Atomicity {
         });
         key.collect()
     }
+}
+
+/// Whether events happen as they were observed.
+fn is_as_observed(by: &Try) -> bool {
+    let executed = by.executed.iter().map(|wanted| wanted.event);
+    executed.chain(by.next.iter().copied()).is_sorted()
 }
 
 /// Which variables are accessed by several threads, and written by one.
@@ -257,6 +265,8 @@ impl Check for Atomicity {
             self.options.with_three,
             &mut proposal.tally,
         ));
+        // What was seen is not predicted.
+        proposal.candidates.retain(|candidate| !candidate.tries.iter().any(is_as_observed));
         proposal.observed = self.seen(context, &broken, &observed)?;
         let all_are_protected =
             cycles::all_are_protected(events, &self.regions, &accesses, &ignored, is_shared);
@@ -282,6 +292,10 @@ impl Check for Atomicity {
         _: &Seen<'_>,
     ) -> Result<(), String> {
         self.cycle(context, found, order).map(|_| ())
+    }
+
+    fn is_observed(&self, found: &Found) -> bool {
+        found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
     fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {

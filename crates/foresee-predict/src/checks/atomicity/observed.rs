@@ -1,10 +1,17 @@
-//! Whether the regions of the observed order are serialisable, as it is read.
+//! Which regions the observed order breaks, as it is read.
 //!
-//! Clocks over transactions, as in AeroDrome (Mathur and Viswanathan, 2020): a clock counts, for
-//! each thread, the regions that come before by way of conflicts and of the order of threads. A
-//! region that learns that it comes before itself is in a cycle. What a region learns after others
-//! have built on it counts for them as well, so when it ends its clock is handed to everything that
-//! has seen a part of it.
+//! A region is broken if one of its accesses makes it come after itself: the access follows, by a
+//! conflict, an event that nothing earlier in its thread follows, and that belongs to a transaction
+//! which by then, by way of conflicts and of the order of threads, comes after the region. So
+//! something lies between two of its own accesses that must come between them, as long as other
+//! regions are taken as a whole. These are part of the cycle, too, but are not broken as long as
+//! nothing came between their own parts.
+//!
+//! Clocks over transactions find this, as in AeroDrome (Mathur and Viswanathan, 2020): a clock
+//! counts, for each thread, the regions that come before. Other clocks count accesses, and know which
+//! of them come before an event as such. What a region learns after others have
+//! built on it counts for them as well: while it is open, whoever asks looks at what it knows by
+//! now, and when it ends its clock is handed to everything that has seen a part of it.
 //!
 //! Locks are no conflicts here: two regions that take a lock in turn, but touch different variables
 //! under it, disturb nobody.
@@ -14,21 +21,22 @@ use foresee_trace::{Event, Id, ThreadId, entry};
 
 use super::regions::Change;
 
-/// A region that is in a cycle.
+/// A region that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     /// The thread whose region it is.
     pub(crate) thread: u32,
-    /// The event that shows it: the cycle is closed by then.
+    /// Its first access that comes after what came after the region.
     pub(crate) event: u32,
 }
-
-/// No thread.
-const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 struct Thread {
     clock: Clock,
+    /// The accesses that come before its next event.
+    events: Clock,
+    /// How many accesses it has made.
+    accesses: u32,
     /// How many regions it has begun.
     regions: u32,
     is_open: bool,
@@ -39,24 +47,30 @@ struct Thread {
     marked: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct Variable {
-    writer: u32,
-    written: Clock,
-    /// Who has read it since, and what they knew.
-    reads: Vec<(u32, Clock)>,
+/// An access, and what its thread knew.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    thread: u32,
+    /// Which of the accesses of its thread it is.
+    time: u32,
+    clock: Clock,
+    events: Clock,
 }
 
-impl Default for Variable {
-    fn default() -> Self {
-        Variable { writer: NOBODY, written: Clock::EMPTY, reads: Vec::new() }
-    }
+#[derive(Debug, Default)]
+struct Variable {
+    written: Option<Access>,
+    /// Who has read it since: the last read of each thread.
+    reads: Vec<Access>,
 }
 
 /// Follows the observed order.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
+    /// Clocks of regions.
     store: ClockStore,
+    /// Clocks of accesses.
+    events: ClockStore,
     threads: Vec<Thread>,
     open: Vec<u32>,
     variables: Vec<Variable>,
@@ -65,8 +79,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Takes the next event. `broken` gets the regions that it shows to be in a cycle, each region
-    /// once.
+    /// Takes the next event. `broken` gets the region that it breaks, each region once.
     pub(crate) fn event(
         &mut self,
         i: u32,
@@ -77,7 +90,7 @@ impl Observed {
         let t = event.thread();
         match change {
             Change::Begins => self.begin(t),
-            Change::Ends => self.end(t, i, broken),
+            Change::Ends => self.end(t),
             Change::None => {}
         }
         let op = event.op();
@@ -100,11 +113,27 @@ impl Observed {
         store.get(clock, ThreadId(t))[0] >= regions
     }
 
-    /// The thread gets to know a clock. Whether its own region comes before itself.
-    fn learn(&mut self, t: u32, clock: Clock) -> bool {
+    /// What a clock knows, together with what the open regions that it has parts of know by now.
+    fn with_open(&mut self, t: u32, mut clock: Clock) -> Clock {
+        let Observed { store, threads, open, .. } = self;
+        loop {
+            let before = clock;
+            for &other in open.iter().filter(|&&other| other != t) {
+                let other_thread = &threads[other as usize];
+                if Self::has(store, clock, other, other_thread.regions) {
+                    clock = store.join(clock, other_thread.clock);
+                }
+            }
+            if clock == before {
+                return clock;
+            }
+        }
+    }
+
+    /// The thread gets to know a clock.
+    fn learn(&mut self, t: u32, clock: Clock) {
         let Observed { store, threads, open, .. } = self;
         let thread = entry(threads, t as usize);
-        let is_cycle = thread.is_open && Self::has(store, clock, t, thread.regions);
         let joined = store.join(thread.clock, clock);
         if joined != thread.clock {
             thread.clock = joined;
@@ -115,46 +144,65 @@ impl Observed {
                 }
             }
         }
+    }
+
+    /// An access of the thread follows another one. Whether that breaks its region.
+    fn follow(&mut self, t: u32, other: &Access) -> bool {
+        let clock = self.with_open(t, other.clock);
         let thread = &mut self.threads[t as usize];
-        let is_new = is_cycle && !thread.is_broken;
-        thread.is_broken |= is_cycle;
-        is_new
+        let is_broken = thread.is_open && Self::has(&self.store, clock, t, thread.regions);
+        thread.events = self.events.join(thread.events, other.events);
+        self.learn(t, clock);
+        is_broken
     }
 
     fn access(&mut self, i: u32, event: &Event, broken: &mut impl FnMut(Broken)) {
         let (t, op) = (event.thread().0, event.op());
         let x = event.var().index();
+        // The thread knows of all accesses before its own latest one.
+        let known = entry(&mut self.threads, t as usize).events;
         let variable = entry(&mut self.variables, x);
-        let (writer, written) = (variable.writer, variable.written);
-        let mut is_new = false;
-        if writer != t && writer != NOBODY {
-            is_new |= self.learn(t, written);
+        let written = variable.written;
+        let mut reads = if op.writes() { std::mem::take(&mut variable.reads) } else { Vec::new() };
+        let mut is_broken = false;
+        for other in written.iter().chain(&reads).filter(|other| other.thread != t) {
+            let is_new = !Self::has(&self.events, known, other.thread, other.time);
+            is_broken |= self.follow(t, other) && is_new;
         }
+        let thread = &mut self.threads[t as usize];
+        thread.accesses += 1;
+        let own = [thread.accesses];
+        thread.events = self.events.learn(thread.events, Clock::EMPTY, event.thread(), own);
+        let Thread { clock, events, accesses: time, .. } = *thread;
+        let access = Access { thread: t, time, clock, events };
         if op.writes() {
-            let mut reads = std::mem::take(&mut self.variables[x].reads);
-            for &(_, clock) in reads.iter().filter(|&&(reader, _)| reader != t) {
-                is_new |= self.learn(t, clock);
-            }
             reads.clear();
-            let clock = entry(&mut self.threads, t as usize).clock;
-            self.variables[x] = Variable { writer: t, written: clock, reads };
+            self.variables[x] = Variable { written: Some(access), reads };
         } else {
-            let clock = entry(&mut self.threads, t as usize).clock;
             let reads = &mut self.variables[x].reads;
-            match reads.iter_mut().find(|(reader, _)| *reader == t) {
-                Some((_, known)) => *known = clock,
-                None => reads.push((t, clock)),
+            match reads.iter_mut().find(|read| read.thread == t) {
+                Some(known) => *known = access,
+                None => reads.push(access),
             }
         }
         self.mark(t, x as u32);
-        if is_new {
+        if is_broken && !std::mem::replace(&mut self.threads[t as usize].is_broken, true) {
             broken(Broken { thread: t, event: i });
         }
-        if self.store.is_worth_collecting(self.variables.len() * 2) {
+        self.collect();
+    }
+
+    /// Lets go of clocks that nothing holds.
+    fn collect(&mut self) {
+        let kept = self.variables.len() * 2;
+        let all = || self.variables.iter().flat_map(|v| v.written.iter().chain(&v.reads));
+        if self.store.is_worth_collecting(kept) {
             let threads = self.threads.iter().map(|t| t.clock);
-            let variables = self.variables.iter();
-            let kept = variables.flat_map(|v| v.reads.iter().map(|r| r.1).chain([v.written]));
-            self.store.collect(threads.chain(kept));
+            self.store.collect(threads.chain(all().map(|access| access.clock)));
+        }
+        if self.events.is_worth_collecting(kept) {
+            let threads = self.threads.iter().map(|t| t.events);
+            self.events.collect(threads.chain(all().map(|access| access.events)));
         }
     }
 
@@ -175,14 +223,7 @@ impl Observed {
         }
     }
 
-    /// The trace has ended, and with it all regions.
-    pub(crate) fn finish(&mut self, last: u32, broken: &mut impl FnMut(Broken)) {
-        for t in self.open.clone() {
-            self.end(ThreadId(t), last, broken);
-        }
-    }
-
-    fn end(&mut self, t: ThreadId, i: u32, broken: &mut impl FnMut(Broken)) {
+    fn end(&mut self, t: ThreadId) {
         self.open.retain(|&open| open != t.0);
         let thread = entry(&mut self.threads, t.index());
         thread.is_open = false;
@@ -191,17 +232,15 @@ impl Observed {
         for u in 0..self.threads.len() as u32 {
             if u != t.0 && Self::has(&self.store, self.threads[u as usize].clock, t.0, regions) {
                 self.threads[u as usize].sees.retain(|&seen| seen != t.0);
-                if self.learn(u, clock) {
-                    broken(Broken { thread: u, event: i });
-                }
+                self.learn(u, clock);
             }
         }
         // Others whose open regions the clock has parts of see these variables now.
         let seen: Vec<u32> = self.threads[t.index()].sees.clone();
         for x in marked {
             let variable = &mut self.variables[x as usize];
-            let clocks = variable.reads.iter_mut().map(|r| &mut r.1);
-            for known in clocks.chain([&mut variable.written]) {
+            let accesses = variable.reads.iter_mut().chain(&mut variable.written);
+            for known in accesses.map(|access| &mut access.clock) {
                 if Self::has(&self.store, *known, t.0, regions) {
                     *known = self.store.join(*known, clock);
                 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_testkit::oracle::{self, atomicity as truth};
@@ -97,25 +97,74 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
     Checked { observed: proposal.observed.len(), found, tally, is_relevant }
 }
 
+/// Whom the observed order breaks: nobody else is blamed, and nobody is missed.
 #[test]
 fn the_observed_order_is_judged_exactly() {
-    let mut counts = [0; 2];
+    let (mut counts, mut blamed, mut whole) = ([0; 2], 0, 0);
     for family in FAMILIES {
-        for seed in 0..1_000 {
+        for seed in 0..1_200 {
             let trace = family.trace(seed, 10 + seed % 40);
+            let context = || format!("seed {seed} of {}\n{trace}", family.name);
             let all: Vec<usize> = (0..trace.events.len()).collect();
             let expected = truth::is_serialisable(&trace, &all);
             let ready = Ready::new(&trace, false);
             let mut check = Atomicity::new(&ready.options);
             let broken = check.broken(&ready.context(), &[]);
-            assert_eq!(broken.is_empty(), expected, "seed {seed} of {}\n{trace}", family.name);
+            let transactions = truth::Transactions::new(&trace);
+            let region = |event: u32| transactions.region(event as usize).unwrap();
+            let found: BTreeMap<usize, usize> =
+                broken.iter().map(|one| (region(one.event), one.event as usize)).collect();
+            let real = truth::broken_regions(&trace);
+            assert_eq!(found, real, "{}", context());
+            assert_eq!(broken.len(), real.len(), "each once: {}", context());
+            assert_eq!(broken.is_empty(), expected, "{}", context());
             counts[usize::from(expected)] += 1;
-            // Each is in the graph of transactions, too.
+            let regions: BTreeSet<usize> =
+                all.iter().filter_map(|&event| transactions.region(event)).collect();
+            for region in &regions {
+                // What cannot be had in one piece is broken; with no other region around, nothing
+                // else is.
+                let is_possible = truth::can_be_in_one_piece(&trace, *region);
+                assert!(is_possible || real.contains_key(region), "{}", context());
+                assert!(
+                    !is_possible || regions.len() > 1 || !real.contains_key(region),
+                    "{}",
+                    context()
+                );
+                whole += usize::from(!real.contains_key(region));
+            }
+            // Each is in the graph of transactions, too, and is told of nobody else.
             let told = check.seen(&ready.context(), &broken, &[]).unwrap();
-            assert_eq!(told.is_empty(), expected);
+            assert_eq!(told.is_empty(), expected, "{}", context());
+            for one in told {
+                assert!(real.contains_key(&region(one.event)), "{}", context());
+                blamed += 1;
+            }
         }
     }
     assert!(counts.iter().all(|&n| n > 1000), "{counts:?}");
+    assert!(blamed > 2_000 && whole > 5_000, "{blamed} blamed, {whole} whole");
+}
+
+#[test]
+fn what_was_seen_is_not_predicted() {
+    let mut predicted = 0;
+    for family in FAMILIES {
+        for seed in 0..150 {
+            let trace = family.trace(seed, 10 + seed % 40);
+            let options = Ready::new(&trace, false).options;
+            let checks = crate::checks::Checks::new(&[&KIND, &LIKELY], options);
+            let mut findings: Vec<foresee_trace::Finding> = Vec::new();
+            let mut analyses: Vec<Box<dyn crate::Analysis>> = vec![Box::new(checks)];
+            crate::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {}).unwrap();
+            for witness in findings.iter().filter_map(|finding| finding.witness.as_ref()) {
+                let is_observed = witness.order.iter().chain(&witness.next).is_sorted();
+                assert!(!is_observed, "{witness:?}: seed {seed} of {}\n{trace}", family.name);
+                predicted += 1;
+            }
+        }
+    }
+    assert!(predicted > 300, "only {predicted}");
 }
 
 fn wanted(triple: [usize; 3]) -> Try {

@@ -133,7 +133,7 @@ pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) 
         Candidate { tries, is_complete: !group.is_partial, ..Candidate::default() }
     });
     let mut observed: Vec<[u32; 3]> = observed.into_values().collect();
-    observed.sort_unstable_by_key(|triple| triple[2]);
+    observed.sort_unstable_by_key(|&[a1, b, a2]| [a2, a1, b]);
     Triples { candidates: candidates.collect(), observed }
 }
 
