@@ -1,14 +1,15 @@
 //! Opening traces the way every command does.
 
-use std::io;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use foresee_formats::{Format, native::Indexed};
 use foresee_trace::{Batch, EventSource, FileOrder, Mode, Names, ReadError, Validated};
 use indicatif::{ProgressBar, ProgressStyle};
-use tempfile::NamedTempFile;
 
 use crate::args::InputArgs;
 
@@ -16,8 +17,10 @@ use crate::args::InputArgs;
 pub(crate) struct Input<'a> {
     args: &'a InputArgs,
     format: Option<&'static dyn Format>,
-    /// Standard input put aside, if it has to be read more than once.
-    spool: Option<NamedTempFile>,
+    /// What can be read only once, put aside.
+    spool: Option<Spool>,
+    /// What is known after one reading.
+    names: OnceCell<(Names, FileOrder)>,
     /// What it is called in messages, if that is not its path.
     title: Option<String>,
 }
@@ -27,25 +30,22 @@ impl<'a> Input<'a> {
     /// be read `again`.
     pub(crate) fn new(args: &'a InputArgs, again: bool) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
-        let spool = match again && args.trace == Path::new("-") {
-            true => {
-                let mut file = NamedTempFile::new().context("cannot put standard input aside")?;
-                io::copy(&mut io::stdin().lock(), &mut file).context("standard input")?;
-                Some(file)
-            }
-            false => None,
-        };
-        Ok(Input { args, format, spool, title: None })
+        let mut input = Input { args, format, spool: None, names: OnceCell::new(), title: None };
+        if again {
+            input.spool = Spool::of(&args.trace).with_context(|| input.name())?;
+        }
+        Ok(input)
     }
 
     /// A trace in a file that nobody knows by its path.
     pub(crate) fn titled(args: &'a InputArgs, title: String) -> Self {
-        Input { args, format: None, spool: None, title: Some(title) }
+        let title = Some(title);
+        Input { args, format: None, spool: None, names: OnceCell::new(), title }
     }
 
     fn path(&self) -> PathBuf {
         match &self.spool {
-            Some(file) => file.path().to_owned(),
+            Some(spool) => spool.path.clone(),
             None => self.args.trace.clone(),
         }
     }
@@ -62,7 +62,15 @@ impl<'a> Input<'a> {
     }
 
     /// Every name in the trace, and what its order stands for; from its index if it has one.
-    pub(crate) fn names(&self) -> anyhow::Result<(Names, FileOrder)> {
+    pub(crate) fn names(&self) -> anyhow::Result<&(Names, FileOrder)> {
+        if let Some(known) = self.names.get() {
+            return Ok(known);
+        }
+        let known = self.read_names()?;
+        Ok(self.names.get_or_init(|| known))
+    }
+
+    fn read_names(&self) -> anyhow::Result<(Names, FileOrder)> {
         if let Ok(indexed) = Indexed::open(&self.path()) {
             return Ok((indexed.names().clone(), indexed.remarks().order));
         }
@@ -88,6 +96,61 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The longest trace that is put aside.
+const MOST_SPOOLED: u64 = 64 << 30;
+
+/// A trace that can be read only once, from a pipe or a socket, in a file without a name: the system
+/// removes it when the process ends, however it ends.
+struct Spool {
+    /// By which the file can be opened again.
+    path: PathBuf,
+    _file: SpoolFile,
+}
+
+#[cfg(target_os = "linux")]
+type SpoolFile = std::fs::File;
+#[cfg(not(target_os = "linux"))]
+type SpoolFile = tempfile::NamedTempFile;
+
+impl Spool {
+    /// Puts the trace aside, unless it is a file that can be read again.
+    fn of(trace: &Path) -> anyhow::Result<Option<Spool>> {
+        let mut input: Box<dyn Read> = match trace == Path::new("-") {
+            true => Box::new(io::stdin().lock()),
+            // That it cannot be opened is said where it is read.
+            false => match File::open(trace) {
+                Ok(file) if file.metadata().is_ok_and(|about| !about.is_file()) => Box::new(file),
+                _ => return Ok(None),
+            },
+        };
+        Spool::take(&mut input, MOST_SPOOLED).map(Some)
+    }
+
+    fn take(input: &mut dyn Read, most: u64) -> anyhow::Result<Spool> {
+        let aside = "cannot put the trace aside in the folder for temporary files";
+        #[cfg(target_os = "linux")]
+        let (mut file, path) = {
+            let file = tempfile::tempfile().context(aside)?;
+            let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+            (file, PathBuf::from(format!("/proc/self/fd/{number}")))
+        };
+        #[cfg(not(target_os = "linux"))]
+        let (mut file, path) = {
+            let file = tempfile::NamedTempFile::new().context(aside)?;
+            let path = file.path().to_owned();
+            (file, path)
+        };
+        let taken = io::copy(&mut input.take(most + 1), &mut file).context(aside)?;
+        ensure!(
+            taken <= most,
+            "it is longer than {most} bytes, and what comes through a pipe is put aside: write it \
+             to a file first"
+        );
+        file.flush().context(aside)?;
+        Ok(Spool { path, _file: file })
+    }
+}
+
 /// A validated stream of the trace that was asked for, to be read once.
 pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
     Input::new(args, false)?.open()
@@ -95,7 +158,7 @@ pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSo
 
 /// The trace's name in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
-    Input { args, format: None, spool: None, title: None }.name()
+    Input { args, format: None, spool: None, names: OnceCell::new(), title: None }.name()
 }
 
 /// A counter on standard error, if it is a terminal, once something has taken a second.
@@ -106,4 +169,23 @@ pub(crate) fn progress(what: &'static str) -> ProgressBar {
     bar.set_draw_target(indicatif::ProgressDrawTarget::stderr_with_hz(5));
     bar.enable_steady_tick(Duration::from_secs(1));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_aside_is_read_again_and_again_and_bounded() {
+        let text = "T1|w(x)=1|\nT2|w(x)=2|\n";
+        let spool = Spool::take(&mut text.as_bytes(), 1 << 10).unwrap();
+        for _ in 0..2 {
+            assert_eq!(std::fs::read_to_string(&spool.path).unwrap(), text);
+        }
+        let path = spool.path.clone();
+        drop(spool);
+        assert!(!path.exists() || std::fs::read_to_string(&path).is_ok_and(|other| other != text));
+        let error = Spool::take(&mut text.as_bytes(), 5).err().unwrap();
+        assert!(format!("{error:#}").contains("longer than 5 bytes"), "{error:#}");
+    }
 }

@@ -17,6 +17,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints a result with names from files in it, in characters that are seen.
+pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
+    let lines: Vec<String> = text.split('\n').map(|line| Visible(line).to_string()).collect();
+    print(&lines.join("\n"))
+}
+
 /// Writes a file that appears under its name only when it is whole.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     // Renaming works only inside one file system, so the file grows beside its final place.

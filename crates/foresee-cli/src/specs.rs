@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Diagnostic, render};
+use foresee_trace::Visible;
 
 use crate::output;
 
@@ -29,7 +30,7 @@ impl BadSpec {
         let mut text = render(diagnostics, &source.name, &source.text, colour);
         let errors = diagnostics.iter().filter(|d| d.is_error()).count();
         let plural = if errors == 1 { "" } else { "s" };
-        text += &format!("\n{}: {errors} mistake{plural}", source.name);
+        text += &format!("\n{}: {errors} mistake{plural}", Visible(&source.name));
         BadSpec(text)
     }
 }

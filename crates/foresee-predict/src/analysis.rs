@@ -31,6 +31,27 @@ pub struct Analysed {
     pub stats: Vec<(&'static str, Stat)>,
 }
 
+impl Analysed {
+    /// What is said in place of an answer after a mistake of ours.
+    pub fn mistake(
+        name: &'static str,
+        property: Option<String>,
+        why: &dyn std::fmt::Display,
+    ) -> Self {
+        Analysed {
+            name,
+            property,
+            outcome: Outcome::Mistake,
+            statement: format!(
+                "internal error, so nothing is claimed here: {why}. Please report this mistake of \
+                 foresee, with the trace"
+            ),
+            notes: Vec::new(),
+            stats: Vec::new(),
+        }
+    }
+}
+
 /// Why an analysis could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
@@ -43,6 +64,10 @@ pub enum AnalysisError {
     /// A limit was hit that leaves no answer.
     #[error("{0}")]
     Limit(String),
+    /// It contradicted itself: a mistake of foresee, which costs this analysis its answer and no
+    /// other one.
+    #[error("internal error, please report it with the trace: {0}")]
+    Mistake(String),
 }
 
 /// Something that looks at a whole trace. Those that need more than one pass keep what they need.

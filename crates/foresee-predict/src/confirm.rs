@@ -267,8 +267,7 @@ impl<'a> Court<'a> {
         let compiled = Compiled::new(property).map_err(Unconfirmed::Property)?;
         let single = Spec { properties: vec![property.clone()], ..self.spec.clone() };
         let names = &self.trace.names;
-        let monitor =
-            ObservedMonitor::of_binding(&single, compiled, binding, self.resolved, names);
+        let monitor = ObservedMonitor::of_binding(&single, compiled, binding, self.resolved, names);
         let mut monitor = monitor.ok_or(Unconfirmed::Verdict)?;
         for (at, &index) in order.iter().enumerate() {
             let mut event = self.trace.events[index as usize];

@@ -68,25 +68,36 @@ impl Report {
     }
 }
 
-/// The exit status of the contract: 1 if something was found, 0 if nothing was and the answer is
-/// complete, 3 if nothing was found but the answer is not complete.
+/// The exit status of the contract: 1 if something was found, 2 if nothing was and some answer was
+/// lost to a mistake of foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
+/// found but the answer is not complete.
 pub fn exit_status(report: &Report) -> u8 {
+    let is_mistaken = report.analysed.iter().any(|one| one.outcome == Outcome::Mistake);
     match (report.findings.is_empty(), is_complete(report)) {
         (false, _) => 1,
+        _ if is_mistaken => 2,
         (true, true) => 0,
         (true, false) => 3,
     }
 }
 
 /// Whether everything that was asked was answered for all runs with the same causality. The observed
-/// run, and searches beyond that causality, leave the answer to another analysis of their property;
-/// two properties of one name do not answer for each other.
+/// run, and searches beyond that causality that were not cut, leave the answer to another analysis of
+/// their property; two properties of one name do not answer for each other.
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
         // A warning that nobody asked for is no answer to anything.
         let is_warning = a.name == MONITORABILITY && a.outcome == Outcome::Window;
-        let leaves_it = [OBSERVED, SLICED, CORRECT].contains(&a.name) || is_warning;
+        let is_uncut = match a.name {
+            OBSERVED => true,
+            // It never covers all there is.
+            SLICED => matches!(a.outcome, Outcome::Window | Outcome::OrderUnknown),
+            // Of a thinned trace the rest is known not to be known.
+            CORRECT => a.outcome == Outcome::OrderUnknown,
+            _ => false,
+        };
+        let leaves_it = is_uncut || is_warning;
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };

@@ -168,7 +168,9 @@ fn is_covered(one: &Analysed, report: &Report) -> bool {
         finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
     };
     let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
-    one.name == OBSERVED && report.analysed.iter().any(covers)
+    // Why watching was given up is always said.
+    let is_given_up = one.outcome == Outcome::StateLimit;
+    one.name == OBSERVED && !is_given_up && report.analysed.iter().any(covers)
         || is_warning && report.findings.iter().any(is_shown)
 }
 
@@ -194,10 +196,16 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     }
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
-        writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;
+        writeln!(
+            out,
+            "\n{} {} [{}]",
+            style.alarm(&word),
+            style.bold(&Visible(&finding.property).to_string()),
+            i + 1
+        )?;
         writeln!(out, "  {}", Visible(&finding.message))?;
         for (name, value) in &finding.details {
-            writeln!(out, "  {name}: {}", Visible(value))?;
+            writeln!(out, "  {}: {}", Visible(name), Visible(value))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
             let shown = diagram.rows.len() as u64;
@@ -217,12 +225,13 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     for one in report.analysed.iter().filter(|one| !is_covered(one, report)) {
         let property = one.property.as_ref().map_or(String::new(), |p| format!(" {p}"));
         let title = format!("{}{property}", one.name);
-        writeln!(out, "\n{}: {}", style.bold(&title), one.statement)?;
+        let title = style.bold(&Visible(&title).to_string());
+        writeln!(out, "\n{title}: {}", Visible(&one.statement))?;
         for note in &one.notes {
             writeln!(out, "  note: {}", Visible(note))?;
         }
         for line in counts(&one.stats) {
-            writeln!(out, "  {line}")?;
+            writeln!(out, "  {}", Visible(&line))?;
         }
     }
     write_suppressions(report, style, out)?;
@@ -239,6 +248,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     let complete = match exit_status(report) {
         0 => "complete",
         1 => "see above",
+        2 => "an INTERNAL ERROR took an answer, so this is no clean bill of health",
         _ => "NOT complete, so this is no clean bill of health",
     };
     writeln!(out)?;
@@ -284,6 +294,7 @@ fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::R
     }
     writeln!(out, "\n{}:", style.bold("suppressions"))?;
     for Suppression { place, text, used, is_foreign, .. } in &report.suppressions.all {
+        let (place, text) = (Visible(place), Visible(text));
         match used {
             _ if *is_foreign => {
                 writeln!(out, "  {text} ({place}): not something foresee looks for")?

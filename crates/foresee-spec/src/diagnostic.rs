@@ -1,7 +1,10 @@
 //! What is wrong with a specification, and how it is shown.
 
+use std::borrow::Cow;
+
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use foresee_trace::{Visible, is_hidden};
 
 use crate::ast::Span;
 
@@ -70,6 +73,13 @@ impl Diagnostic {
         self
     }
 
+    /// The same with what terminals obey written out, in names that it mentions.
+    fn visible(&self) -> Diagnostic {
+        let labels = self.labels.iter().map(|(span, label)| (*span, visible(label))).collect();
+        let help = self.help.as_deref().map(visible);
+        Diagnostic { message: visible(&self.message), labels, help, ..self.clone() }
+    }
+
     /// Whether the specification cannot be used.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
@@ -82,14 +92,37 @@ pub fn render(diagnostics: &[Diagnostic], source_name: &str, text: &str, colour:
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let mut out = String::new();
-    for diagnostic in diagnostics {
+    let (source_name, text) = (&visible(source_name), &seen(text));
+    for diagnostic in diagnostics.iter().map(Diagnostic::visible) {
         if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(&renderer.render(&[group(diagnostic, source_name, text)]));
+        out.push_str(&renderer.render(&[group(&diagnostic, source_name, text)]));
         out.push('\n');
     }
     out
+}
+
+/// Text whose lines have no character that is not seen.
+fn visible(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| Visible(line).to_string()).collect();
+    lines.join("\n")
+}
+
+/// The source with something to see in place of what would not be seen, byte for byte, so that
+/// everything stays where it is. The renderer takes care of tabs and of the ends of lines.
+fn seen(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let instead = |c: char| match c.len_utf8() {
+        _ if !is_bad(c) => c,
+        1 => '?',
+        2 => '¿',
+        _ => '\u{fffd}',
+    };
+    Cow::Owned(text.chars().map(instead).collect())
 }
 
 /// Lines longer than this are not copied to the renderer as a whole.

@@ -26,6 +26,10 @@ pub struct Compiled {
     pub params: ParamPlan,
     /// For patterns: the sequences of positions any of which is a violation.
     pub sequences: Option<Vec<Vec<Position>>>,
+    /// Whether some run violates it, as far as that is known.
+    pub is_violable: bool,
+    /// The event atoms without which no violation comes about, as bits, as far as that is known.
+    pub needed: u64,
     /// Things that are allowed but hardly meant.
     pub warnings: Vec<Diagnostic>,
     /// Where it stands in the source.
@@ -54,6 +58,8 @@ impl Compiled {
             monitor: draft.monitor,
             params,
             sequences: draft.sequences,
+            is_violable: true,
+            needed: 0,
             warnings: Vec::new(),
             span: property.span,
         };
@@ -77,7 +83,12 @@ impl Compiled {
         let Some(letters) = self.letters(GLANCE_LETTERS) else { return };
         let Ok(explored) = self.monitor.explore(&letters, GLANCE_STATES) else { return };
         self.params.note_automaton(&explored);
-        if explored.can_be_violated() {
+        self.is_violable = explored.can_be_violated();
+        if self.is_violable {
+            let atoms = self.alphabet.atoms().iter().enumerate();
+            let events = atoms.filter(|(_, atom)| matches!(atom, Atom::Event(_)));
+            let needed = events.map(|(i, _)| 1 << i).filter(|&bit| !explored.is_bad_without(bit));
+            self.needed = needed.fold(0, |needed, bit| needed | bit);
             return;
         }
         let message = match self.logic {

@@ -147,6 +147,8 @@ pub enum Outcome {
     OrderUnknown,
     /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
     NothingRelevant,
+    /// The analysis contradicted itself, so nothing is claimed.
+    Mistake,
 }
 
 impl Outcome {
@@ -162,6 +164,7 @@ impl Outcome {
             Outcome::UnknownValues => "unknown-values",
             Outcome::OrderUnknown => "order-unknown",
             Outcome::NothingRelevant => "nothing-relevant",
+            Outcome::Mistake => "internal-error",
         }
     }
 }

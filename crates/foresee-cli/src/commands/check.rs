@@ -8,9 +8,9 @@ use foresee_causality::judge::Judge;
 use foresee_index::Index;
 use foresee_predict::checks::{Glob, Suppressions, is_check};
 use foresee_predict::correct::{Correct, CorrectLimits};
-use foresee_predict::lattice::{Lattice, Limits};
+use foresee_predict::lattice::{LATTICE, Lattice, Limits};
 use foresee_predict::nondeterminism::{NONDETERMINISM, Nondeterminism, Options};
-use foresee_predict::pattern::{Algorithm, Patterns};
+use foresee_predict::pattern::{Algorithm, PATTERN, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
     ANALYSES, Analysed, Analysis, Claims, Court, MONITORABILITY, Monitorability,
@@ -26,12 +26,13 @@ use foresee_trace::{
 };
 
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
+use crate::bug::Confirmed;
 use crate::commands::picture::Pictures;
 use crate::commands::query::{self, Answered};
 use crate::commands::thinned;
 use crate::config::Config;
 use crate::input::Input;
-use crate::{bug, checks, input, output, specs};
+use crate::{checks, input, output, specs};
 
 /// How many events of a witness are drawn at most.
 const DRAWN_EVENTS: usize = 60;
@@ -62,11 +63,14 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
          a check with --check NAME"
     );
-    let trace = Input::new(&args.input, !wanted.compiled.is_empty())?;
+    // What is found is drawn from a second reading.
+    let trace = Input::new(&args.input, true)?;
     if !wanted.compiled.is_empty() {
         let specs = wanted.compiled.iter().map(|(source, spec, _)| (source, spec));
+        // Text says anywhere in the file what its order stands for.
+        let (_, order) = trace.names()?;
         let mut raw = trace.open_raw().with_context(|| trace.name())?;
-        thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
+        thinned::ensure_whole(*order, &mut raw, specs).with_context(|| trace.name())?;
     }
     look(wanted, &args.analysis, &trace, &[])
 }
@@ -149,15 +153,16 @@ pub(crate) fn search(
     let mut parts = Vec::new();
     if !compiled.is_empty() {
         let (names, order) = trace.names()?;
+        let order = *order;
         for (source, mut spec, properties) in compiled {
-            let resolution = foresee_spec::resolve(&spec, &names);
+            let resolution = foresee_spec::resolve(&spec, names);
             specs::settle(&source, &resolution.diagnostics)?;
             let resolved = resolution.resolved;
             let open = || trace.open_raw();
-            learn_initial_values(&mut spec, &properties, &resolved, &names, open)
+            learn_initial_values(&mut spec, &properties, &resolved, names, open)
                 .with_context(|| trace.name())?;
             let meaning = (&spec, &resolved);
-            parts.extend(Part::all(&source, meaning, &names, order, args, &mut analyses)?);
+            parts.extend(Part::all(&source, meaning, names, order, args, &mut analyses)?);
         }
     }
     let mut source = trace.open()?;
@@ -213,6 +218,7 @@ pub(crate) fn conclude(
             *witness = draw(finding, &whole);
         }
     }
+    let mut analysed = [answered.analysed.clone(), summary.analysed].concat();
     let has_claims = parts.iter().any(|part| !part.claims.is_empty());
     if is_order_known && (has_claims || answered.needed_events() > 0) {
         let needed = needed_events(parts).map(|events| events.max(answered.needed_events()));
@@ -222,14 +228,15 @@ pub(crate) fn conclude(
         };
         let whole = whole.with_context(|| name.to_owned())?;
         let judge = Judge::new(&whole);
-        let mut confirmed = answered.confirm(&whole, &judge)?;
+        let mut confirmed = answered.confirm(&whole, &judge);
         for part in parts {
             if is_thinned {
                 part.claims.reordered.take();
             }
-            part.confirm(&whole, &judge, &mut confirmed)?;
+            part.confirm(&whole, &judge, &mut confirmed);
         }
-        for finding in confirmed {
+        confirmed.own_up(&mut analysed);
+        for finding in confirmed.findings {
             witnesses.push(draw(&finding, &whole));
             findings.push(finding);
         }
@@ -237,7 +244,7 @@ pub(crate) fn conclude(
     Ok(Report {
         name: name.to_owned(),
         trace: TraceFacts::new(summary.events, names),
-        analysed: [answered.analysed, summary.analysed].concat(),
+        analysed,
         findings,
         witnesses,
         remarks: summary.remarks,
@@ -275,11 +282,14 @@ fn print(args: &AnalysisArgs, report: &Report) -> anyhow::Result<u8> {
 fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::Result<u8> {
     let trace = Input::new(&args.input, false)?;
     let mut witnesses: Vec<_> = answered.observed.iter().map(|_| None).collect();
+    let mut analysed = answered.analysed.clone();
     let found = match answered.needed_events() {
         0 => Vec::new(),
         events => {
             let first = load_first(&mut trace.open()?, events).with_context(|| trace.name())?;
-            let found = answered.confirm(&first, &Judge::new(&first))?;
+            let confirmed = answered.confirm(&first, &Judge::new(&first));
+            confirmed.own_up(&mut analysed);
+            let found = confirmed.findings;
             witnesses.extend(found.iter().map(|finding| draw(finding, &first)));
             found
         }
@@ -287,7 +297,7 @@ fn without_pass(args: &CheckArgs, index: &Index, answered: Answered) -> anyhow::
     let report = Report {
         name: trace.name(),
         trace: TraceFacts::new(index.events(), index.names()),
-        analysed: answered.analysed,
+        analysed,
         witnesses,
         findings: [answered.observed, found].concat(),
         remarks: index.remarks().clone(),
@@ -526,27 +536,26 @@ impl Part {
         Ok(())
     }
 
-    /// Adds the findings whose witnesses stand up to the judge. One that does not is a mistake of
-    /// ours, and nothing is printed that rests on it.
-    fn confirm(
-        &self,
-        trace: &Trace,
-        judge: &Judge<'_>,
-        findings: &mut Vec<Finding>,
-    ) -> anyhow::Result<()> {
+    /// The name of a property.
+    pub(crate) fn name_of(&self, property: usize) -> &str {
+        &self.spec.properties[property].name.name
+    }
+
+    /// Adds what became of the claims before the judge. One that does not stand up to him is a
+    /// mistake of ours, and nothing is printed that rests on it.
+    fn confirm(&self, trace: &Trace, judge: &Judge<'_>, confirmed: &mut Confirmed) {
         let court = Court::new(&self.spec, &self.resolved, trace, judge);
         for claim in self.claims.predictions.borrow().iter() {
-            let finding = court.confirm(claim);
-            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+            let about = (LATTICE, self.name_of(claim.property));
+            confirmed.add(court.confirm(claim), about, claim, trace);
         }
         for claim in self.claims.matches.borrow().iter() {
-            let finding = court.confirm_match(claim);
-            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+            let about = (PATTERN, self.name_of(claim.property));
+            confirmed.add(court.confirm_match(claim), about, claim, trace);
         }
         for claim in self.claims.reordered.borrow().iter() {
-            let finding = court.confirm_reordered(claim);
-            findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+            let about = (claim.analysis, self.name_of(claim.property));
+            confirmed.add(court.confirm_reordered(claim), about, claim, trace);
         }
-        Ok(())
     }
 }

@@ -170,7 +170,8 @@ impl Attempt<'_, '_> {
                 return Err(specs::BadSpec::new(source, &resolution.diagnostics).into());
             }
         }
-        thinned::ensure_whole(&mut self.follow()?, self.sources.iter().zip(&self.shared.specs))?;
+        let specs = self.sources.iter().zip(&self.shared.specs);
+        thinned::ensure_whole(self.program.order(), &mut self.follow()?, specs)?;
         let mut analyses = built_in(self.args, &checks::atomics(self.shared.specs.iter()))?;
         let mut parts = Vec::new();
         for ((source, spec), resolution) in
@@ -321,16 +322,18 @@ impl Live<'_, '_> {
         for part in self.parts {
             let court = Court::new(&part.spec, &part.resolved, &whole, &judge);
             for claim in part.claims.early.0.take() {
-                let finding = court.confirm(&claim);
-                if let Err(Unconfirmed::Lost(_)) = finding {
+                match court.confirm(&claim) {
+                    Ok(finding) => self.tell(&finding),
                     // There was no room to look for it again; the last word is still to come.
-                    continue;
+                    Err(Unconfirmed::Lost(_)) => {}
+                    Err(error) => bug::report(&error, part.name_of(claim.property), &claim, &whole),
                 }
-                self.tell(&finding.map_err(|e| bug::report(e, &format!("{claim:?}"), &whole))?);
             }
             for claim in part.claims.early.1.take() {
-                let finding = court.confirm_match(&claim);
-                self.tell(&finding.map_err(|e| bug::report(e, &format!("{claim:?}"), &whole))?);
+                match court.confirm_match(&claim) {
+                    Ok(finding) => self.tell(&finding),
+                    Err(error) => bug::report(&error, part.name_of(claim.property), &claim, &whole),
+                }
             }
         }
         Ok(())

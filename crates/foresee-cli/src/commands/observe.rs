@@ -193,6 +193,7 @@ impl Observer for Desk {
                 let status = exit_status(&report);
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
+                totals.errors += u64::from(status == 2);
                 // Not everything is found before the end.
                 totals.is_found |= status == 1;
                 drop(totals);
@@ -241,6 +242,7 @@ impl Teller<'_> {
         let Finding { property, message, .. } = finding;
         self.desk.print(&match self.desk.args.format {
             ReportFormat::Text => {
+                let property = Visible(property);
                 format!("{}: {word} {property}: {}\n", self.label, Visible(message))
             }
             ReportFormat::Json => visible(&format!(

@@ -12,9 +12,10 @@ use foresee_spec::{Diagnostic, Resolved};
 use foresee_trace::{Finding, FindingKind, Outcome, Trace};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReorderArg};
+use crate::bug::Confirmed;
 use crate::commands::index;
+use crate::output;
 use crate::specs::{self, BadSpec, Source};
-use crate::{bug, output};
 
 /// The patterns of `--pattern` and `--patterns`, as specifications.
 pub(crate) fn sources(args: &AnalysisArgs) -> anyhow::Result<Vec<Source>> {
@@ -197,16 +198,16 @@ impl Answered {
     }
 
     /// The predictions whose witnesses stand up to the judge.
-    pub(crate) fn confirm(&self, trace: &Trace, judge: &Judge<'_>) -> anyhow::Result<Vec<Finding>> {
-        let mut findings = Vec::new();
+    pub(crate) fn confirm(&self, trace: &Trace, judge: &Judge<'_>) -> Confirmed {
+        let mut confirmed = Confirmed::default();
         for Predicted { spec, resolved, matches } in &self.predicted {
             let court = Court::new(spec, resolved, trace, judge);
             for claim in matches {
-                let finding = court.confirm_match(claim);
-                findings.push(finding.map_err(|e| bug::report(e, &format!("{claim:?}"), trace))?);
+                let about = (PATTERN, spec.properties[claim.property].name.name.as_str());
+                confirmed.add(court.confirm_match(claim), about, claim, trace);
             }
         }
-        Ok(findings)
+        confirmed
     }
 }
 

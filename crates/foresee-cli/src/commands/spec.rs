@@ -53,13 +53,13 @@ fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
     if compiled.is_empty() && spec.atomics.is_empty() {
         output::note(&format!("{}: no property", source.name));
     }
-    output::print(&text)
+    output::plain(&text)
 }
 
 fn explain_all(spec: &Spec, compiled: Vec<Compiled>, only: Option<&str>) -> anyhow::Result<()> {
     let mut shown = 0;
     if only.is_none() && !spec.atomics.is_empty() {
-        output::print(&explain_atomics(&spec.atomics))?;
+        output::plain(&explain_atomics(&spec.atomics))?;
         shown += 1;
     }
     for (property, mut compiled) in spec.properties.iter().zip(compiled) {
@@ -67,7 +67,7 @@ fn explain_all(spec: &Spec, compiled: Vec<Compiled>, only: Option<&str>) -> anyh
             if shown > 0 {
                 output::print("\n")?;
             }
-            output::print(&explain(property, &mut compiled, &spec.inits).to_string())?;
+            output::plain(&explain(property, &mut compiled, &spec.inits).to_string())?;
             shown += 1;
         }
     }

@@ -10,10 +10,11 @@ use crate::specs;
 /// out could make a false alarm of them, or hide a true one. Those that are whole have an initial
 /// value, which `foresee run` writes for every variable it was asked about.
 pub(crate) fn ensure_whole<'s>(
+    order: FileOrder,
     source: &mut dyn EventSource,
     wanted: impl Iterator<Item = (&'s specs::Source, &'s Spec)>,
 ) -> anyhow::Result<()> {
-    if source.remarks().order != FileOrder::Thinned {
+    if order != FileOrder::Thinned {
         return Ok(());
     }
     let (mut batch, mut whole) = (Batch::default(), Vec::new());

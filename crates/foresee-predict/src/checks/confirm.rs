@@ -33,8 +33,8 @@ pub(crate) fn confirm(
         let order: Vec<u64> = one.reached.order.iter().map(|&event| event.into()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&event| event.into()).collect();
         let refuse = |reason: String| {
-            AnalysisError::Limit(format!(
-                "internal error, please report it with the trace: the witness of a {} between \
+            AnalysisError::Mistake(format!(
+                "the witness of a {} between \
                  events {:?} and {:?} was refused: {reason}",
                 check.kind().name,
                 one.by.executed.iter().map(|wanted| wanted.event).collect::<Vec<_>>(),

@@ -301,73 +301,90 @@ impl Analysis for Checks {
         let mut judge = None;
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            let name = check.kind().name;
-            let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
-                check.propose(&context)?;
-            if nothing.is_some() && self.options.only_relevant {
-                continue;
-            }
-            if let Some(why) = nothing {
-                analysed.push(Analysed {
-                    name,
-                    property: None,
-                    outcome: Outcome::NothingRelevant,
-                    statement: format!("nothing to look at: {why}"),
-                    notes,
-                    stats,
-                });
-                continue;
-            }
-            tally.found += observed.len() as u64;
-            tally.caveat = caveat;
-            for Witnessed { event, message, details, about } in observed {
-                let finding = Finding {
-                    kind: FindingKind::Observed,
-                    analysis: name,
-                    property: name.to_owned(),
-                    message,
-                    event: Some(event.into()),
-                    witness: None,
-                    details,
-                    about,
-                };
-                if out.finding(finding) == Flow::Stop {
-                    break;
+            match look(&mut **check, &context, until, &mut judge, out) {
+                Ok(one) => analysed.extend(one),
+                // One check's mistake does not cost the others their answers.
+                Err(AnalysisError::Mistake(why)) => {
+                    analysed.push(Analysed::mistake(check.kind().name, None, &why));
                 }
+                Err(error) => return Err(error),
             }
-            let rungs = check.rungs();
-            let mut tried = tries::try_all(&context, candidates, rungs, until, &mut tally);
-            let chains = check.chains(&context, &tried);
-            tries::try_chains(&context, &chains, until, &mut tried);
-            tried.count(&mut tally);
-            notes.extend(check.notes(&context, &tried));
-            let found = tried.found;
-            let tried_found = found.len() as u64;
-            if !found.is_empty() {
-                let judge = judge.get_or_insert_with(|| Judge::new(&trace));
-                let findings = confirm::confirm(&context, judge, &**check, found)?;
-                tally.found -= tried_found - findings.len() as u64;
-                for finding in findings {
-                    if out.finding(finding) == Flow::Stop {
-                        break;
-                    }
-                }
-            }
-            stats.extend(tally.stats());
-            analysed.push(Analysed {
-                name,
-                property: None,
-                outcome: match trace.events.is_empty() {
-                    true => Outcome::NothingRelevant,
-                    false => tally.outcome(),
-                },
-                statement: tally.statement(check.words()),
-                notes,
-                stats,
-            });
         }
         Ok(analysed)
     }
+}
+
+/// Makes one check. `None` if there is nothing to look at and nobody asked for it.
+fn look<'c>(
+    check: &mut dyn Check,
+    context: &Context<'c>,
+    until: Option<Instant>,
+    judge: &mut Option<Judge<'c>>,
+    out: &mut dyn FindingSink,
+) -> Result<Option<Analysed>, AnalysisError> {
+    let name = check.kind().name;
+    let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
+        check.propose(context)?;
+    if nothing.is_some() && context.options.only_relevant {
+        return Ok(None);
+    }
+    if let Some(why) = nothing {
+        return Ok(Some(Analysed {
+            name,
+            property: None,
+            outcome: Outcome::NothingRelevant,
+            statement: format!("nothing to look at: {why}"),
+            notes,
+            stats,
+        }));
+    }
+    tally.found += observed.len() as u64;
+    tally.caveat = caveat;
+    for Witnessed { event, message, details, about } in observed {
+        let finding = Finding {
+            kind: FindingKind::Observed,
+            analysis: name,
+            property: name.to_owned(),
+            message,
+            event: Some(event.into()),
+            witness: None,
+            details,
+            about,
+        };
+        if out.finding(finding) == Flow::Stop {
+            break;
+        }
+    }
+    let rungs = check.rungs();
+    let mut tried = tries::try_all(context, candidates, rungs, until, &mut tally);
+    let chains = check.chains(context, &tried);
+    tries::try_chains(context, &chains, until, &mut tried);
+    tried.count(&mut tally);
+    notes.extend(check.notes(context, &tried));
+    let found = tried.found;
+    let tried_found = found.len() as u64;
+    if !found.is_empty() {
+        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
+        let findings = confirm::confirm(context, judge, check, found)?;
+        tally.found -= tried_found - findings.len() as u64;
+        for finding in findings {
+            if out.finding(finding) == Flow::Stop {
+                break;
+            }
+        }
+    }
+    stats.extend(tally.stats());
+    Ok(Some(Analysed {
+        name,
+        property: None,
+        outcome: match context.trace.events.is_empty() {
+            true => Outcome::NothingRelevant,
+            false => tally.outcome(),
+        },
+        statement: tally.statement(check.words()),
+        notes,
+        stats,
+    }))
 }
 
 #[cfg(test)]

@@ -550,8 +550,7 @@ impl Tally {
         Analysed {
             name: CORRECT,
             property: Some(watch.property.name.clone()),
-            // Whether it covers all correct reorderings, the statement says.
-            outcome: Outcome::Window,
+            outcome: self.outcome(watch),
             statement: self.statement(watch),
             // Which values are missing, the lattice says.
             notes: Vec::new(),
@@ -559,9 +558,22 @@ impl Tally {
         }
     }
 
+    /// How much of the correct reorderings was searched.
+    fn outcome(&self, watch: &Watch<Relevant>) -> Outcome {
+        match self {
+            _ if self.is_out_of_time => Outcome::TimeLimit,
+            _ if self.is_out_of_nodes || self.is_cut || self.trouble.is_some() => {
+                Outcome::StateLimit
+            }
+            _ if watch.cut_off => Outcome::EventLimit,
+            _ if !self.notes.is_empty() => Outcome::UnknownValues,
+            _ if self.is_partial || self.skipped => Outcome::Window,
+            _ => Outcome::Exhausted,
+        }
+    }
+
     fn statement(&self, watch: &Watch<Relevant>) -> String {
-        let stopped = self.is_out_of_time || self.is_out_of_nodes || self.skipped || watch.cut_off;
-        let is_all = !self.is_cut && !self.is_partial && !stopped && self.trouble.is_none();
+        let is_all = self.outcome(watch) == Outcome::Exhausted;
         let statement = match self.found {
             0 if !self.notes.is_empty() => {
                 "nothing is claimed of correct reorderings, since values are missing".to_owned()

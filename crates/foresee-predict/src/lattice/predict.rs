@@ -126,6 +126,8 @@ struct Watch {
     lens: Lens,
     writes: Writes,
     steps: Steps,
+    /// The event atoms that events of the trace match.
+    occurred: u64,
     /// There were more relevant events than are kept. The first ones are an execution, too.
     cut_off: bool,
     /// What went wrong with the search, which is then given up.
@@ -272,6 +274,7 @@ impl Lattice {
             }
             for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
                 let Some(step) = watch.lens.step(event, pool) else { continue };
+                watch.occurred |= step.events;
                 let index = first + i as u64;
                 let limits = self.limits;
                 let taken = match &watch.steps {
@@ -329,6 +332,7 @@ impl Lattice {
             }
             let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
             tally.notes = watch.lens.warnings(&tally.troubles, atom);
+            tally.vacuous = watch.vacuous();
             analysed.push(tally.analysed(&watch.property.name));
             self.predictions.borrow_mut().append(&mut tally.predictions);
         }
@@ -375,7 +379,20 @@ impl Watch {
                 Err(e) => error = Some(e),
             }
         }
-        Watch { property, lens, writes: Writes::default(), steps, cut_off: false, error }
+        let (writes, occurred, cut_off) = (Writes::default(), 0, false);
+        Watch { property, lens, writes, steps, occurred, cut_off, error }
+    }
+
+    /// Why no run of this trace could have violated the property.
+    fn vacuous(&self) -> Option<String> {
+        if !self.property.is_violable {
+            let why = "no run of any program can violate this property as it is written";
+            return Some(why.to_owned());
+        }
+        let missing = self.property.needed & !self.occurred;
+        let atom = self.property.alphabet.atoms().get(missing.trailing_zeros() as usize)?;
+        let atom = print_atom(atom);
+        Some(format!("no violation without `{atom}`, which does not occur in the trace"))
     }
 
     /// Takes the next step of a property without parameters.

@@ -32,6 +32,8 @@ pub(super) struct Tally {
     /// What went wrong with values.
     pub(super) troubles: Troubles,
     pub(super) notes: Vec<String>,
+    /// Why no run could have violated the property, so that its silence means nothing.
+    pub(super) vacuous: Option<String>,
 }
 
 impl Tally {
@@ -51,7 +53,8 @@ impl Tally {
 
     /// All of it, for a report.
     pub(super) fn analysed(&self, property: &str) -> Analysed {
-        let nothing = self.steps == 0 && self.observed == 0 && self.trouble.is_none();
+        let is_silent = self.observed == 0 && self.violated == 0 && self.trouble.is_none();
+        let nothing = is_silent && (self.steps == 0 || self.vacuous.is_some());
         let outcome = match self.outcome {
             _ if nothing => Outcome::NothingRelevant,
             Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,
@@ -103,7 +106,9 @@ impl Tally {
             Outcome::Exhausted if self.lattices == 0 => String::new(),
             Outcome::Exhausted => "; every run with this causality was covered".to_owned(),
             Outcome::NothingRelevant => {
-                return "no event of the trace concerns this property".to_owned();
+                let why = "no event of the trace concerns this property";
+                let vacuous = self.vacuous.clone().filter(|_| self.steps > 0);
+                return vacuous.unwrap_or_else(|| why.to_owned());
             }
             Outcome::UnknownValues => {
                 "; every run with this causality was covered, but values were missing".to_owned()

@@ -170,9 +170,8 @@ impl Nondeterminism {
         let order = search.witness(example).map_err(AnalysisError::Limit)?;
         witness::confirm(&self.trace, judge, &order, example.reader, example.challenger).map_err(
             |refused| {
-                AnalysisError::Limit(format!(
-                    "internal error, please report it with the trace: the witness of {:?} was \
-                     refused: {refused}",
+                AnalysisError::Mistake(format!(
+                    "the witness of {:?} was refused: {refused}",
                     example.reader
                 ))
             },
@@ -241,7 +240,12 @@ impl Analysis for Nondeterminism {
                 unconfirmed = &places[i..];
                 break;
             }
-            let finding = self.finding(&search, judge, place, &mut keep)?;
+            let finding = match self.finding(&search, judge, place, &mut keep) {
+                Err(AnalysisError::Mistake(why)) => {
+                    return Ok(vec![Analysed::mistake(NONDETERMINISM, None, &why)]);
+                }
+                finding => finding?,
+            };
             if out.finding(finding) == Flow::Stop {
                 break;
             }

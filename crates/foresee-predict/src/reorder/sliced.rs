@@ -389,11 +389,21 @@ impl Tally {
         Analysed {
             name: SLICED,
             property: Some(watch.property.name.clone()),
-            // It never covers all correct reorderings.
-            outcome: Outcome::Window,
+            outcome: self.outcome(watch),
             statement: self.statement(watch),
             notes: Vec::new(),
             stats,
+        }
+    }
+
+    /// How far the search got. It never covers all correct reorderings.
+    fn outcome(&self, watch: &Watch<Candidate>) -> Outcome {
+        let is_cut = self.is_out_of_work || self.too_many_threads || self.gave_up > 0;
+        match self {
+            _ if self.is_out_of_time => Outcome::TimeLimit,
+            _ if is_cut || self.trouble.is_some() => Outcome::StateLimit,
+            _ if watch.cut_off => Outcome::EventLimit,
+            _ => Outcome::Window,
         }
     }
 
@@ -412,6 +422,7 @@ impl Tally {
             (self.is_out_of_time, "there was no time left"),
             (self.is_out_of_work, "the search became too large"),
             (self.too_many_threads, "there are too many combinations of threads"),
+            (self.gave_up > 0, "some searches were given up"),
             (watch.cut_off, "only the first events were kept"),
         ];
         as_far_as(statement, &reasons, self.trouble.as_deref())

@@ -89,6 +89,24 @@ impl Explored {
         self.states.iter().any(|s| s.verdict == Verdict::Bad)
     }
 
+    /// Whether letters that do not have this bit can violate the property.
+    pub fn is_bad_without(&self, bit: u64) -> bool {
+        let mut seen = vec![false; self.states.len()];
+        seen[0] = true;
+        let mut todo = vec![0usize];
+        while let Some(at) = todo.pop() {
+            if self.states[at].verdict == Verdict::Bad {
+                return true;
+            }
+            for (letter, &to) in self.letters.iter().zip(&self.states[at].row) {
+                if letter.0 & bit == 0 && !std::mem::replace(&mut seen[to as usize], true) {
+                    todo.push(to as usize);
+                }
+            }
+        }
+        false
+    }
+
     /// A shortest word that ends in a state of this kind.
     fn shortest(&self, wanted: impl Fn(usize) -> bool) -> Option<Vec<Letter>> {
         let mut from: Vec<Option<(u32, usize)>> = vec![None; self.states.len()];

@@ -180,25 +180,10 @@ impl ParamPlan {
         }
         let bad = explored.states.iter().position(|s| s.verdict == Verdict::Bad);
         self.only_changes_matter = bad.is_none_or(|bad| bound[bad] & self.total() == self.total());
-        let is_needed = |bit: u64| bad.is_some_and(|bad| !reaches_without(explored, bad, bit));
+        let is_needed = |bit: u64| bad.is_some() && !explored.is_bad_without(bit);
         let bits = self.atoms.iter().map(|a| 1 << a.bit);
         self.needed = bits.filter(|&bit| is_needed(bit)).fold(0, |needed, bit| needed | bit);
     }
-}
-
-/// Whether a state can be reached by letters that do not have this bit.
-fn reaches_without(explored: &Explored, goal: usize, bit: u64) -> bool {
-    let mut seen = vec![false; explored.states.len()];
-    seen[0] = true;
-    let mut todo = vec![0usize];
-    while let Some(at) = todo.pop() {
-        for (letter, &to) in explored.letters.iter().zip(&explored.states[at].row) {
-            if letter.0 & bit == 0 && !std::mem::replace(&mut seen[to as usize], true) {
-                todo.push(to as usize);
-            }
-        }
-    }
-    seen[goal]
 }
 
 impl AtomParams {

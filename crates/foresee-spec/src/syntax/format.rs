@@ -14,6 +14,7 @@ use crate::ast::{
     Atom, Automaton, Body, Edge, Formula, FormulaKind, Ident, Init, Property, Span, Spec,
 };
 use crate::diagnostic::Diagnostic;
+use foresee_trace::Visible;
 
 /// The same specification, written neatly, with its comments; or why it cannot be read.
 ///
@@ -89,17 +90,20 @@ impl<'a> Writer<'a> {
 
     // Comments.
 
-    fn next_comment(&mut self, before: u32) -> Option<(Span, &'a str)> {
+    fn next_comment(&mut self, before: u32) -> Option<(Span, String)> {
         let (&comment, rest) = self.comments.split_first().filter(|(c, _)| c.start < before)?;
         self.comments = rest;
-        Some((comment, &self.text[comment.start as usize..comment.end as usize]))
+        let text = &self.text[comment.start as usize..comment.end as usize];
+        // What would not be seen is written out, as it is in names.
+        let parts: Vec<String> = text.split('\t').map(|part| Visible(part).to_string()).collect();
+        Some((comment, parts.join("\t")))
     }
 
     /// Comments between items, each on its line.
     fn lone_comments(&mut self, until: u32, before: &mut u32, out: &mut String) {
         while let Some((span, text)) = self.next_comment(until) {
             self.gap(*before, span.start, out);
-            out.push_str(text);
+            out.push_str(&text);
             out.push('\n');
             *before = span.end;
         }
@@ -112,7 +116,7 @@ impl<'a> Writer<'a> {
         let mut separator = ' ';
         while let Some((span, text)) = self.next_comment(limit.min(line_end as u32)) {
             out.push(separator);
-            out.push_str(text);
+            out.push_str(&text);
             *before = span.end.max(*before);
             separator = '\n';
         }

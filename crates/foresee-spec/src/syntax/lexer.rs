@@ -362,7 +362,7 @@ pub(crate) fn escape(text: &str, quote: char) -> String {
             '\0' => out.push_str("\\0"),
             '\\' => out.push_str("\\\\"),
             c if c == quote => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c if foresee_trace::is_hidden(c) => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
             c => out.push(c),
         }
     }

@@ -280,8 +280,8 @@ impl Check for Likely {
                 continue;
             }
             if !is_between(events, [a1, b, a2]) {
-                return Err(AnalysisError::Limit(format!(
-                    "internal error, please report it with the trace: event {b} is said to come \
+                return Err(AnalysisError::Mistake(format!(
+                    "event {b} is said to come \
                      between events {a1} and {a2}, and does not"
                 )));
             }

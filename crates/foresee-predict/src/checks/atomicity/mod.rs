@@ -146,8 +146,8 @@ impl Atomicity {
             let run = start..event;
             let cycle = graph::cycle(events, &self.regions, run, start, event, region);
             let Some(cycle) = cycle else {
-                return Err(AnalysisError::Limit(format!(
-                    "internal error, please report it with the trace: the region that begins with \
+                return Err(AnalysisError::Mistake(format!(
+                    "the region that begins with \
                      event {begin} is said to be broken by event {event}, and is not"
                 )));
             };
