@@ -95,9 +95,13 @@ impl<T: Copy> BoundSteps<T> {
             joins.join(part)?;
         }
         let total = |b: &Binding| b.domain().count_ones() as usize == plan.names().len();
-        let mut all: Vec<Binding> = joins.all.into_iter().filter(total).collect();
-        all.sort_by_key(|b| self.first_step(b));
-        Ok(all)
+        let all = joins.all.into_iter().filter(total);
+        let mut all: Vec<(Vec<u32>, Binding)> = all.map(|b| (self.first_step(&b), b)).collect();
+        // What was bound by the same steps is told apart by what it is bound to.
+        all.sort_by(|(a, one), (b, other)| {
+            a.cmp(b).then_with(|| format!("{one:?}").cmp(&format!("{other:?}")))
+        });
+        Ok(all.into_iter().map(|(_, binding)| binding).collect())
     }
 
     /// The first step that concerns a binding, for an order that does not depend on hashing.

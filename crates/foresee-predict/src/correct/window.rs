@@ -212,6 +212,8 @@ impl Window {
             requirements.open_at(object, start, &mut acquires);
             open.extend(acquires.iter().map(|&a| (requirements.thread(a), object, a)));
         }
+        // In an order that does not depend on hashing.
+        open.sort_unstable();
         let begins: Vec<Vec<Hold>> = (0..window.threads.len())
             .map(|t| {
                 let own = open.iter().filter(|o| numbers.get(&o.0) == Some(&t));
