@@ -4,10 +4,13 @@
 //! yet, no reordering reaches it. Then one slice, which keeps the order of critical sections, and
 //! then more slices, in which they swap, with a few wrong choices allowed. That a search with so
 //! many slices finds nothing says nothing of more slices, so only the first rung proves anything.
+//!
+//! The whole ladder is climbed with every read at the write that it saw, and then, where reads could
+//! have seen others of the same value, once more with any of these.
 
 use foresee_trace::Reordering;
 
-use crate::reorder::{Answer, Effort, Goal, Search};
+use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
 /// A rung of the ladder: so many slices, so many wrong choices.
 pub(crate) type Rung = (u8, u32);
@@ -36,6 +39,8 @@ pub(crate) struct Reached {
     pub(crate) order: Vec<u32>,
     /// The rung that found it.
     pub(crate) rung: usize,
+    /// What reads had to see.
+    pub(crate) sight: Sight,
 }
 
 impl Reached {
@@ -65,20 +70,43 @@ pub(crate) fn attempt(
     rungs: &[Rung],
     reach: Reach,
 ) -> Attempt {
-    let Some(first) = goal.first() else { return Attempt::Impossible };
+    if goal.first().is_none() {
+        return Attempt::Impossible;
+    }
     if !reach.is_conceivable && !search.is_conceivable(goal) {
         return Attempt::Impossible;
     }
-    let anchor = first.saturating_sub(reach.look_back);
+    let seen = climb(search, Sight::Writers, goal, rungs, reach);
+    if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
+        return seen;
+    }
+    match (seen, climb(search, Sight::Values, goal, rungs, reach)) {
+        (_, found @ Attempt::Found(_)) => found,
+        (Attempt::NotFound, Attempt::NotFound) => Attempt::NotFound,
+        _ => Attempt::Undecided,
+    }
+}
+
+/// Climbs the ladder where reads must see no more than this.
+pub(crate) fn climb(
+    search: &mut Search<'_>,
+    sight: Sight,
+    goal: &Goal<'_>,
+    rungs: &[Rung],
+    reach: Reach,
+) -> Attempt {
+    let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
     for (rung, &(slices, failures)) in rungs.iter().enumerate() {
         let effort = Effort { slices, failures, work: reach.work };
-        match search.ask(goal, anchor, effort) {
+        match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {
-                return Attempt::Found(Reached { observed, order, rung });
+                return Attempt::Found(Reached { observed, order, rung, sight });
             }
             // Without choices there was only too much to do, and there will be no less.
-            Answer::No { gave_up: true, .. } if failures == 0 => return Attempt::Undecided,
+            Answer::No { gave_up: true, .. } if failures == 0 && sight == Sight::Writers => {
+                return Attempt::Undecided;
+            }
             Answer::No { gave_up, .. } => gave_up_once |= gave_up,
         }
     }

@@ -38,6 +38,18 @@ impl Goal<'_> {
     }
 }
 
+/// What reads that count must see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// The write that they saw, though another one of the same value may come in between.
+    #[default]
+    Writers,
+    /// Some write of the value that they saw.
+    Values,
+    /// Anything: what is found then hangs on the reads that see something else.
+    Anything,
+}
+
 /// How hard to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {

@@ -1,18 +1,20 @@
 //! What each event needs, whatever else is chosen: the hard requirements.
 //!
 //! An event needs the one before it in its thread, the fork of its thread, the end of a thread it
-//! joins, and the notification that ends its wait; a read that counts needs the write it saw. All
-//! this is known once the trace has been read, and kept in a few numbers an event.
+//! joins, and the notification that ends its wait; a read that counts needs the write it saw, or
+//! [another of the same value](super::values). All this is known once the trace has been read, and
+//! kept in a few numbers an event.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
-use foresee_trace::{Event, Id, LockId, Op, ThreadId, entry};
+use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, entry};
 
 use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
+use super::values::{self, Values};
 
 /// No event, no object.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -77,7 +79,7 @@ impl Kind {
     }
 }
 
-/// The hard requirements of all events of a trace, sixteen bytes an event.
+/// The hard requirements of all events of a trace, twenty bytes an event.
 #[derive(Debug, Default)]
 pub struct Requirements {
     rows: Vec<Row>,
@@ -90,6 +92,7 @@ pub struct Requirements {
     /// For the latter of the two, the events that are only possible so.
     conditional: HashMap<u32, Vec<u32>, RandomState>,
     sections: Sections,
+    values: Values,
     /// How many variables and locks have a number, and how many threads there are.
     object_count: usize,
     thread_count: usize,
@@ -146,8 +149,8 @@ fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
 }
 
 impl Requirements {
-    /// Takes the next event of a well-formed trace.
-    pub fn push(&mut self, event: &Event) -> Result<(), TooManyEvents> {
+    /// Takes the next event of a well-formed trace, whose values are in the pool.
+    pub fn push(&mut self, event: &Event, pool: &Pool) -> Result<(), TooManyEvents> {
         let i = self.rows.len() as u32;
         if i >= NONE - 1 || event.target().is_some_and(|t| t >= NONE / 2) {
             return Err(TooManyEvents);
@@ -243,6 +246,7 @@ impl Requirements {
             *first = t.0;
         }
         self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
+        self.values.push(event, pool, partner);
         Ok(())
     }
 
@@ -262,9 +266,14 @@ impl Requirements {
     }
 
     /// Takes the next event, if there is room for it among so many; if not, forgets everything.
-    pub(crate) fn push_within(&mut self, most: usize, event: &Event) -> Result<(), TooManyEvents> {
+    pub(crate) fn push_within(
+        &mut self,
+        most: usize,
+        event: &Event,
+        pool: &Pool,
+    ) -> Result<(), TooManyEvents> {
         let pushed = match self.len() < most {
-            true => self.push(event),
+            true => self.push(event, pool),
             false => Err(TooManyEvents),
         };
         if pushed.is_err() {
@@ -298,6 +307,9 @@ impl Requirements {
         });
         let release = |acquire: u32| self.rows[acquire as usize].partner;
         self.sections = sections.sections(|lock| is_shared(lock * 2 + 1), acquires, release);
+        let mut values = std::mem::take(&mut self.values);
+        values::bind(self, &mut values);
+        self.values = values;
     }
 
     /// How many events there are.
@@ -334,6 +346,60 @@ impl Requirements {
     #[inline]
     pub(crate) fn partner(&self, event: u32) -> u32 {
         self.rows[event as usize].partner
+    }
+
+    /// Whether any read could have seen another write of the same value.
+    pub(crate) fn has_free_reads(&self) -> bool {
+        self.values.has_free_reads()
+    }
+
+    /// Whether a read could have seen another write of the same value, as far as is known.
+    #[inline]
+    pub(crate) fn is_free(&self, read: u32) -> bool {
+        self.values.need_of_free(read).is_some()
+    }
+
+    /// An event as far as others need it to have happened: a free read needs no certain write.
+    pub(crate) fn bound(&self, index: u32, event: &Event) -> Event {
+        let op = event.op();
+        match op.reads() && self.is_free(index) {
+            true if op.writes() => event.with_op(Op::Write),
+            true => Event::new(event.thread(), Op::Event),
+            false => *event,
+        }
+    }
+
+    /// What must have been written before a read, whichever write of its value it sees.
+    #[inline]
+    pub(crate) fn need(&self, read: u32) -> u32 {
+        self.values.need_of_free(read).unwrap_or_else(|| self.partner(read))
+    }
+
+    /// Whether a read finds the same after another write, or after none, as it did.
+    #[inline]
+    pub(crate) fn is_alike(&self, read: u32, write: u32) -> bool {
+        self.values.is_alike(read, self.object(read) / 2, write)
+    }
+
+    /// The writes that leave what a free read found, in their order.
+    pub(crate) fn alike(&self, read: u32) -> &[u32] {
+        self.values.alike(read, self.object(read) / 2)
+    }
+
+    /// The last write of a variable before some event, if a free read is of it.
+    pub(crate) fn last_write_before(&self, object: u32, event: u32) -> u32 {
+        self.values.last_before(object / 2, event)
+    }
+
+    /// What stands for a write and all others of its value, if no read can tell them apart: the
+    /// write `base` if it is of that value, or else one of them.
+    pub(crate) fn stands_for(&self, write: u32, base: u32) -> Option<u32> {
+        self.values.stands_for(self.object(write) / 2, write, base)
+    }
+
+    /// The last write of a free read's variable before some event.
+    pub(crate) fn written_before(&self, read: u32, event: u32) -> u32 {
+        self.values.last_before(self.object(read) / 2, event)
     }
 
     /// The event before it in its thread, or its fork.

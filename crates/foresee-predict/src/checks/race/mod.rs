@@ -152,7 +152,7 @@ impl Race {
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
             if let Some(needs) = &mut needs {
-                needs.event(&event)?;
+                needs.event(&context.requirements.bound(index as u32, &event))?;
             }
             if index % FORGET == 0 {
                 observed.forget_old(&[]);
