@@ -288,9 +288,9 @@ impl<'t> Judge<'t> {
     }
 
     /// What a variable holds after a write, or before any, where it is known.
-    fn value_after(&self, variable: VarId, write: Option<u32>) -> Option<Value> {
+    pub fn value_after(&self, variable: VarId, write: Option<u64>) -> Option<Value> {
         match write {
-            Some(write) => self.trace.pool.value_left(&self.trace.events[write as usize]),
+            Some(write) => self.trace.pool.value_left(self.trace.events.get(write as usize)?),
             None => self.initial.get(&variable).copied(),
         }
     }
@@ -305,8 +305,8 @@ impl<'t> Judge<'t> {
         else {
             return false;
         };
-        let was_written = self.value_after(event.var(), saw).is_none_or(|left| left == value);
-        was_written && self.value_after(event.var(), write) == Some(value)
+        let left = |write: Option<u32>| self.value_after(event.var(), write.map(u64::from));
+        left(saw).is_none_or(|left| left == value) && left(write) == Some(value)
     }
 
     fn turn(&self, index: u32) -> Turn {

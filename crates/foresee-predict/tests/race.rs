@@ -12,7 +12,7 @@ use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
 use foresee_testkit::{Family, corpus, families, oracle, random_trace};
-use foresee_trace::{Event, Finding, LocId, LockId, Op, Outcome, Trace};
+use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Op, Outcome, Trace};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
 fn with_places(mut trace: Trace) -> Trace {
@@ -69,7 +69,15 @@ impl Score {
     fn add(&mut self, name: &str, seed: u64, trace: &Trace) {
         let truth = oracle::races(trace);
         let found = |algorithm| {
-            let (analysed, findings) = check(trace, options(algorithm));
+            let (analysed, mut findings) = check(trace, options(algorithm));
+            let conditional: Vec<Finding> =
+                findings.extract_if(.., |f| f.kind == FindingKind::Conditional).collect();
+            if !conditional.is_empty() {
+                let conceivable = oracle::races_reading(trace, oracle::Reads::Any);
+                let pairs = self::pairs(&conditional);
+                assert!(pairs.is_subset(&conceivable), "{pairs:?}, seed {seed} of {name}\n{trace}");
+                assert_ne!(analysed.outcome, Outcome::Exhausted, "seed {seed} of {name}\n{trace}");
+            }
             let pairs = pairs(&findings);
             let context = || format!("{algorithm:?}, seed {seed} of {name}\n{trace}");
             assert!(pairs.is_subset(&truth), "{pairs:?} but {truth:?}, {}", context());

@@ -21,6 +21,9 @@ pub(crate) const NEXT: &[Rung] = &[(1, 0), (2, 16), (3, 64)];
 /// For goals that also say what has happened: atomicity and order.
 pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
 
+/// How many times as many wrong choices are allowed where reads choose among writes.
+const MORE_FAILURES: u32 = 4;
+
 /// How far back from the goal events may change, and how many steps one search may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
@@ -61,6 +64,8 @@ pub(crate) enum Attempt {
     NotFound,
     /// A search was given up.
     Undecided,
+    /// There is none as long as every read sees what it saw, but this one if some do not.
+    Conditional(Reached),
 }
 
 /// Climbs the ladder until an answer is found.
@@ -98,6 +103,8 @@ pub(crate) fn climb(
     let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
     for (rung, &(slices, failures)) in rungs.iter().enumerate() {
+        // More writes to choose from, more wrong choices.
+        let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
         match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {

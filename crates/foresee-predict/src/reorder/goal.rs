@@ -46,6 +46,9 @@ pub enum Sight {
     Writers,
     /// Some write of the value that they saw.
     Values,
+    /// The same, but for reads under a lock whose thread writes the variable next: these may see
+    /// anything. What is found then hangs on those that see something else.
+    Updates,
     /// Anything: what is found then hangs on the reads that see something else.
     Anything,
 }

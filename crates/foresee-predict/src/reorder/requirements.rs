@@ -16,6 +16,9 @@ use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
 use super::values::{self, Values};
 
+/// How many reads of a section are remembered until their variable is written.
+const MOST_PENDING: usize = 16;
+
 /// No event, no object.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -93,6 +96,9 @@ pub struct Requirements {
     conditional: HashMap<u32, Vec<u32>, RandomState>,
     sections: Sections,
     values: Values,
+    /// A bit for each event: a read under a lock whose thread writes the variable next, before it
+    /// gives a lock back.
+    updates: Vec<u64>,
     /// How many variables and locks have a number, and how many threads there are.
     object_count: usize,
     thread_count: usize,
@@ -125,6 +131,9 @@ struct Building {
     sections: Counts,
     /// The try-locks that failed.
     failed: Vec<u32>,
+    /// For each thread how many locks it has, and the reads since it last gave one back, each with
+    /// its object, that no access to it has followed.
+    pending: Vec<(u32, Vec<(u32, u32)>)>,
     /// For each object the first thread that used it, and whether another one did.
     users: Vec<(u32, bool)>,
 }
@@ -245,9 +254,38 @@ impl Requirements {
             *several |= *first != NONE && *first != t.0;
             *first = t.0;
         }
+        self.note_updates(i, t, kind, object);
         self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
         self.values.push(event, pool, partner);
         Ok(())
+    }
+
+    /// Finds out which reads are only to be written back.
+    #[inline]
+    fn note_updates(&mut self, i: u32, t: ThreadId, kind: Kind, object: u32) {
+        if i.is_multiple_of(64) {
+            self.updates.push(0);
+        }
+        let (held, reads) = entry(&mut self.building.pending, t.index());
+        match kind {
+            Kind::Acquire | Kind::AcquireShared | Kind::WaitEnd => *held += 1,
+            Kind::Release | Kind::ReleaseShared => {
+                *held = held.saturating_sub(1);
+                reads.clear();
+            }
+            Kind::Read | Kind::Write | Kind::Rmw if *held > 0 => {
+                if let Some(at) = reads.iter().position(|read| read.1 == object) {
+                    let (read, _) = reads.swap_remove(at);
+                    if kind == Kind::Write {
+                        self.updates[read as usize / 64] |= 1 << (read % 64);
+                    }
+                }
+                if kind == Kind::Read && reads.len() < MOST_PENDING {
+                    reads.push((i, object));
+                }
+            }
+            _ => {}
+        }
     }
 
     fn open_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
@@ -357,6 +395,12 @@ impl Requirements {
     #[inline]
     pub(crate) fn is_free(&self, read: u32) -> bool {
         self.values.need_of_free(read).is_some()
+    }
+
+    /// Whether an event reads under a lock what its thread then writes, before it gives a lock back.
+    #[inline]
+    pub(crate) fn is_update(&self, event: u32) -> bool {
+        self.updates[event as usize / 64] >> (event % 64) & 1 == 1
     }
 
     /// An event as far as others need it to have happened: a free read needs no certain write.

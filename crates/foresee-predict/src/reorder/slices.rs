@@ -162,7 +162,7 @@ impl Slices {
     fn mark_active(&mut self, read: u32, requirements: &Requirements) {
         if read < self.anchor
             || requirements.kind(read) != Kind::Read
-            || self.sight == Sight::Anything
+            || self.may_see_anything(read, requirements)
         {
             return;
         }
@@ -181,12 +181,22 @@ impl Slices {
         }
     }
 
+    /// Whether a read counts for nothing, whatever comes after it.
+    #[inline]
+    fn may_see_anything(&self, read: u32, requirements: &Requirements) -> bool {
+        match self.sight {
+            Sight::Writers | Sight::Values => false,
+            Sight::Updates => requirements.is_update(read),
+            Sight::Anything => true,
+        }
+    }
+
     /// The write that must come before a read that counts.
     #[inline]
     fn needed_by(&self, read: u32, requirements: &Requirements) -> u32 {
         match self.sight {
-            Sight::Writers => requirements.partner(read),
-            _ => requirements.need(read),
+            Sight::Writers | Sight::Updates => requirements.partner(read),
+            Sight::Values | Sight::Anything => requirements.need(read),
         }
     }
 
@@ -215,7 +225,7 @@ impl Slices {
             let kind = requirements.kind(event);
             let mut active = number & ACTIVE;
             let counts = kind == Kind::Rmw || kind == Kind::Read && self.reads == Reads::Strict;
-            if counts && self.sight != Sight::Anything {
+            if counts && !self.may_see_anything(event, requirements) {
                 active = ACTIVE;
             }
             self.trail.push((event, number));

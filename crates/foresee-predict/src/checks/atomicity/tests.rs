@@ -45,7 +45,7 @@ struct Ready<'t> {
 impl<'t> Ready<'t> {
     fn new(trace: &'t Trace, with_three: bool) -> Ready<'t> {
         let mut requirements = Requirements::default();
-        trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+        trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
         requirements.finish();
         let atomicity = AtomicityOptions { with_three, ..AtomicityOptions::default() };
         Ready {
