@@ -57,7 +57,8 @@ impl Report {
     pub fn put_conditional_last(&mut self) {
         let witnesses = std::mem::take(&mut self.witnesses);
         let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
-        let mut all: Vec<_> = std::mem::take(&mut self.findings).into_iter().zip(witnesses).collect();
+        let mut all: Vec<_> =
+            std::mem::take(&mut self.findings).into_iter().zip(witnesses).collect();
         all.sort_by_key(|(finding, _)| finding.kind == FindingKind::Conditional);
         (self.findings, self.witnesses) = all.into_iter().unzip();
     }

@@ -102,8 +102,10 @@ pub(crate) fn climb(
 ) -> Attempt {
     let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
-    for (rung, &(slices, failures)) in rungs.iter().enumerate() {
-        // More writes to choose from, more wrong choices.
+    // More writes to choose from, more wrong choices, and more stretches to put them in.
+    let more = |&(slices, failures): &Rung| (slices + 1, failures * MORE_FAILURES);
+    let top = rungs.last().filter(|rung| rung.1 > 0 && sight == Sight::Values).map(more);
+    for (rung, (slices, failures)) in rungs.iter().copied().chain(top).enumerate() {
         let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
         match search.ask_seeing(sight, goal, anchor, effort) {

@@ -101,16 +101,17 @@ pub(crate) fn conditional(
         let value = match judge.value_after(event.var(), read.sees) {
             Some(value) => format!("as {}", DescribedValue { value, names: &context.trace.names }),
             None => match read.sees {
-                Some(write) => format!("as what event {write} wrote"),
-                None => "as it was at first".to_owned(),
+                Some(write) => format!("with what event {write} wrote"),
+                None => "with its initial value".to_owned(),
             },
         };
         let (message, mut details) = check.describe(context, one);
-        let message = format!(
-            "if {variable} were read {value}{}, {}",
-            context.place_of(read.read as u32),
-            message.replacen(" can ", " could ", 1)
-        );
+        let could = match message.contains(" can ") {
+            true => message.replacen(" can ", " could ", 1),
+            false => format!("it could be that {message}"),
+        };
+        let place = context.place_of(read.read as u32);
+        let message = format!("if {variable} were read {value}{place}, {could}");
         let hangs_on: Vec<String> =
             changed.iter().filter(goes_on).map(|r| context.told(r.read as u32)).collect();
         details.insert(0, ("hangs on".to_owned(), hangs_on.join("; ")));

@@ -263,7 +263,9 @@ impl Analysis for Checks {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            if let Err(error) = self.requirements.push_within(self.options.trace, event, &batch.pool) {
+            if let Err(error) =
+                self.requirements.push_within(self.options.trace, event, &batch.pool)
+            {
                 self.too_long = Some(error);
                 self.trace = Trace::default();
                 return Ok(Flow::Stop);

@@ -162,7 +162,8 @@ fn value_ways(
 ) -> Option<Ways> {
     let s = |event| slices.slice(event);
     let place = |event: u32| (s(event), event);
-    let finds = |write: u32| write == requirements.partner(read) || requirements.is_alike(read, write);
+    let finds =
+        |write: u32| write == requirements.partner(read) || requirements.is_alike(read, write);
     let kept = slices.kept_of(requirements.object(read)).iter().copied();
     let writes = kept.filter(|&event| event != read && requirements.kind(event).writes());
     let last = writes.filter(|&write| place(write) < place(read)).max_by_key(|&write| place(write));

@@ -480,3 +480,42 @@ enum Seen {
     /// Something not before this, or anything.
     After(u32),
 }
+
+#[cfg(test)]
+mod tests {
+    use foresee_testkit::trace;
+    use foresee_trace::Trace;
+
+    use super::super::requirements::{NONE, Requirements};
+
+    /// The reads that are not bound, with what they need.
+    fn free(trace: &Trace) -> Vec<(u32, u32)> {
+        let mut requirements = Requirements::default();
+        trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
+        requirements.finish();
+        let all = (0..trace.events.len() as u32).filter(|&event| requirements.is_free(event));
+        all.map(|event| (event, requirements.need(event))).collect()
+    }
+
+    #[test]
+    fn reads_are_bound_where_nothing_else_will_do() {
+        // Nobody else writes it.
+        assert_eq!(free(&trace! { T1: w(x)=1, w(x)=2; T2: r(x)=2 }), []);
+        // Any of two writes of one thread: the first one is needed in any case.
+        assert_eq!(free(&trace! { T1: w(x)=1, w(x)=1; T2: r(x)=1 }), [(2, 0)]);
+        // Of two threads none is.
+        assert_eq!(free(&trace! { T1: w(x)=1; T3: w(x)=1; T2: r(x)=1 }), [(2, NONE)]);
+        // The initial value, unless the thread has written something else since.
+        assert_eq!(
+            free(&trace! { T2: r(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0 }).last(),
+            Some(&(3, NONE))
+        );
+        let told = trace! { T1: init(x)=0; T2: w(x)=1; T1: r(x)=1, w(x)=0; T2: r(x)=0 };
+        assert_eq!(free(&told), []);
+        // Turns: each needs the one before, and later ones need it.
+        let turns = trace! {
+            T1: init(x)=0; T1: r(x)=0, w(x)=1; T2: r(x)=1, w(x)=0; T1: r(x)=0, w(x)=1; T2: r(x)=1, w(x)=0
+        };
+        assert_eq!(free(&turns), []);
+    }
+}

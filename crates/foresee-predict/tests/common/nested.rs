@@ -187,10 +187,13 @@ impl Machine {
             self.values[variable] = self.rng.u8(1..=2);
         }
         let new = self.values[variable];
-        self.emit(t, &match word {
-            "rmw" => format!("rmw(x{variable})={old}->{new}"),
-            _ => format!("{word}(x{variable})={new}"),
-        });
+        self.emit(
+            t,
+            &match word {
+                "rmw" => format!("rmw(x{variable})={old}->{new}"),
+                _ => format!("{word}(x{variable})={new}"),
+            },
+        );
     }
 
     fn fork_join_or_end(&mut self, t: usize) -> bool {

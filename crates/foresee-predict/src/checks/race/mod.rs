@@ -219,9 +219,8 @@ impl Check for Race {
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
         // What only a counter keeps in order is asked where something is kept in order at all.
-        let is_ordered = |group: &Group| {
-            group.is_open && group.pairs.is_empty() && group.sure.is_none()
-        };
+        let is_ordered =
+            |group: &Group| group.is_open && group.pairs.is_empty() && group.sure.is_none();
         let hanging = match self.algorithm {
             Algorithm::Sliced if classes.groups.iter().any(is_ordered) => {
                 hanging::hanging(context, &self.suspects)?
