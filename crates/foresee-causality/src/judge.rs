@@ -7,20 +7,25 @@
 //!
 //! In a *correct reordering* each thread takes its own events in their order, up to some point;
 //! locks exclude each other; fork, join and notification keep their sides; and every read sees the
-//! write that it saw in the trace. Then each thread was told what it was told in the trace, so it
-//! does what it did there. Sections of a lock may come in another order, and what is not needed may
-//! not have happened yet.
+//! write that it saw in the trace, or another one of the same value. Then each thread was told what
+//! it was told in the trace, so it does what it did there. Sections of a lock may come in another
+//! order, and what is not needed may not have happened yet.
 //!
-//! With [`Reads::Terminal`] the last event of a thread may also be a read that sees another write:
+//! Values count where both are known: that of the read and that of the write. The initial value of a
+//! variable is a write like any other; it is known from `init`, or from a read before any write. A
+//! read whose value is not the one that was written last in the trace saw a write that is not in it,
+//! so only that place in the trace will do for it.
+//!
+//! With [`Reads::Terminal`] the last event of a thread may also be a read that sees another value:
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
-//! read-modify-write always keeps its writer, since it would leave another value behind.
+//! read-modify-write always finds its value, since it would leave another one behind.
 
 mod notes;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, Value, VarId, entry};
 
 use crate::order::Wakeups;
 pub use notes::check_notes;
@@ -28,11 +33,14 @@ pub use notes::check_notes;
 /// What reads may see in a correct reordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reads {
-    /// Only the write that they saw in the trace.
+    /// Only the value that they saw in the trace.
     Strict,
-    /// The last event of a thread may be a read that sees any write.
+    /// The last event of a thread may be a read that sees any value.
     #[default]
     Terminal,
+    /// Any value, and all threads go on as in the trace: what such an order shows hangs on the reads
+    /// that see something else.
+    Any,
 }
 
 /// A set of orders that the threads of a trace could have run in.
@@ -54,7 +62,7 @@ pub struct Rejected {
     pub reason: &'static str,
 }
 
-/// A read that sees another write than in the trace.
+/// A read that sees another value than in the trace, or one that may be another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedRead {
     /// The read.
@@ -73,6 +81,8 @@ pub struct Judge<'t> {
     /// Only where the causality is kept, so found out when it is first asked for.
     turns: OnceLock<Vec<Turn>>,
     needs: HashMap<u32, Needs>,
+    /// What variables held before the first write, where it is known.
+    initial: HashMap<VarId, Value>,
 }
 
 /// No event.
@@ -192,6 +202,7 @@ impl<'t> Judge<'t> {
         let mut writes: Vec<Option<u32>> = Vec::new();
         // For each lock the sections that are open.
         let mut locks: Vec<Vec<Open>> = Vec::new();
+        let mut initial: HashMap<VarId, Value> = HashMap::new();
         // Which notification ended which wait is a matter of definition, so it is shared.
         let mut wakeups = Wakeups::default();
         for (i, event) in trace.events.iter().enumerate() {
@@ -199,6 +210,7 @@ impl<'t> Judge<'t> {
             let (op, t) = (event.op(), event.thread());
             let mut fact = Fact { previous: NONE, writer: NONE };
             if op == Op::Init {
+                initial.extend(trace.pool.value(event).map(|value| (event.var(), value)));
                 facts.push(fact);
                 continue;
             }
@@ -234,6 +246,9 @@ impl<'t> Judge<'t> {
                 let write = entry(&mut writes, event.var().index());
                 if op.reads() {
                     fact.writer = write.unwrap_or(NONE);
+                    if let (None, Some(value)) = (*write, trace.pool.value_found(event)) {
+                        initial.entry(event.var()).or_insert(value);
+                    }
                 }
                 if op.writes() {
                     *write = Some(i);
@@ -269,7 +284,29 @@ impl<'t> Judge<'t> {
             }
             facts.push(fact);
         }
-        Judge { trace, facts, turns: OnceLock::new(), needs }
+        Judge { trace, facts, turns: OnceLock::new(), needs, initial }
+    }
+
+    /// What a variable holds after a write, or before any, where it is known.
+    pub fn value_after(&self, variable: VarId, write: Option<u64>) -> Option<Value> {
+        match write {
+            Some(write) => self.trace.pool.value_left(self.trace.events.get(write as usize)?),
+            None => self.initial.get(&variable).copied(),
+        }
+    }
+
+    /// Whether a read finds what it found in the trace: this write, or one of the same value.
+    fn finds_the_same(&self, index: u32, event: &Event, write: Option<u32>) -> bool {
+        let saw = Some(self.facts[index as usize].writer).filter(|&writer| writer != NONE);
+        if write == saw {
+            return true;
+        }
+        let Some(value) = self.trace.pool.value_found(event).filter(|v| v.stands_for_itself())
+        else {
+            return false;
+        };
+        let left = |write: Option<u32>| self.value_after(event.var(), write.map(u64::from));
+        left(saw).is_none_or(|left| left == value) && left(write) == Some(value)
     }
 
     fn turn(&self, index: u32) -> Turn {
@@ -571,16 +608,23 @@ impl<'j, 't> Replay<'j, 't> {
                 return Err("conflicting accesses come in another order");
             }
         }
-        let saw = Some(fact.writer).filter(|&writer| writer != NONE);
-        if op.reads() && *write != saw {
-            if self.space != Space::Correct(Reads::Terminal) || op == Op::Rmw {
+        if op.reads() && !self.judge.finds_the_same(index, event, *write) {
+            let is_bound = match self.space {
+                Space::Correct(Reads::Any) => false,
+                Space::Correct(Reads::Terminal) => op == Op::Rmw,
+                Space::Correct(Reads::Strict) | Space::Mazurkiewicz => true,
+            };
+            if is_bound {
                 return Err("a read sees another write");
             }
+            let saw = Some(fact.writer).filter(|&writer| writer != NONE);
             let (saw, sees) = (saw.map(u64::from), write.map(u64::from));
             self.changed.push(ChangedRead { read: index.into(), saw, sees });
-            *entry(&mut self.stopped, event.thread().index()) = true;
-            if let Some(journal) = &mut self.journal {
-                journal.push(Undo::Stopped(event.thread().0));
+            if self.space == Space::Correct(Reads::Terminal) {
+                *entry(&mut self.stopped, event.thread().index()) = true;
+                if let Some(journal) = &mut self.journal {
+                    journal.push(Undo::Stopped(event.thread().0));
+                }
             }
         }
         if op.writes() {

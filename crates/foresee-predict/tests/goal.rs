@@ -8,7 +8,7 @@ mod common;
 use common::requirements;
 use fastrand::Rng;
 use foresee_causality::judge::{Judge, Reads, Space};
-use foresee_predict::reorder::{Answer, Effort, Goal, Search, Wanted};
+use foresee_predict::reorder::{Answer, Effort, Goal, Search, Sight, Wanted};
 use foresee_testkit::oracle::{self, Reorderings};
 use foresee_testkit::{families, random_trace};
 use foresee_trace::{Op, Trace};
@@ -33,11 +33,7 @@ fn random_goal(trace: &Trace, rng: &mut Rng) -> (Vec<Wanted>, Vec<u32>) {
     (executed.collect(), next)
 }
 
-fn exists(trace: &Trace, goal: &Goal<'_>, reads: Reads) -> bool {
-    let reads = match reads {
-        Reads::Strict => oracle::Reads::Strict,
-        Reads::Terminal => oracle::Reads::Terminal,
-    };
+fn exists(trace: &Trace, goal: &Goal<'_>, reads: oracle::Reads) -> bool {
     let all = Reorderings::new(trace, reads);
     let step = |&done: &usize, step: oracle::Step| {
         let wanted = goal.executed.get(done);
@@ -87,6 +83,8 @@ fn confirmed(
 
 fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace) {
     let (mut possible, mut quick, mut thorough, mut anchored) = (0, 0, 0, 0);
+    let (mut possible_by_value, mut by_value, mut impossible, mut proved) = (0, 0, 0, 0);
+    let (mut possible_freely, mut freely) = (0, 0);
     for seed in seeds {
         let trace = make(seed);
         if trace.events.iter().all(|event| event.op() == Op::Init) {
@@ -99,8 +97,40 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
         for _ in 0..4 {
             let (executed, next) = random_goal(&trace, &mut rng);
             let goal = Goal { executed: &executed, next: &next };
-            let truth = exists(&trace, &goal, reads);
-            possible += u32::from(truth);
+            let (identical, by_values) = match reads {
+                Reads::Strict => (oracle::Reads::Identical, oracle::Reads::Strict),
+                _ => (oracle::Reads::IdenticalTerminal, oracle::Reads::Terminal),
+            };
+            let truth = exists(&trace, &goal, by_values);
+            let is_identical = exists(&trace, &goal, identical);
+            possible += u32::from(is_identical);
+            possible_by_value += u32::from(truth);
+            let context = format!("seed {seed} of {}: {goal:?} {reads:?}\n{trace}", name);
+            // What is not conceivable is possible with no choice of writers.
+            impossible += u32::from(!truth);
+            if !search.is_conceivable(&goal) {
+                assert!(!truth, "conceivable after all, {context}");
+                proved += 1;
+            }
+            let yes = [Sight::Writers, Sight::Values].into_iter().any(|sight| {
+                let answer = search.ask_seeing(sight, &goal, 0, Effort::THOROUGH);
+                let yes = confirmed(&trace, &goal, reads, &answer);
+                yes.unwrap_or_else(|e| panic!("{e}, {context}"))
+            });
+            assert!(truth || !yes, "{context}");
+            by_value += u32::from(yes);
+            let is_free = exists(&trace, &goal, oracle::Reads::Any);
+            possible_freely += u32::from(is_free);
+            let answer = search.ask_seeing(Sight::Anything, &goal, 0, Effort::THOROUGH);
+            let is_valued = goal.executed.iter().any(|wanted| wanted.keeps_value);
+            if !is_valued {
+                let yes = confirmed(&trace, &goal, Reads::Any, &answer);
+                let yes = yes.unwrap_or_else(|e| panic!("{e}, {context}"));
+                assert!(is_free || !yes, "{context}");
+                freely += u32::from(yes);
+            } else {
+                possible_freely -= u32::from(is_free);
+            }
             let anchor = rng.u32(0..=goal.first().unwrap());
             for (effort, anchor, found) in [
                 (Effort::QUICK, 0, &mut quick),
@@ -109,7 +139,6 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
             ] {
                 let answer = search.ask(&goal, anchor, effort);
                 let yes = confirmed(&trace, &goal, reads, &answer);
-                let context = format!("seed {seed} of {}: {goal:?} {reads:?}\n{trace}", name);
                 let yes = yes.unwrap_or_else(|e| panic!("{e}, {context}"));
                 assert!(truth || !yes, "{answer:?}, {context}");
                 // What does not depend on the anchor holds without one.
@@ -122,12 +151,16 @@ fn compare(name: &str, seeds: std::ops::Range<u64>, make: impl Fn(u64) -> Trace)
         }
     }
     println!(
-        "{}: {possible} possible, {quick} quick, {thorough} thorough, {anchored} anchored",
+        "{}: {possible} possible, {quick} quick, {thorough} thorough, {anchored} anchored; by value \
+         {possible_by_value} possible, {by_value} found, {proved} of {impossible} proved impossible; \
+         with any values {freely} of {possible_freely}",
         name
     );
     assert!(possible > 100, "{}: only {possible} possible", name);
     assert!(thorough * 1000 >= possible * 995, "{}: {thorough} of {possible}", name);
     assert!(quick * 100 >= possible * 95, "{}: {quick} of {possible}", name);
+    assert!(by_value * 100 >= possible_by_value * 98, "{name}: {by_value} of {possible_by_value}");
+    assert!(freely * 1000 >= possible_freely * 995, "{name}: {freely} of {possible_freely}");
 }
 
 #[test]

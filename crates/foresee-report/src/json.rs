@@ -97,6 +97,8 @@ struct Summary {
     predicted: usize,
     #[serde(skip_serializing_if = "is_zero")]
     schedule_dependent: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    conditional: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<u64>,
 }
@@ -153,6 +155,7 @@ pub fn report(report: &Report) -> String {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
             schedule_dependent: count(FindingKind::ScheduleDependent),
+            conditional: count(FindingKind::Conditional),
             suppressed: (!report.suppressions.all.is_empty()).then(|| report.suppressions.used()),
         },
     };

@@ -4,7 +4,7 @@ use foresee_predict::checks::Suppressions;
 use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
 use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
-use foresee_trace::{Finding, Names, Outcome, Remarks};
+use foresee_trace::{Finding, FindingKind, Names, Outcome, Remarks};
 
 use crate::diagram::Diagram;
 
@@ -53,6 +53,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// Lists findings that hang on what reads see after all others.
+    pub fn put_conditional_last(&mut self) {
+        let witnesses = std::mem::take(&mut self.witnesses);
+        let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
+        let mut all: Vec<_> =
+            std::mem::take(&mut self.findings).into_iter().zip(witnesses).collect();
+        all.sort_by_key(|(finding, _)| finding.kind == FindingKind::Conditional);
+        (self.findings, self.witnesses) = all.into_iter().unzip();
+    }
+
     /// Takes away the findings that are not wanted. What they rest on stays as it was.
     pub fn suppress(&mut self, mut suppressions: Suppressions) {
         let findings = std::mem::take(&mut self.findings);
@@ -70,14 +80,16 @@ impl Report {
 
 /// The exit status of the contract: 1 if something was found, 2 if nothing was and some answer was
 /// lost to a mistake of foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
-/// found but the answer is not complete.
+/// found but the answer is not complete. What hangs on a value that was not read is not found, but
+/// not ruled out either.
 pub fn exit_status(report: &Report) -> u8 {
+    let is_conditional = |finding: &Finding| finding.kind == FindingKind::Conditional;
     let is_mistaken = report.analysed.iter().any(|one| one.outcome == Outcome::Mistake);
-    match (report.findings.is_empty(), is_complete(report)) {
-        (false, _) => 1,
-        _ if is_mistaken => 2,
-        (true, true) => 0,
-        (true, false) => 3,
+    match report.findings.iter().all(is_conditional) {
+        false => 1,
+        true if is_mistaken => 2,
+        true if report.findings.is_empty() && is_complete(report) => 0,
+        true => 3,
     }
 }
 

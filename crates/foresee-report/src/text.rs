@@ -241,6 +241,10 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         0 => String::new(),
         n => format!(", {n} schedule-dependent"),
     };
+    let conditional = match count(FindingKind::Conditional) {
+        0 => String::new(),
+        n => format!(", {n} conditional"),
+    };
     let suppressed = match report.suppressions.used() {
         0 => String::new(),
         n => format!(", {n} suppressed"),
@@ -259,7 +263,8 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         out,
         "{}",
         style.bold(&format!(
-            "foresee: {observed} observed, {predicted} predicted{depending}{suppressed}; {complete}"
+            "foresee: {observed} observed, {predicted} predicted{depending}{conditional}{suppressed}; \
+             {complete}"
         ))
     )
 }

@@ -29,10 +29,10 @@ mod replay;
 pub mod wellformed;
 
 pub use closure::{Order, Relation, reads_from};
-pub use deadlock::{deadlocks, endless_waits};
+pub use deadlock::{deadlocks, deadlocks_reading, endless_waits};
 pub use ideals::{Ideals, matching_events, pattern_predictable};
 pub use linearisations::{count_runs, for_each_run};
 pub use notify::matched_notifications;
-pub use races::{conflict, races};
+pub use races::{conflict, races, races_reading};
 pub use reorder::{Reads, Reorderings, State, Step, final_writers, possible_writers};
 pub use replay::is_correct_reordering;

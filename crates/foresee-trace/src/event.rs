@@ -391,6 +391,24 @@ impl Pool {
         self.values(event).last().copied()
     }
 
+    /// The value that a read found in its variable, where it is known. Of a read-modify-write that
+    /// tells one value only, that is the one it left.
+    #[inline]
+    pub fn value_found(&self, event: &Event) -> Option<Value> {
+        match (event.op(), &*self.values(event)) {
+            (Op::Rmw, &[old, _]) => Some(old),
+            (Op::Rmw, _) => None,
+            (op, values) if op.reads() => values.last().copied(),
+            _ => None,
+        }
+    }
+
+    /// The value that a write left in its variable, where it is known.
+    #[inline]
+    pub fn value_left(&self, event: &Event) -> Option<Value> {
+        if event.op().writes() { self.value(event) } else { None }
+    }
+
     /// How many lists of values are kept.
     pub fn len(&self) -> usize {
         self.ends.len()

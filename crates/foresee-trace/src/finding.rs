@@ -10,6 +10,9 @@ pub enum FindingKind {
     /// Of two orders that the execution leaves open one violates the property and the other does
     /// not, so that a monitor's verdict is one of the schedule.
     ScheduleDependent,
+    /// Another run would, if some read of it saw another value than it did and its thread went on all
+    /// the same. Nothing is claimed, but it is not ruled out either.
+    Conditional,
 }
 
 impl FindingKind {
@@ -19,6 +22,7 @@ impl FindingKind {
             FindingKind::Observed => "observed",
             FindingKind::Predicted => "predicted",
             FindingKind::ScheduleDependent => "schedule-dependent",
+            FindingKind::Conditional => "conditional",
         }
     }
 }

@@ -30,6 +30,19 @@ impl Value {
         i64::try_from(n).map_or(Value::Uint(n), Value::Int)
     }
 
+    /// Whether equal values are the same to a program. A number that could be the address of memory
+    /// is not: after `free` another block may have it, and what is then read through it is another
+    /// variable. Programs and their heaps begin at four megabytes or above; what stands in the upper
+    /// half of all addresses belongs to no program, and the last numbers of 32 bits are small
+    /// negative ones.
+    #[inline]
+    pub fn stands_for_itself(self) -> bool {
+        match self {
+            Value::Int(n) => n < 0x40_0000 || (0xffff_0000..=0xffff_ffff).contains(&n),
+            _ => true,
+        }
+    }
+
     fn key(self) -> (u8, u64) {
         match self {
             Value::Int(n) => (0, n as u64),

@@ -6,6 +6,33 @@ const STRICT: Space = Space::Correct(Reads::Strict);
 const TERMINAL: Space = Space::Correct(Reads::Terminal);
 
 #[test]
+fn reads_find_values_whoever_wrote_them() {
+    let judge = |trace: &Trace, order: &[u64], space| Judge::new(trace).check(order, space);
+    let t = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: r(x)=1, w(y)=2 };
+    assert_eq!(judge(&t, &[0, 3, 4], STRICT), Ok(Vec::new()));
+    assert!(judge(&t, &[0, 3, 4], Space::Mazurkiewicz).is_err());
+    assert!(judge(&t, &[3, 4], STRICT).is_err());
+    // The initial value is one, too, where it is stated or was read.
+    let t = trace! { T1: init(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y) };
+    assert_eq!(judge(&t, &[3, 4], STRICT), Ok(Vec::new()));
+    let t = trace! { T1: r(x)=0, w(x)=1, w(x)=0; T2: rmw(x)=0->5, w(y) };
+    assert_eq!(judge(&t, &[3, 4], STRICT), Ok(Vec::new()));
+    let t = trace! { T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y) };
+    assert!(judge(&t, &[2, 3], STRICT).is_err());
+    // What is not known, and what may be an address, is compared with nothing.
+    let t = trace! { T1: w(x)=1, w(y), w(x)=1; T2: r(x), w(y) };
+    assert!(judge(&t, &[0, 3, 4], STRICT).is_err());
+    let t = trace! { T1: w(x)=93824992, w(y), w(x)=93824992; T2: r(x)=93824992, w(y) };
+    assert!(judge(&t, &[0, 3, 4], STRICT).is_err());
+    // With any values threads go on, and what they saw is told.
+    let t = trace! { T1: w(x)=1; T2: r(x)=1, rmw(x)=1->2, w(y) };
+    let any = Space::Correct(Reads::Any);
+    let changed = judge(&t, &[1, 2, 3], any).unwrap();
+    assert_eq!(changed.iter().map(|read| read.read).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(judge(&t, &[0, 1, 2, 3], any), Ok(Vec::new()));
+}
+
+#[test]
 fn each_rule_has_its_refusal() {
     let check = |trace: &Trace, order: &[u64], space, expected: &str| {
         let error = Judge::new(trace).check(order, space).unwrap_err();

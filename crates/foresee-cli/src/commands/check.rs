@@ -241,7 +241,7 @@ pub(crate) fn conclude(
             findings.push(finding);
         }
     }
-    Ok(Report {
+    let mut report = Report {
         name: name.to_owned(),
         trace: TraceFacts::new(summary.events, names),
         analysed,
@@ -249,7 +249,9 @@ pub(crate) fn conclude(
         witnesses,
         remarks: summary.remarks,
         suppressions: Suppressions::default(),
-    })
+    };
+    report.put_conditional_last();
+    Ok(report)
 }
 
 /// Whether a finding stands in a trace with this order.
@@ -258,9 +260,10 @@ pub(crate) fn stands(finding: &Finding, order: FileOrder) -> bool {
         // What these see is an order of conflicting accesses, which notes do not tell.
         (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
         (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
-        (FindingKind::Predicted, FileOrder::Observed) => true,
+        (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Observed) => true,
         (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
-        (FindingKind::Predicted, FileOrder::Notes) => false,
+        (FindingKind::Conditional, FileOrder::Thinned) => false,
+        (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Notes) => false,
     }
 }
 

@@ -4,10 +4,13 @@
 //! yet, no reordering reaches it. Then one slice, which keeps the order of critical sections, and
 //! then more slices, in which they swap, with a few wrong choices allowed. That a search with so
 //! many slices finds nothing says nothing of more slices, so only the first rung proves anything.
+//!
+//! The whole ladder is climbed with every read at the write that it saw, and then, where reads could
+//! have seen others of the same value, once more with any of these.
 
 use foresee_trace::Reordering;
 
-use crate::reorder::{Answer, Effort, Goal, Search};
+use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
 /// A rung of the ladder: so many slices, so many wrong choices.
 pub(crate) type Rung = (u8, u32);
@@ -17,6 +20,9 @@ pub(crate) const NEXT: &[Rung] = &[(1, 0), (2, 16), (3, 64)];
 
 /// For goals that also say what has happened: atomicity and order.
 pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
+
+/// How many times as many wrong choices are allowed where reads choose among writes.
+const MORE_FAILURES: u32 = 4;
 
 /// How far back from the goal events may change, and how many steps one search may take.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +42,8 @@ pub(crate) struct Reached {
     pub(crate) order: Vec<u32>,
     /// The rung that found it.
     pub(crate) rung: usize,
+    /// What reads had to see.
+    pub(crate) sight: Sight,
 }
 
 impl Reached {
@@ -56,6 +64,8 @@ pub(crate) enum Attempt {
     NotFound,
     /// A search was given up.
     Undecided,
+    /// There is none as long as every read sees what it saw, but this one if some do not.
+    Conditional(Reached),
 }
 
 /// Climbs the ladder until an answer is found.
@@ -65,20 +75,47 @@ pub(crate) fn attempt(
     rungs: &[Rung],
     reach: Reach,
 ) -> Attempt {
-    let Some(first) = goal.first() else { return Attempt::Impossible };
+    if goal.first().is_none() {
+        return Attempt::Impossible;
+    }
     if !reach.is_conceivable && !search.is_conceivable(goal) {
         return Attempt::Impossible;
     }
-    let anchor = first.saturating_sub(reach.look_back);
+    let seen = climb(search, Sight::Writers, goal, rungs, reach);
+    if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
+        return seen;
+    }
+    match (seen, climb(search, Sight::Values, goal, rungs, reach)) {
+        (_, found @ Attempt::Found(_)) => found,
+        (Attempt::NotFound, Attempt::NotFound) => Attempt::NotFound,
+        _ => Attempt::Undecided,
+    }
+}
+
+/// Climbs the ladder where reads must see no more than this.
+pub(crate) fn climb(
+    search: &mut Search<'_>,
+    sight: Sight,
+    goal: &Goal<'_>,
+    rungs: &[Rung],
+    reach: Reach,
+) -> Attempt {
+    let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
-    for (rung, &(slices, failures)) in rungs.iter().enumerate() {
+    // More writes to choose from, more wrong choices, and more stretches to put them in.
+    let more = |&(slices, failures): &Rung| (slices + 1, failures * MORE_FAILURES);
+    let top = rungs.last().filter(|rung| rung.1 > 0 && sight == Sight::Values).map(more);
+    for (rung, (slices, failures)) in rungs.iter().copied().chain(top).enumerate() {
+        let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
-        match search.ask(goal, anchor, effort) {
+        match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {
-                return Attempt::Found(Reached { observed, order, rung });
+                return Attempt::Found(Reached { observed, order, rung, sight });
             }
             // Without choices there was only too much to do, and there will be no less.
-            Answer::No { gave_up: true, .. } if failures == 0 => return Attempt::Undecided,
+            Answer::No { gave_up: true, .. } if failures == 0 && sight == Sight::Writers => {
+                return Attempt::Undecided;
+            }
             Answer::No { gave_up, .. } => gave_up_once |= gave_up,
         }
     }

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foresee_causality::judge::{Judge, Sitting, Space};
-use foresee_trace::{Finding, FindingKind, Witness};
+use foresee_causality::judge::{ChangedRead, Judge, Reads, Seen, Sitting, Space};
+use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Witness};
 
 use super::atomicity::also;
 use super::tries::Found;
@@ -29,35 +29,14 @@ pub(crate) fn confirm(
     let mut findings: Vec<Finding> = Vec::new();
     let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
     for one in found.iter().filter(|one| !check.is_observed(one)) {
-        let observed = u64::from(one.reached.observed);
-        let order: Vec<u64> = one.reached.order.iter().map(|&event| event.into()).collect();
-        let next: Vec<u64> = one.by.next.iter().map(|&event| event.into()).collect();
-        let refuse = |reason: String| {
-            AnalysisError::Mistake(format!(
-                "the witness of a {} between \
-                 events {:?} and {:?} was refused: {reason}",
-                check.kind().name,
-                one.by.executed.iter().map(|wanted| wanted.event).collect::<Vec<_>>(),
-                next
-            ))
-        };
-        let judged = sitting.check_next(observed, &order, &next, |seen| {
-            in_order(one, &order)?;
-            let broken = one.by.executed.iter().find(|wanted| {
-                let is_it = |read: &_| event_of(read) == u64::from(wanted.event);
-                wanted.keeps_value && seen.changed_reads().iter().any(is_it)
-            });
-            if let Some(wanted) = broken {
-                return Err(format!("event {} sees another value", wanted.event));
+        let Run { observed, order, next } = Run::of(one);
+        let changed = judged(context, &mut sitting, check, one, |wanted, seen| {
+            let is_it = |read: &ChangedRead| read.read == wanted;
+            match seen.changed_reads().iter().any(is_it) {
+                true => Err(format!("event {wanted} sees another value")),
+                false => Ok(()),
             }
-            check.confirm(context, one, &order, seen)?;
-            Ok(seen.changed_reads().to_vec())
-        });
-        let changed = match judged {
-            Ok(Ok(changed)) => changed,
-            Ok(Err(reason)) => return Err(refuse(reason)),
-            Err(rejected) => return Err(refuse(rejected.to_string())),
-        };
+        })?;
         if let Some((alike, event)) = check.joins(context, one) {
             match first_alike.entry(alike) {
                 Entry::Vacant(none) => drop(none.insert(findings.len())),
@@ -77,7 +56,7 @@ pub(crate) fn confirm(
             violated_at: (observed as usize + order.len()).saturating_sub(1),
             order,
             next,
-            changed_reads: changed.iter().map(event_of).collect(),
+            changed_reads: changed.iter().map(|read| read.read).collect(),
         };
         findings.push(Finding {
             kind: FindingKind::Predicted,
@@ -93,8 +72,118 @@ pub(crate) fn confirm(
     Ok(findings)
 }
 
-fn event_of(read: &foresee_causality::judge::ChangedRead) -> u64 {
-    read.read
+/// What would be found if reads saw other values, at most so many. The judge replays it with reads
+/// that may see anything, and says which of them see something else; the first of these whose
+/// thread goes on is what it hangs on.
+pub(crate) fn conditional(
+    context: &Context<'_>,
+    judge: &Judge<'_>,
+    check: &dyn Check,
+    mut found: Vec<Found>,
+    most: usize,
+) -> Result<Vec<Finding>, AnalysisError> {
+    found.truncate(most);
+    found.sort_by_key(|one| one.reached.observed);
+    let mut sitting = Sitting::new(judge, Space::Correct(Reads::Any));
+    let mut findings = Vec::new();
+    for one in &found {
+        let Run { observed, order, next } = Run::of(one);
+        let changed = judged(context, &mut sitting, check, one, |_, _| Ok(()))?;
+        let thread = |event: u64| context.trace.events[event as usize].thread();
+        let goes_on = |read: &&ChangedRead| {
+            let at = order.iter().position(|&event| event == read.read).map_or(0, |at| at + 1);
+            let mut later = order[at..].iter().chain(&next);
+            later.any(|&event| thread(event) == thread(read.read))
+        };
+        let Some(read) = changed.iter().find(goes_on) else { continue };
+        let event = &context.trace.events[read.read as usize];
+        let variable = Name(context.trace.names.vars.get(event.var())).to_string();
+        let value = match judge.value_after(event.var(), read.sees) {
+            Some(value) => format!("as {}", DescribedValue { value, names: &context.trace.names }),
+            None => match read.sees {
+                Some(write) => format!("with what event {write} wrote"),
+                None => "with its initial value".to_owned(),
+            },
+        };
+        let (message, mut details) = check.describe(context, one);
+        let could = match message.contains(" can ") {
+            true => message.replacen(" can ", " could ", 1),
+            false => format!("it could be that {message}"),
+        };
+        let place = context.place_of(read.read as u32);
+        let message = format!("if {variable} were read {value}{place}, {could}");
+        let hangs_on: Vec<String> =
+            changed.iter().filter(goes_on).map(|r| context.told(r.read as u32)).collect();
+        details.insert(0, ("hangs on".to_owned(), hangs_on.join("; ")));
+        findings.push(Finding {
+            kind: FindingKind::Conditional,
+            analysis: check.kind().name,
+            property: check.kind().name.to_owned(),
+            message,
+            event: None,
+            witness: Some(Witness {
+                reorder: one.reached.reorder(),
+                observed,
+                violated_at: (observed as usize + order.len()).saturating_sub(1),
+                changed_reads: changed.iter().map(|read| read.read).collect(),
+                order,
+                next,
+            }),
+            details,
+            about: check.about(context, one),
+        });
+    }
+    Ok(findings)
+}
+
+/// The run that shows what was found.
+struct Run {
+    observed: u64,
+    order: Vec<u64>,
+    next: Vec<u64>,
+}
+
+impl Run {
+    fn of(found: &Found) -> Run {
+        Run {
+            observed: found.reached.observed.into(),
+            order: found.reached.order.iter().map(|&event| event.into()).collect(),
+            next: found.by.next.iter().map(|&event| event.into()).collect(),
+        }
+    }
+}
+
+/// The judge's word on what was found, and that of the check: the reads that see something else.
+/// `keeps` says whether an event that is wanted with its value has it.
+fn judged(
+    context: &Context<'_>,
+    sitting: &mut Sitting<'_, '_>,
+    check: &dyn Check,
+    one: &Found,
+    keeps: impl Fn(u64, &Seen<'_>) -> Result<(), String>,
+) -> Result<Vec<ChangedRead>, AnalysisError> {
+    let Run { observed, order, next } = Run::of(one);
+    let refuse = |reason: String| {
+        AnalysisError::Limit(format!(
+            "internal error, please report it with the trace: the witness of a {} between events \
+             {:?} and {:?} was refused: {reason}",
+            check.kind().name,
+            one.by.executed.iter().map(|wanted| wanted.event).collect::<Vec<_>>(),
+            next
+        ))
+    };
+    let judged = sitting.check_next(observed, &order, &next, |seen| {
+        in_order(one, &order)?;
+        let valued = one.by.executed.iter().filter(|wanted| wanted.keeps_value);
+        valued.map(|wanted| wanted.event.into()).try_for_each(|event| keeps(event, seen))?;
+        check.confirm(context, one, &order, seen)?;
+        Ok(seen.changed_reads().to_vec())
+    });
+    match judged {
+        Ok(Ok(changed)) => Ok(changed),
+        Ok(Err(reason)) => Err(refuse(reason)),
+        Err(rejected) => Err(refuse(rejected.to_string())),
+    }
 }
 
 /// Whether the events that should have happened have, in their order. Those of the observed

@@ -22,7 +22,8 @@
 //! # Guarantees
 //! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
 //! possible is said only if every candidate is proved impossible; everything else is counted as not
-//! found, undecided or not tried. Memory grows with the trace, by some forty bytes an event, which `docs/benchmarks.md` has measured.
+//! found, undecided or not tried. What is impossible only because a read would have to see another
+//! value is counted apart, and listed as conditional. Memory grows with the trace, by some forty bytes an event, which `docs/benchmarks.md` has measured.
 
 mod atomicity;
 mod attempt;
@@ -56,6 +57,9 @@ pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
 pub use glob::Glob;
 pub use order::ORDER;
 pub use suppress::{Suppression, Suppressions};
+
+/// How many findings that hang on what reads see are listed; all are counted.
+const MOST_CONDITIONAL: usize = 8;
 
 /// How far to search.
 #[derive(Clone, Debug)]
@@ -265,7 +269,9 @@ impl Analysis for Checks {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            if let Err(error) = self.requirements.push_within(self.options.trace, event) {
+            if let Err(error) =
+                self.requirements.push_within(self.options.trace, event, &batch.pool)
+            {
                 self.too_long = Some(error);
                 self.trace = Trace::default();
                 return Ok(Flow::Stop);
@@ -361,6 +367,7 @@ fn look<'c>(
     tries::try_chains(context, &chains, until, &mut tried);
     tried.count(&mut tally);
     notes.extend(check.notes(context, &tried));
+    let conditional = std::mem::take(&mut tried.conditional);
     let found = tried.found;
     let tried_found = found.len() as u64;
     if !found.is_empty() {
@@ -368,6 +375,14 @@ fn look<'c>(
         let findings = confirm::confirm(context, judge, check, found)?;
         tally.found -= tried_found - findings.len() as u64;
         for finding in findings {
+            if out.finding(finding) == Flow::Stop {
+                break;
+            }
+        }
+    }
+    if !conditional.is_empty() {
+        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
+        for finding in confirm::conditional(context, judge, check, conditional, MOST_CONDITIONAL)? {
             if out.finding(finding) == Flow::Stop {
                 break;
             }

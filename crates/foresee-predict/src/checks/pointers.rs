@@ -236,7 +236,8 @@ mod tests {
         let (mut reached, mut chained) = (0, 0);
         for (seed, trace) in traces().enumerate() {
             let mut requirements = Requirements::default();
-            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            let Trace { events, pool, .. } = &trace;
+            events.iter().for_each(|event| requirements.push(event, pool).unwrap());
             requirements.finish();
             let mut search = Search::new(&requirements, Reads::Strict);
             let mut pointers = Pointers::new(&requirements, u64::MAX);

@@ -4,6 +4,10 @@ use foresee_trace::Outcome;
 
 use crate::analysis::Stat;
 
+/// What every such statement rests on: a thread that reads something else may do anything.
+const CONDITION: &str = "in whatever order the threads run, as long as every thread reads what it \
+                         read in this run";
+
 /// What became of the candidates of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -19,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) undecided: u64,
     /// Not tried: there were too many, or there was no time left.
     pub(crate) not_tried: u64,
+    /// Not found, but not ruled out if some read sees another value.
+    pub(crate) conditional: u64,
     /// Whether time ran out.
     pub(crate) is_late: bool,
     /// Why nothing is proved even if every candidate is settled.
@@ -45,10 +51,11 @@ impl Tally {
             + self.not_found
             + self.undecided
             + self.not_tried
+            + self.conditional
     }
 
     fn is_settled(&self) -> bool {
-        self.not_found + self.undecided + self.not_tried == 0
+        self.not_found + self.undecided + self.not_tried + self.conditional == 0
     }
 
     /// Whether every candidate that was not found is proved impossible, and there are no others.
@@ -72,31 +79,63 @@ impl Tally {
         let is_complete = self.is_complete();
         let open = self.open(candidates);
         match self.found {
-            0 if is_complete => format!("no {one} is possible in any reordering of this run"),
+            0 if is_complete => format!("no {one} is possible {CONDITION}"),
+            0 if self.is_conditional() => {
+                format!("no {one} is possible {CONDITION}; {}", self.hanging())
+            }
             0 => format!("no {one} found, which proves nothing: {open}"),
             n => {
                 let found = if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
                 match is_complete {
-                    true => format!("{found}; no other is possible in any reordering of this run"),
+                    true => format!("{found}; no other is possible {CONDITION}"),
+                    false if self.is_conditional() => {
+                        format!("{found}; no other is possible {CONDITION}; {}", self.hanging())
+                    }
                     false => format!("{found}; there may be more: {open}"),
                 }
             }
         }
     }
 
+    /// Whether all that is left hangs on what reads see.
+    fn is_conditional(&self) -> bool {
+        self.conditional > 0
+            && self.not_found + self.undecided + self.not_tried == 0
+            && self.caveat.is_none()
+    }
+
+    fn hanging(&self) -> String {
+        match self.conditional {
+            1 => "1 would be if a read saw another value".to_owned(),
+            n => format!("{n} would be if reads saw other values"),
+        }
+    }
+
     fn open(&self, candidates: &str) -> String {
-        if let Some(caveat) = self.caveat.filter(|_| self.is_settled()) {
-            return caveat.to_owned();
+        if let Some(caveat) = self.caveat
+            && self.not_found + self.undecided + self.not_tried == 0
+        {
+            return match self.conditional {
+                0 => caveat.to_owned(),
+                _ => format!("{caveat}; {}", self.hanging()),
+            };
         }
         let parts = [
             (self.not_found, "searched without a result"),
             (self.undecided, "given up"),
             (self.not_tried, "not tried"),
         ];
+        let hanging = match self.conditional {
+            0 => String::new(),
+            _ => format!("; {}", self.hanging()),
+        };
         let told = parts.iter().filter(|(n, _)| *n > 0);
         let were = |n: u64| if n == 1 { "was" } else { "were" };
         let told: Vec<String> = told.map(|&(n, what)| format!("{n} {} {what}", were(n))).collect();
-        format!("of the {candidates}, {}", told.join(", "))
+        if told.is_empty() {
+            return self.hanging();
+        }
+        format!("of the {candidates}, {}{hanging}", told.join(", "))
     }
 
     /// The counts, in the order in which to show them.
@@ -111,6 +150,7 @@ impl Tally {
             ("not_tried", self.not_tried),
         ]
         .into_iter()
+        .chain((self.conditional > 0).then_some(("conditional", self.conditional)))
         .map(|(name, n)| (name, Stat::Count(n)))
         .collect()
     }

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt};
+use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt, climb};
 use super::pointers::{Chained, Pointers};
 use super::tally::Tally;
 use super::{Context, Options};
-use crate::reorder::{Goal, Search, Wanted};
+use crate::reorder::{Goal, Search, Sight, Wanted};
 
 /// Events that would show what a candidate stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,9 @@ pub(crate) struct Candidate {
     /// Whether the first try is known to succeed on the first rung, so that no effort is spared for
     /// its witness.
     pub(crate) is_sure: bool,
+    /// If it is not found, whether it is worth a word that it would be if some reads saw something
+    /// else: which ones may.
+    pub(crate) hangs_on: Option<Sight>,
 }
 
 /// A candidate that was found.
@@ -57,6 +60,8 @@ pub(crate) struct Tried {
     pub(crate) found: Vec<Found>,
     /// Those of which nothing is known, and whether a search for them was given up.
     pub(crate) open: Vec<(u32, bool)>,
+    /// Those that hang on what reads see.
+    pub(crate) conditional: Vec<Found>,
 }
 
 impl Tried {
@@ -66,6 +71,7 @@ impl Tried {
         tally.found += self.found.len() as u64;
         tally.undecided += given_up as u64;
         tally.not_found += (self.open.len() - given_up) as u64;
+        tally.conditional += self.conditional.len() as u64;
     }
 }
 
@@ -80,6 +86,8 @@ pub(crate) struct Chains {
 
 /// How many candidates a core takes at a time.
 const CHUNK: usize = 4;
+/// How many tries of a candidate are made once more with reads that see something else.
+const MOST_CONDITIONAL: usize = 4;
 /// How many tries of a candidate may be given up.
 const MOST_GIVEN_UP: usize = 4;
 
@@ -158,6 +166,10 @@ pub(crate) fn try_all(
             Attempt::Impossible => tally.by_order += 1,
             Attempt::NotFound => tried.open.push((candidate.key, false)),
             Attempt::Undecided => tried.open.push((candidate.key, true)),
+            Attempt::Conditional(reached) => {
+                let by = candidate.tries.swap_remove(by);
+                tried.conditional.push(Found { key: candidate.key, by, reached });
+            }
         }
     }
     tried
@@ -215,7 +227,7 @@ fn try_one(
     for (i, by) in candidate.tries.iter().enumerate() {
         match attempt(search, &by.goal(), rungs, reach) {
             found @ Attempt::Found(_) => return (i, found),
-            Attempt::Impossible => {}
+            Attempt::Impossible | Attempt::Conditional(_) => {}
             Attempt::NotFound => {
                 if worst == Attempt::Impossible {
                     worst = Attempt::NotFound;
@@ -233,6 +245,13 @@ fn try_one(
     }
     if worst == Attempt::Impossible && !candidate.is_complete {
         worst = Attempt::NotFound;
+    }
+    if let (Some(sight), Attempt::Impossible | Attempt::NotFound) = (candidate.hangs_on, &worst) {
+        for (i, by) in candidate.tries.iter().take(MOST_CONDITIONAL).enumerate() {
+            if let Attempt::Found(reached) = climb(search, sight, &by.goal(), rungs, reach) {
+                return (i, Attempt::Conditional(reached));
+            }
+        }
     }
     (0, worst)
 }

@@ -2,7 +2,7 @@
 //!
 //! The state is how far each thread has come, and who wrote what is in the variables. Which locks
 //! are held follows from that. Of writers only those count that a read to come must see: futures
-//! compare them with nothing else.
+//! compare them with nothing else. Writers of one value are one, where reads cannot tell them apart.
 //!
 //! Most steps do not concern the property and need not be tried in every order. Each reduction can
 //! be switched off, and none changes what is found:
@@ -144,7 +144,7 @@ impl Machine<'_> {
         }
         if let Some(variable) = item.object {
             if item.kind.writes() {
-                node.writers[variable as usize] = item.event;
+                node.writers[variable as usize] = item.leaves;
             }
             if item.kind.reads() || item.kind.writes() {
                 let writer = node.writers[variable as usize];

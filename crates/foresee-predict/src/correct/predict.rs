@@ -124,7 +124,8 @@ impl Analysis for Correct {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            if let Err(error) = self.requirements.push_within(self.limits.trace, event) {
+            if let Err(error) = self.requirements.push_within(self.limits.trace, event, &batch.pool)
+            {
                 self.too_long = Some(error);
                 return Ok(Flow::Stop);
             }

@@ -36,8 +36,10 @@ pub(super) struct Item {
     pub(super) visible: Option<(u32, bool)>,
     /// The variable or lock, if several threads use it, by its number in the window.
     pub(super) object: Option<u32>,
-    /// What a read saw: an event of the window, or [`BASE`].
+    /// What a read saw: what stands for a write of the window, or [`BASE`].
     pub(super) writer: u32,
+    /// What stands for what a write leaves: itself, or something for all writes of its value.
+    pub(super) leaves: u32,
     /// Whether it is a write that no read ever sees.
     pub(super) is_unread: bool,
     /// Events of other threads that must have happened: thread and number of events.
@@ -105,6 +107,19 @@ impl Window {
         }
         let Builder { numbers, places, mut threads, observed, objects, .. } = builder;
         let place = |event: u32| places.get(&event).copied();
+        // Writes of one value are one, where reads cannot tell them apart.
+        let stands_for = |write: u32| {
+            let object = requirements.object(write);
+            if object == NONE || !requirements.has_free_reads() {
+                return write;
+            }
+            let base = requirements.last_write_before(object, start);
+            match requirements.stands_for(write, base) {
+                Some(one) if one == base => BASE,
+                Some(one) => one,
+                None => write,
+            }
+        };
         let mut waits = 0u8;
         let mut met = Vec::new();
         let mut readers: HashMap<u32, Readers, RandomState> = HashMap::default();
@@ -145,8 +160,10 @@ impl Window {
                         }
                     }
                     Kind::Read | Kind::Rmw => {
-                        item.writer =
-                            if partner == NONE || partner < start { BASE } else { partner };
+                        item.writer = match partner == NONE || partner < start {
+                            true => BASE,
+                            false => stands_for(partner),
+                        };
                     }
                     Kind::Notify => {
                         // Of waits that end in the window it is known whether they do; others must
@@ -156,7 +173,13 @@ impl Window {
                     }
                     _ => {}
                 }
-                item.is_unread = item.kind == Kind::Write && last_readers[event as usize] == NONE;
+                if item.kind.writes() {
+                    item.leaves = stands_for(event);
+                }
+                item.is_unread = item.kind == Kind::Write
+                    && item.leaves == event
+                    && last_readers[event as usize] == NONE
+                    && requirements.stands_for(event, NONE).is_none();
                 item.needs = needs
                     .into_iter()
                     .filter(|&need| need != NONE)
@@ -192,7 +215,11 @@ impl Window {
                 }
                 if item.kind.writes() {
                     let last = last_readers[item.event as usize];
-                    readers.entry(item.event).or_default().beyond |= last != NONE && last >= end;
+                    let is_beyond = last != NONE && last >= end;
+                    match item.leaves {
+                        BASE => base_readers[variable as usize].beyond |= is_beyond,
+                        one => readers.entry(one).or_default().beyond |= is_beyond,
+                    }
                 }
             }
         }
@@ -294,6 +321,7 @@ impl Builder {
             visible: None,
             object,
             writer: NOBODY,
+            leaves: event,
             is_unread: false,
             needs: Vec::new(),
             joined: None,

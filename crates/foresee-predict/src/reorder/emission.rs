@@ -13,28 +13,73 @@
 //! | write `v`, then `w` and its read `r` | `s(v) <= s(w)` | `s(r) < s(v)` |
 //! | `w` and its read `r`, then write `v` | `s(r) <= s(v)` | `s(v) < s(w)` |
 //! | sections `a1..r1`, then `a2..r2` | `s(r1) <= s(a2)` | `s(r2) < s(a1)` |
+//!
+//! A read that may see any write of its value and finds another one `v` has more ways out: it comes
+//! before `v`, or one of the writes of its value comes after `v` and before it. Which writes those
+//! are is bounded, the one that it saw first, then those nearest to it in the file.
 
+use super::goal::Sight;
 use super::requirements::{Kind, NONE, Requirements};
 use super::slices::Slices;
+
+/// How many writes of its value before it, and after it in the file, a read may be given.
+const EARLIER: usize = 3;
+const LATER: usize = 2;
+/// How many ways out of a conflict there are at most.
+const MOST_WAYS: usize = 2 + EARLIER + LATER;
 
 /// Two uses of one object that get into each other's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// An active read, and a write that is not the one it saw.
     Read { read: u32, other: u32 },
+    /// An active read that may see any write of its value, and finds another one.
+    Value { read: u32 },
     /// Two sections of a lock, by their acquires, in the order of the file.
     Sections { first: u32, second: u32 },
 }
 
-/// A way out: keep this event, at the latest in this slice.
+/// Keeps an event, at the latest in this slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lowering {
     pub(crate) event: u32,
     pub(crate) slice: u8,
 }
 
-/// The ways to settle a conflict; the one to try first stands first.
-pub(crate) type Options = [Option<Lowering>; 2];
+/// A way out of a conflict: one lowering, and perhaps another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) first: Lowering,
+    pub(crate) second: Option<Lowering>,
+}
+
+/// The ways to settle a conflict that are left; the one to try first comes first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ways {
+    ways: [Option<Way>; MOST_WAYS],
+    count: usize,
+    taken: usize,
+}
+
+impl Ways {
+    fn add(&mut self, way: Option<Way>) {
+        if way.is_some() && self.count < MOST_WAYS && !self.ways.contains(&way) {
+            self.ways[self.count] = way;
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count - self.taken
+    }
+
+    /// Takes the next one out.
+    pub(crate) fn next(&mut self) -> Option<Way> {
+        let way = self.ways.get(self.taken).copied().flatten();
+        self.taken += usize::from(way.is_some());
+        way
+    }
+}
 
 impl Conflict {
     /// Whether it is with something before the anchor, so that it might be settled in another way if
@@ -42,6 +87,7 @@ impl Conflict {
     pub(crate) fn is_anchored(self, slices: &Slices, requirements: &Requirements) -> bool {
         let fixed = match self {
             Conflict::Read { read, .. } => requirements.partner(read),
+            Conflict::Value { .. } => return slices.anchor > 0,
             Conflict::Sections { first, .. } => first,
         };
         fixed < slices.anchor
@@ -54,13 +100,21 @@ impl Conflict {
         slices: &Slices,
         requirements: &Requirements,
         mut allows: impl FnMut(Lowering) -> bool,
-    ) -> Option<Options> {
+    ) -> Option<Ways> {
         let s = |event| slices.slice(event);
         let mut possible = |event: u32, slice: u8| {
-            let way = Lowering { event, slice };
-            (event != NONE && slice >= 1 && allows(way)).then_some(way)
+            let first = Lowering { event, slice };
+            let is_possible = event != NONE && slice >= 1 && allows(first);
+            is_possible.then_some(Way { first, second: None })
+        };
+        let two = |first, other| {
+            let mut ways = Ways::default();
+            ways.add(first);
+            ways.add(other);
+            Some(ways)
         };
         match self {
+            Conflict::Value { read } => value_ways(read, slices, requirements, possible),
             Conflict::Read { read, other } => {
                 let writer = requirements.partner(read);
                 let written = if writer == NONE { 0 } else { s(writer) };
@@ -69,13 +123,13 @@ impl Conflict {
                     if s(other) <= written || s(read) < s(other) {
                         return None;
                     }
-                    Some([possible(other, written), possible(read, s(other) - 1)])
+                    two(possible(other, written), possible(read, s(other) - 1))
                 } else {
                     if s(read) <= s(other) || s(other) < written {
                         return None;
                     }
                     let before = written.saturating_sub(1);
-                    Some([possible(read, s(other)), possible(other, before)])
+                    two(possible(read, s(other)), possible(other, before))
                 }
             }
             Conflict::Sections { first, second } => {
@@ -88,10 +142,68 @@ impl Conflict {
                 let in_order = possible(end1, s(second));
                 let reversed = possible(end2, s(first).saturating_sub(1));
                 // The slices lean one way already.
-                Some(if s(second) < s(first) { [reversed, in_order] } else { [in_order, reversed] })
+                if s(second) < s(first) { two(reversed, in_order) } else { two(in_order, reversed) }
             }
         }
     }
+}
+
+/// The slice of an event that is to come before another, at the latest.
+fn before(event: u32, other: u32, slice: u8) -> u8 {
+    if event < other { slice } else { slice.saturating_sub(1) }
+}
+
+/// The ways for a read to find its value, or nothing if it does already.
+fn value_ways(
+    read: u32,
+    slices: &Slices,
+    requirements: &Requirements,
+    mut possible: impl FnMut(u32, u8) -> Option<Way>,
+) -> Option<Ways> {
+    let s = |event| slices.slice(event);
+    let place = |event: u32| (s(event), event);
+    let finds =
+        |write: u32| write == requirements.partner(read) || requirements.is_alike(read, write);
+    let kept = slices.kept_of(requirements.object(read)).iter().copied();
+    let writes = kept.filter(|&event| event != read && requirements.kind(event).writes());
+    let last = writes.filter(|&write| place(write) < place(read)).max_by_key(|&write| place(write));
+    if finds(last.unwrap_or_else(|| requirements.written_before(read, slices.anchor))) {
+        return None;
+    }
+    // Brings a write before the read, and what it finds now before that.
+    let mut bring = |write: u32| {
+        if write == NONE || write == read || write < slices.anchor {
+            return None;
+        }
+        let slice = s(write).min(before(write, read, s(read)));
+        let mut way = possible(write, slice)?;
+        if let Some(last) = last {
+            let target = before(last, write, slice);
+            if s(last) > target {
+                way.second = Some(possible(last, target)?.first);
+            }
+        }
+        Some(way)
+    };
+    let mut ways = Ways::default();
+    ways.add(bring(requirements.partner(read)));
+    let alike = requirements.alike(read);
+    let at = alike.partition_point(|&write| write < read);
+    let earlier = alike[..at].iter().rev().take(EARLIER).map(|&write| bring(write));
+    let earlier: [Option<Way>; EARLIER] = collect(earlier);
+    let later: [Option<Way>; LATER] =
+        collect(alike[at..].iter().filter(|&&w| w != read).take(LATER).map(|&write| bring(write)));
+    if let Some(last) = last {
+        ways.add(possible(read, before(read, last, s(last))));
+    }
+    earlier.into_iter().chain(later).for_each(|way| ways.add(way));
+    Some(ways)
+}
+
+fn collect<const N: usize>(ways: impl Iterator<Item = Option<Way>>) -> [Option<Way>; N] {
+    let mut all = [None; N];
+    all.iter_mut().zip(ways).for_each(|(place, way)| *place = way);
+    all
 }
 
 /// Room for walks, kept from one to the next.
@@ -134,11 +246,20 @@ impl Walker {
         for &key in &self.order {
             let event = key as u32;
             let kind = requirements.kind(event);
-            if kind.reads() && last != NONE && slices.is_active(event) {
+            let counts = kind.reads() && slices.is_active(event);
+            if counts && slices.sight == Sight::Values && requirements.is_free(event) {
+                let found = match last {
+                    NONE => requirements.written_before(event, slices.anchor),
+                    last => last,
+                };
+                if found != requirements.partner(event) && !requirements.is_alike(event, found) {
+                    settle(slices, Conflict::Value { read: event })?;
+                }
+            } else if counts && last != NONE {
                 // What happened before the anchor is as good as the initial value.
                 let writer = requirements.partner(event);
                 let seen = if writer != NONE && writer < slices.anchor { NONE } else { writer };
-                if last != seen {
+                if last != seen && !requirements.is_alike(event, last) {
                     settle(slices, Conflict::Read { read: event, other: last })?;
                 }
             }

@@ -38,6 +38,21 @@ impl Goal<'_> {
     }
 }
 
+/// What reads that count must see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// The write that they saw, though another one of the same value may come in between.
+    #[default]
+    Writers,
+    /// Some write of the value that they saw.
+    Values,
+    /// The same, but for reads under a lock whose thread writes the variable next: these may see
+    /// anything. What is found then hangs on those that see something else.
+    Updates,
+    /// Anything: what is found then hangs on the reads that see something else.
+    Anything,
+}
+
 /// How hard to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {

@@ -6,7 +6,8 @@
 //! thread the latest event that is needed. What the landmark before an event needs, the event needs,
 //! too. This never rules out what is conceivable; that something is not ruled out means nothing.
 //!
-//! Followed are the order of threads, forks, joins and the writes that reads saw.
+//! Followed are the order of threads, forks, joins and the writes that reads saw, where no other of
+//! the same value would have done.
 
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::ThreadId;
@@ -62,7 +63,9 @@ impl Landmarks {
             }
             let partner = requirements.partner(event);
             match kind {
-                Kind::Read | Kind::Rmw if partner != NONE && object != NONE => {
+                Kind::Read | Kind::Rmw
+                    if partner != NONE && object != NONE && !requirements.is_free(event) =>
+                {
                     hear(partner, written[(object / 2) as usize]);
                 }
                 Kind::Join if partner != NONE => {
@@ -120,7 +123,7 @@ impl Landmarks {
 mod tests {
     use foresee_causality::judge::Reads;
     use foresee_testkit::random_trace;
-    use foresee_trace::Op;
+    use foresee_trace::{Op, Trace};
 
     use super::super::goal::Wanted;
     use super::super::repair::Search;
@@ -134,7 +137,8 @@ mod tests {
         for seed in 0..600 {
             let trace = random_trace(seed);
             let mut requirements = Requirements::default();
-            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            let Trace { events, pool, .. } = &trace;
+            events.iter().for_each(|event| requirements.push(event, pool).unwrap());
             requirements.finish();
             let dense = Landmarks::new(&requirements, 1);
             let sparse = Landmarks::new(&requirements, 3);

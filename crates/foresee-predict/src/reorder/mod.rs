@@ -8,6 +8,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `requirements` | what each event needs, whatever else is chosen |
+//! | `values` | which writes a read could have seen just as well |
 //! | `sections` | the critical sections of each lock, and those that a thread is in |
 //! | `landmarks` | what some events need for certain, to settle what is far apart |
 //! | `slices` | which events are kept, in which slice; taken back when a choice was wrong |
@@ -26,8 +27,9 @@ mod sections;
 mod sliced;
 mod slices;
 mod tuples;
+mod values;
 
-pub use goal::{Answer, Effort, Goal, Wanted};
+pub use goal::{Answer, Effort, Goal, Sight, Wanted};
 pub use repair::Search;
 pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};

@@ -1,15 +1,15 @@
 //! The search for a reordering: take what is needed, emit it, repair what is wrong.
 //!
 //! First everything that the goal needs is kept, as late as possible. Then conflicts are settled,
-//! each by one of two lowerings. Those that leave no choice come first; only when none of them is
-//! left a choice is made, the likelier way first, and the other when that has led nowhere, a bounded
-//! number of times. Each lowering follows from what has been chosen so far, so without the bound the
+//! each by one of two lowerings, or a few more where a read may see several writes. Those that leave
+//! no choice come first; only when none of them is left a choice is made, the likeliest way first,
+//! and the next when that has led nowhere, a bounded number of times. Each lowering follows from what has been chosen so far, so without the bound the
 //! search is exact for its number of slices.
 
 use foresee_causality::judge::Reads;
 
-use super::emission::{Lowering, Walker};
-use super::goal::{Answer, Effort, Goal};
+use super::emission::{Lowering, Walker, Way, Ways};
+use super::goal::{Answer, Effort, Goal, Sight};
 use super::landmarks::FAR;
 use super::requirements::Requirements;
 use super::slices::{Contradiction, LEFT_OUT, Slices};
@@ -30,13 +30,13 @@ pub struct Search<'r> {
     is_anchored: bool,
 }
 
-/// A conflict that was settled in one of two ways.
+/// A conflict that was settled in one of several ways.
 #[derive(Debug)]
 struct Choice {
     /// How far the trail had come.
     mark: usize,
-    /// The other way.
-    other: Lowering,
+    /// The other ways.
+    others: Ways,
     /// Where the objects to be looked at start in `saved`.
     saved: usize,
 }
@@ -67,6 +67,23 @@ impl<'r> Search<'r> {
     /// Looks for a reordering in which everything before `anchor` happens as observed. The anchor
     /// must not be after the first event of the goal.
     pub fn ask(&mut self, goal: &Goal<'_>, anchor: u32, effort: Effort) -> Answer {
+        self.ask_seeing(Sight::Writers, goal, anchor, effort)
+    }
+
+    /// Whether it makes a difference which of several writes of one value reads see.
+    pub fn has_free_reads(&self) -> bool {
+        self.requirements.has_free_reads()
+    }
+
+    /// The same where reads must see no more than this.
+    pub fn ask_seeing(
+        &mut self,
+        sight: Sight,
+        goal: &Goal<'_>,
+        anchor: u32,
+        effort: Effort,
+    ) -> Answer {
+        self.slices.sight = sight;
         self.slices.anchor = anchor;
         self.blamed = 0;
         self.is_anchored = false;
@@ -98,6 +115,7 @@ impl<'r> Search<'r> {
             return false;
         }
         self.slices.anchor = first;
+        self.slices.sight = Sight::Values;
         for &event in goal.next {
             self.slices.limit(event, self.requirements);
         }
@@ -132,19 +150,27 @@ impl<'r> Search<'r> {
                 }
                 continue;
             }
-            failures += 1;
-            let Some(choice) = self.choices.pop() else {
+            let Some(choice) = self.choices.last_mut() else {
                 let is_final = !self.is_anchored;
                 return Answer::No { blamed: self.blamed, gave_up: false, is_final };
             };
+            let Some(way) = choice.others.next() else {
+                self.saved.truncate(choice.saved);
+                self.choices.pop();
+                continue;
+            };
+            failures += 1;
             if failures > effort.failures {
                 return gave_up(self.blamed);
             }
             self.slices.undo(choice.mark, self.requirements);
             self.undecided.clear();
             self.slices.set_dirty(&self.saved[choice.saved..]);
-            self.saved.truncate(choice.saved);
-            result = apply(&mut self.slices, choice.other, goal, self.requirements)
+            if choice.others.len() == 0 {
+                self.saved.truncate(choice.saved);
+                self.choices.pop();
+            }
+            result = apply(&mut self.slices, way, goal, self.requirements)
                 .map_err(|blamed| self.blame(blamed));
         }
     }
@@ -191,24 +217,21 @@ impl<'r> Search<'r> {
                     false
                 }
             };
-            let options = conflict.options(slices, requirements, allows);
-            *is_anchored |= options.is_some() && conflict.is_anchored(slices, requirements);
-            let way = match options {
-                None => return Ok(()),
-                Some([None, None]) => return Err(Failed),
-                Some([Some(way), None] | [None, Some(way)]) => way,
-                Some([Some(_), Some(_)]) if !decide => {
-                    is_undecided = true;
-                    return Ok(());
-                }
-                Some([Some(way), Some(other)]) => {
-                    choices.push(Choice { mark: slices.mark(), other, saved: saved.len() });
-                    saved.extend(slices.dirty());
-                    saved.extend_from_slice(undecided);
-                    saved.push(object);
-                    way
-                }
+            let Some(mut ways) = conflict.options(slices, requirements, allows) else {
+                return Ok(());
             };
+            *is_anchored |= conflict.is_anchored(slices, requirements);
+            if ways.len() > 1 && !decide {
+                is_undecided = true;
+                return Ok(());
+            }
+            let Some(way) = ways.next() else { return Err(Failed) };
+            if ways.len() > 0 {
+                choices.push(Choice { mark: slices.mark(), others: ways, saved: saved.len() });
+                saved.extend(slices.dirty());
+                saved.extend_from_slice(undecided);
+                saved.push(object);
+            }
             apply(slices, way, goal, requirements).map_err(|more| {
                 *blamed |= more;
                 Failed
@@ -254,17 +277,18 @@ fn refused(
     None
 }
 
-/// Lowers an event, or says who is to blame that this cannot be.
+/// Lowers events, or says who is to blame that this cannot be.
 fn apply(
     slices: &mut Slices,
-    way: Lowering,
+    way: Way,
     goal: &Goal<'_>,
     requirements: &Requirements,
 ) -> Result<(), u128> {
-    match slices.lower(way.event, way.slice, requirements) {
-        Ok(()) => in_order(slices, goal),
-        Err(contradiction) => Err(blame_limit(contradiction, goal)),
+    for Lowering { event, slice } in [Some(way.first), way.second].into_iter().flatten() {
+        let lowered = slices.lower(event, slice, requirements);
+        lowered.map_err(|contradiction| blame_limit(contradiction, goal))?;
     }
+    in_order(slices, goal)
 }
 
 /// Whether the events of the goal are emitted in their order, or which of them come too early.

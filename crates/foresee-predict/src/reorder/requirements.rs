@@ -1,18 +1,23 @@
 //! What each event needs, whatever else is chosen: the hard requirements.
 //!
 //! An event needs the one before it in its thread, the fork of its thread, the end of a thread it
-//! joins, and the notification that ends its wait; a read that counts needs the write it saw. All
-//! this is known once the trace has been read, and kept in a few numbers an event.
+//! joins, and the notification that ends its wait; a read that counts needs the write it saw, or
+//! [another of the same value](super::values). All this is known once the trace has been read, and
+//! kept in a few numbers an event.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
-use foresee_trace::{Event, Id, LockId, Op, ThreadId, entry};
+use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, entry};
 
 use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
+use super::values::{self, Values};
+
+/// How many reads of a section are remembered until their variable is written.
+const MOST_PENDING: usize = 16;
 
 /// No event, no object.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -77,7 +82,7 @@ impl Kind {
     }
 }
 
-/// The hard requirements of all events of a trace, sixteen bytes an event.
+/// The hard requirements of all events of a trace, twenty bytes an event.
 #[derive(Debug, Default)]
 pub struct Requirements {
     rows: Vec<Row>,
@@ -90,6 +95,10 @@ pub struct Requirements {
     /// For the latter of the two, the events that are only possible so.
     conditional: HashMap<u32, Vec<u32>, RandomState>,
     sections: Sections,
+    values: Values,
+    /// A bit for each event: a read under a lock whose thread writes the variable next, before it
+    /// gives a lock back.
+    updates: Vec<u64>,
     /// How many variables and locks have a number, and how many threads there are.
     object_count: usize,
     thread_count: usize,
@@ -122,6 +131,9 @@ struct Building {
     sections: Counts,
     /// The try-locks that failed.
     failed: Vec<u32>,
+    /// For each thread how many locks it has, and the reads since it last gave one back, each with
+    /// its object, that no access to it has followed.
+    pending: Vec<(u32, Vec<(u32, u32)>)>,
     /// For each object the first thread that used it, and whether another one did.
     users: Vec<(u32, bool)>,
 }
@@ -146,8 +158,8 @@ fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
 }
 
 impl Requirements {
-    /// Takes the next event of a well-formed trace.
-    pub fn push(&mut self, event: &Event) -> Result<(), TooManyEvents> {
+    /// Takes the next event of a well-formed trace, whose values are in the pool.
+    pub fn push(&mut self, event: &Event, pool: &Pool) -> Result<(), TooManyEvents> {
         let i = self.rows.len() as u32;
         if i >= NONE - 1 || event.target().is_some_and(|t| t >= NONE / 2) {
             return Err(TooManyEvents);
@@ -242,8 +254,38 @@ impl Requirements {
             *several |= *first != NONE && *first != t.0;
             *first = t.0;
         }
+        self.note_updates(i, t, kind, object);
         self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
+        self.values.push(event, pool, partner);
         Ok(())
+    }
+
+    /// Finds out which reads are only to be written back.
+    #[inline]
+    fn note_updates(&mut self, i: u32, t: ThreadId, kind: Kind, object: u32) {
+        if i.is_multiple_of(64) {
+            self.updates.push(0);
+        }
+        let (held, reads) = entry(&mut self.building.pending, t.index());
+        match kind {
+            Kind::Acquire | Kind::AcquireShared | Kind::WaitEnd => *held += 1,
+            Kind::Release | Kind::ReleaseShared => {
+                *held = held.saturating_sub(1);
+                reads.clear();
+            }
+            Kind::Read | Kind::Write | Kind::Rmw if *held > 0 => {
+                if let Some(at) = reads.iter().position(|read| read.1 == object) {
+                    let (read, _) = reads.swap_remove(at);
+                    if kind == Kind::Write {
+                        self.updates[read as usize / 64] |= 1 << (read % 64);
+                    }
+                }
+                if kind == Kind::Read && reads.len() < MOST_PENDING {
+                    reads.push((i, object));
+                }
+            }
+            _ => {}
+        }
     }
 
     fn open_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
@@ -262,9 +304,14 @@ impl Requirements {
     }
 
     /// Takes the next event, if there is room for it among so many; if not, forgets everything.
-    pub(crate) fn push_within(&mut self, most: usize, event: &Event) -> Result<(), TooManyEvents> {
+    pub(crate) fn push_within(
+        &mut self,
+        most: usize,
+        event: &Event,
+        pool: &Pool,
+    ) -> Result<(), TooManyEvents> {
         let pushed = match self.len() < most {
-            true => self.push(event),
+            true => self.push(event, pool),
             false => Err(TooManyEvents),
         };
         if pushed.is_err() {
@@ -298,6 +345,9 @@ impl Requirements {
         });
         let release = |acquire: u32| self.rows[acquire as usize].partner;
         self.sections = sections.sections(|lock| is_shared(lock * 2 + 1), acquires, release);
+        let mut values = std::mem::take(&mut self.values);
+        values::bind(self, &mut values);
+        self.values = values;
     }
 
     /// How many events there are.
@@ -334,6 +384,66 @@ impl Requirements {
     #[inline]
     pub(crate) fn partner(&self, event: u32) -> u32 {
         self.rows[event as usize].partner
+    }
+
+    /// Whether any read could have seen another write of the same value.
+    pub(crate) fn has_free_reads(&self) -> bool {
+        self.values.has_free_reads()
+    }
+
+    /// Whether a read could have seen another write of the same value, as far as is known.
+    #[inline]
+    pub(crate) fn is_free(&self, read: u32) -> bool {
+        self.values.need_of_free(read).is_some()
+    }
+
+    /// Whether an event reads under a lock what its thread then writes, before it gives a lock back.
+    #[inline]
+    pub(crate) fn is_update(&self, event: u32) -> bool {
+        self.updates[event as usize / 64] >> (event % 64) & 1 == 1
+    }
+
+    /// An event as far as others need it to have happened: a free read needs no certain write.
+    pub(crate) fn bound(&self, index: u32, event: &Event) -> Event {
+        let op = event.op();
+        match op.reads() && self.is_free(index) {
+            true if op.writes() => event.with_op(Op::Write),
+            true => Event::new(event.thread(), Op::Event),
+            false => *event,
+        }
+    }
+
+    /// What must have been written before a read, whichever write of its value it sees.
+    #[inline]
+    pub(crate) fn need(&self, read: u32) -> u32 {
+        self.values.need_of_free(read).unwrap_or_else(|| self.partner(read))
+    }
+
+    /// Whether a read finds the same after another write, or after none, as it did.
+    #[inline]
+    pub(crate) fn is_alike(&self, read: u32, write: u32) -> bool {
+        self.values.is_alike(read, self.object(read) / 2, write)
+    }
+
+    /// The writes that leave what a free read found, in their order.
+    pub(crate) fn alike(&self, read: u32) -> &[u32] {
+        self.values.alike(read, self.object(read) / 2)
+    }
+
+    /// The last write of a variable before some event, if a free read is of it.
+    pub(crate) fn last_write_before(&self, object: u32, event: u32) -> u32 {
+        self.values.last_before(object / 2, event)
+    }
+
+    /// What stands for a write and all others of its value, if no read can tell them apart: the
+    /// write `base` if it is of that value, or else one of them.
+    pub(crate) fn stands_for(&self, write: u32, base: u32) -> Option<u32> {
+        self.values.stands_for(self.object(write) / 2, write, base)
+    }
+
+    /// The last write of a free read's variable before some event.
+    pub(crate) fn written_before(&self, read: u32, event: u32) -> u32 {
+        self.values.last_before(self.object(read) / 2, event)
     }
 
     /// The event before it in its thread, or its fork.

@@ -169,6 +169,7 @@ impl Inside {
 #[cfg(test)]
 mod tests {
     use foresee_testkit::random_trace;
+    use foresee_trace::Trace;
 
     use super::*;
 
@@ -178,7 +179,8 @@ mod tests {
         for seed in 0..500 {
             let trace = random_trace(seed);
             let mut requirements = Requirements::default();
-            trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+            let Trace { events, pool, .. } = &trace;
+            events.iter().for_each(|event| requirements.push(event, pool).unwrap());
             requirements.finish();
             let all = [1, 2, 3, 1000].map(|stride| Inside::new(&requirements, stride));
             for event in (0..trace.events.len() as u32).filter(|&e| requirements.is_step(e)) {

@@ -15,7 +15,7 @@ use foresee_trace::{
     Batch, Event, FindingSink, Flow, Id, Names, Op, Outcome, Pool, Reordering, entry,
 };
 
-use super::goal::{Answer, Effort, Goal, Wanted};
+use super::goal::{Answer, Effort, Goal, Sight, Wanted};
 use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
@@ -158,7 +158,8 @@ impl Analysis for Sliced {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            if let Err(error) = self.requirements.push_within(self.limits.trace, event) {
+            if let Err(error) = self.requirements.push_within(self.limits.trace, event, &batch.pool)
+            {
                 self.too_long = Some(error);
                 return Ok(Flow::Stop);
             }
@@ -291,13 +292,21 @@ impl Hunt<'_, '_> {
         }
         self.tally.searched += 1;
         let mut found = None;
-        for sequence in sequences {
-            let tuples = Tuples::new(sequence, steps, self.clocks, TRIES, COMBINATIONS);
-            let Some(mut tuples) = tuples else { continue };
-            let _ = tuples.each(&mut |executed| self.attempt(executed, look_back, &mut found));
-            self.tally.too_many_threads |= tuples.is_exhausted();
-            if found.is_some() || self.is_over() {
-                break;
+        let sights: &[Sight] = match self.search.has_free_reads() {
+            true => &[Sight::Writers, Sight::Values],
+            false => &[Sight::Writers],
+        };
+        for &sight in sights {
+            for sequence in sequences {
+                let clocks = (sight == Sight::Writers).then_some(self.clocks);
+                let tuples = Tuples::new(sequence, steps, clocks, TRIES, COMBINATIONS);
+                let Some(mut tuples) = tuples else { continue };
+                let _ = tuples
+                    .each(&mut |executed| self.attempt(sight, executed, look_back, &mut found));
+                self.tally.too_many_threads |= tuples.is_exhausted();
+                if found.is_some() || self.is_over() {
+                    return found;
+                }
             }
         }
         found
@@ -306,6 +315,7 @@ impl Hunt<'_, '_> {
     /// Looks for a reordering with these events in this order.
     fn attempt(
         &mut self,
+        sight: Sight,
         executed: &[Wanted],
         look_back: &[u32],
         found: &mut Option<(u32, Vec<u32>)>,
@@ -326,7 +336,7 @@ impl Hunt<'_, '_> {
                     return Tried::Stop;
                 }
                 let effort = Effort { work: self.work, ..effort };
-                let answer = self.search.ask(&goal, anchor, effort);
+                let answer = self.search.ask_seeing(sight, &goal, anchor, effort);
                 self.work = self.work.saturating_sub(self.search.take_work());
                 match answer {
                     Answer::Yes { observed, order } => {

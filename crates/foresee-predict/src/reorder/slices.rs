@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use foresee_causality::judge::Reads;
 
+use super::goal::Sight;
 use super::requirements::{Kind, NONE, Requirements};
 
 /// The number of an event that is not kept.
@@ -44,6 +45,8 @@ pub(crate) struct Slices {
     /// For each thread the event that it must not reach.
     limits: Vec<u32>,
     reads: Reads,
+    /// What reads that count must see.
+    pub(crate) sight: Sight,
     /// How much was done since this was last set to zero.
     pub(crate) work: u64,
 }
@@ -61,6 +64,7 @@ impl Slices {
             anchor: 0,
             limits: vec![NONE; requirements.thread_count()],
             reads,
+            sight: Sight::Writers,
             work: 0,
         }
     }
@@ -156,7 +160,10 @@ impl Slices {
 
     #[inline]
     fn mark_active(&mut self, read: u32, requirements: &Requirements) {
-        if read < self.anchor || requirements.kind(read) != Kind::Read {
+        if read < self.anchor
+            || requirements.kind(read) != Kind::Read
+            || self.may_see_anything(read, requirements)
+        {
             return;
         }
         let number = self.numbers[read as usize];
@@ -166,11 +173,30 @@ impl Slices {
         self.trail.push((read, number));
         self.numbers[read as usize] = number | ACTIVE;
         if number != LEFT_OUT {
-            let writer = requirements.partner(read);
+            let writer = self.needed_by(read, requirements);
             if writer != NONE {
                 self.todo.push((writer, number));
             }
             self.touch(requirements.object(read));
+        }
+    }
+
+    /// Whether a read counts for nothing, whatever comes after it.
+    #[inline]
+    fn may_see_anything(&self, read: u32, requirements: &Requirements) -> bool {
+        match self.sight {
+            Sight::Writers | Sight::Values => false,
+            Sight::Updates => requirements.is_update(read),
+            Sight::Anything => true,
+        }
+    }
+
+    /// The write that must come before a read that counts.
+    #[inline]
+    fn needed_by(&self, read: u32, requirements: &Requirements) -> u32 {
+        match self.sight {
+            Sight::Writers | Sight::Updates => requirements.partner(read),
+            Sight::Values | Sight::Anything => requirements.need(read),
         }
     }
 
@@ -198,7 +224,8 @@ impl Slices {
             self.work += 1;
             let kind = requirements.kind(event);
             let mut active = number & ACTIVE;
-            if kind == Kind::Rmw || kind == Kind::Read && self.reads == Reads::Strict {
+            let counts = kind == Kind::Rmw || kind == Kind::Read && self.reads == Reads::Strict;
+            if counts && !self.may_see_anything(event, requirements) {
                 active = ACTIVE;
             }
             self.trail.push((event, number));
@@ -219,7 +246,7 @@ impl Slices {
             }
             match kind {
                 Kind::Read | Kind::Rmw => {
-                    let writer = requirements.partner(event);
+                    let writer = self.needed_by(event, requirements);
                     if active != 0 && writer != NONE {
                         self.todo.push((writer, slice));
                     }

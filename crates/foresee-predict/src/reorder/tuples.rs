@@ -42,7 +42,8 @@ struct Chain {
 /// Goes through the tuples of events that may show a pattern.
 pub(crate) struct Tuples<'t> {
     candidates: &'t [(Candidate, u64)],
-    clocks: &'t Clocks,
+    /// What events need, if every read needs the write that it saw.
+    clocks: Option<&'t Clocks>,
     /// For each position its chains.
     chains: Vec<Vec<Chain>>,
     /// For each position the chain, and how far in it.
@@ -60,7 +61,7 @@ impl<'t> Tuples<'t> {
     pub(crate) fn new(
         sequence: &[Position],
         candidates: &'t [(Candidate, u64)],
-        clocks: &'t Clocks,
+        clocks: Option<&'t Clocks>,
         tries: usize,
         combinations: usize,
     ) -> Option<Tuples<'t>> {
@@ -129,8 +130,12 @@ impl<'t> Tuples<'t> {
     fn pass_what_is_needed(&mut self, at: usize) -> bool {
         let chain = &self.chains[at][self.chosen[at]];
         let needed = (0..at).map(|earlier| {
-            let [count] = self.clocks.count(&self.candidate(earlier).stamp, chain.thread);
-            count
+            let stamp = &self.candidate(earlier).stamp;
+            match self.clocks {
+                Some(clocks) => clocks.count(stamp, chain.thread)[0],
+                None if stamp.thread == chain.thread => stamp.time[0],
+                None => 0,
+            }
         });
         let needed = needed.max().unwrap_or(0);
         let rest = &chain.members[self.pointers[at]..];

@@ -23,7 +23,7 @@ use foresee_trace::{EventSource, Finding, Pool, Trace};
 
 pub(crate) fn requirements(trace: &Trace) -> Requirements {
     let mut requirements = Requirements::default();
-    trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+    trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
     requirements
 }
@@ -137,6 +137,7 @@ impl<'t> Tied<'t> {
         let reads = match reads {
             Reads::Strict => oracle::Reads::Strict,
             Reads::Terminal => oracle::Reads::Terminal,
+            Reads::Any => oracle::Reads::Any,
         };
         let all = oracle::Reorderings::new(self.trace, reads);
         let step = |(state, program): &(StateId, ProgramState), step: oracle::Step| {

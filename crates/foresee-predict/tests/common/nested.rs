@@ -47,6 +47,7 @@ impl Nested {
             kind: *self,
             rng: Rng::with_seed(seed),
             owners: vec![Vec::new(); self.locks],
+            values: vec![0; self.variables],
             threads: vec![Thread::default(); self.threads],
             text: String::new(),
         };
@@ -94,6 +95,8 @@ struct Machine {
     rng: Rng,
     /// For each lock who has it, and whether shared.
     owners: Vec<Vec<(usize, bool)>>,
+    /// What each variable holds.
+    values: Vec<u8>,
     threads: Vec<Thread>,
     text: String,
 }
@@ -179,7 +182,18 @@ impl Machine {
             true => "rmw",
             false => self.rng.choice(["r", "w"]).unwrap(),
         };
-        self.emit(t, &format!("{word}(x{variable})"));
+        let old = self.values[variable];
+        if word != "r" {
+            self.values[variable] = self.rng.u8(1..=2);
+        }
+        let new = self.values[variable];
+        self.emit(
+            t,
+            &match word {
+                "rmw" => format!("rmw(x{variable})={old}->{new}"),
+                _ => format!("{word}(x{variable})={new}"),
+            },
+        );
     }
 
     fn fork_join_or_end(&mut self, t: usize) -> bool {

@@ -17,7 +17,12 @@ use super::reorder::{Reads, Reorderings, State};
 /// stuck: each waits for the thread of the one behind it, the last for that of the first, which is
 /// the earliest in the trace.
 pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
-    let all = Reorderings::new(trace, Reads::Strict);
+    deadlocks_reading(trace, longest, Reads::Strict)
+}
+
+/// The same where reads may see this.
+pub fn deadlocks_reading(trace: &Trace, longest: usize, reads: Reads) -> BTreeSet<Vec<usize>> {
+    let all = Reorderings::new(trace, reads);
     let threads = thread_count(trace);
     let mut found = BTreeSet::new();
     all.reach(|state| {

@@ -25,8 +25,16 @@ pub fn conflict(a: &Event, b: &Event) -> bool {
 /// # Panics
 /// When there are too many reorderings: the trace is too large for this oracle.
 pub fn races(trace: &Trace) -> BTreeSet<[usize; 2]> {
-    // A thread whose last read saw another write has no next event.
-    let all = Reorderings::new(trace, Reads::Strict);
+    // A thread whose last read saw another value has no next event.
+    races_reading(trace, Reads::Strict)
+}
+
+/// The same where reads may see this.
+///
+/// # Panics
+/// When there are too many reorderings: the trace is too large for this oracle.
+pub fn races_reading(trace: &Trace, reads: Reads) -> BTreeSet<[usize; 2]> {
+    let all = Reorderings::new(trace, reads);
     let threads = trace.names.threads.len();
     let mut forks = vec![None; threads];
     for (i, event) in trace.events.iter().enumerate().filter(|(_, e)| e.op() == Op::Fork) {

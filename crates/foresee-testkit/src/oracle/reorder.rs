@@ -2,18 +2,18 @@
 //!
 //! A correct reordering takes a prefix of each thread and puts the events in any order in which
 //! locks exclude each other, fork, join and notification keep their order, and every read sees the
-//! write it saw in the trace. Then each thread was told what it was told in the trace, and does what
-//! it did there. Unlike in the Mazurkiewicz order, critical sections can swap and events can be
-//! missing.
+//! write it saw in the trace or another one of the same value, where both values are known. Then each
+//! thread was told what it was told in the trace, and does what it did there. Unlike in the
+//! Mazurkiewicz order, critical sections can swap and events can be missing.
 //!
-//! With terminal reads, the last event of a thread may also be a read that sees another write:
-//! nothing is claimed of the thread after it. A read-modify-write always keeps its writer, because
-//! it would leave another value behind.
+//! With terminal reads, the last event of a thread may also be a read that sees another value:
+//! nothing is claimed of the thread after it. A read-modify-write always finds its value, because
+//! it would leave another one behind.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
-use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, VarId};
+use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, Value, VarId};
 
 use super::busy::section_in_the_way;
 use super::closure::reads_from;
@@ -25,10 +25,16 @@ const MAX_STATES: usize = 4_000_000;
 /// What reads may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Only the write they saw in the trace.
+    /// Only the value they saw in the trace.
     Strict,
-    /// The last read of a thread may see any write.
+    /// The last read of a thread may see any value.
     Terminal,
+    /// Only the write they saw in the trace, whatever its value.
+    Identical,
+    /// The last read of a thread may see any write, others only the one they saw.
+    IdenticalTerminal,
+    /// Any value, and every thread goes on as in the trace.
+    Any,
 }
 
 /// How far each thread has come, and who wrote what is in the variables.
@@ -49,7 +55,7 @@ pub struct State {
 pub struct Step {
     /// Its index in the trace.
     pub event: usize,
-    /// Whether it is a read that sees another write than in the trace.
+    /// Whether it is a read that does not see what it saw in the trace.
     pub other_writer: bool,
 }
 
@@ -69,6 +75,9 @@ pub struct Reorderings<'t> {
     /// For each notification the waits it ends: their beginnings and their ends.
     ended: Vec<Vec<(usize, usize)>>,
     saw: Vec<Option<usize>>,
+    /// What each read found, and what each variable held at first, where it is known.
+    found: Vec<Option<Value>>,
+    initial: Vec<Option<Value>>,
     /// For each failed try-lock, the end of the section that was in its way.
     until: Vec<Option<usize>>,
     variables: usize,
@@ -100,7 +109,31 @@ impl<'t> Reorderings<'t> {
         let (ended, saw) = (ended_waits(trace), reads_from(trace));
         let until = |i| section_in_the_way(trace, i).and_then(|(_, end)| end);
         let until = (0..events.len()).map(until).collect();
-        Reorderings { trace, reads, threads, place, held, needs, ended, saw, until, variables }
+        let found: Vec<Option<Value>> = events.iter().map(|e| found(trace, e)).collect();
+        let mut initial = vec![None; variables];
+        for (i, event) in steps().rev().filter(|(i, e)| e.op().reads() && saw[*i].is_none()) {
+            let value = &mut initial[event.var().index()];
+            *value = found[i].or(*value);
+        }
+        for event in events.iter().filter(|e| e.op() == Op::Init) {
+            if let Some(value) = initial.get_mut(event.var().index()) {
+                *value = trace.pool.values(event).last().copied().or(*value);
+            }
+        }
+        Reorderings {
+            trace,
+            reads,
+            threads,
+            place,
+            held,
+            needs,
+            ended,
+            saw,
+            found,
+            initial,
+            until,
+            variables,
+        }
     }
 
     /// The thread's next event in this state, whether or not it can happen.
@@ -146,9 +179,33 @@ impl<'t> Reorderings<'t> {
     pub fn step(&self, state: &State, thread: ThreadId) -> Option<Step> {
         let event = self.next(state, thread).filter(|&event| self.is_free(state, event))?;
         let it = &self.trace.events[event];
-        let other_writer = it.op().reads() && self.last_writer(state, it.var()) != self.saw[event];
-        let allowed = !other_writer || self.reads == Reads::Terminal && it.op() != Op::Rmw;
+        let is_other = it.op().reads() && !self.tells_the_same(state, event);
+        let allowed = match self.reads {
+            Reads::Any => true,
+            Reads::Terminal | Reads::IdenticalTerminal => !is_other || it.op() != Op::Rmw,
+            Reads::Strict | Reads::Identical => !is_other,
+        };
+        let other_writer = is_other && self.reads != Reads::Any;
         allowed.then_some(Step { event, other_writer })
+    }
+
+    /// Whether a read finds in its variable what it found in the trace.
+    fn tells_the_same(&self, state: &State, event: usize) -> bool {
+        let it = &self.trace.events[event];
+        let last = self.last_writer(state, it.var());
+        if last == self.saw[event] {
+            return true;
+        }
+        let by_identity = matches!(self.reads, Reads::Identical | Reads::IdenticalTerminal);
+        let Some(found) = self.found[event].filter(|found| found.stands_for_itself()) else {
+            return false;
+        };
+        let left = |write: Option<usize>| match write {
+            Some(write) => self.trace.pool.values(&self.trace.events[write]).last().copied(),
+            None => self.initial[it.var().index()],
+        };
+        let was_written = left(self.saw[event]).is_none_or(|value| value == found);
+        !by_identity && was_written && left(last) == Some(found)
     }
 
     fn after(&self, state: &State, step: Step) -> State {
@@ -228,6 +285,15 @@ impl<'t> Reorderings<'t> {
     }
 }
 
+/// The value that a read found, where it is known.
+fn found(trace: &Trace, event: &Event) -> Option<Value> {
+    match (event.op(), &*trace.pool.values(event)) {
+        (Op::Rmw, [old, _]) => Some(*old),
+        (op, [.., value]) if op != Op::Rmw && op.reads() => Some(*value),
+        _ => None,
+    }
+}
+
 /// The lock that an event takes, and whether it shares it.
 pub(super) fn taken(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
@@ -303,11 +369,11 @@ fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// For each event that reads, the writes it could see (`None` is the initial value) if it were the
-/// last event of an otherwise strict reordering. A read that could see another write than in the
+/// last event of a reordering in which all others see the write they saw. A read that could see another write than in the
 /// trace makes the program nondeterministic. A read-modify-write counts as a read like any other:
 /// as the last event it leaves nothing behind that anybody sees.
 pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
-    let all = Reorderings::new(trace, Reads::Strict);
+    let all = Reorderings::new(trace, Reads::Identical);
     let mut writers = vec![BTreeSet::new(); trace.events.len()];
     all.reach(|state| {
         for t in (0..all.threads.len()).map(ThreadId::new) {
@@ -324,10 +390,10 @@ pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
     writers
 }
 
-/// For each variable, the writes that could be its last one after a strict reordering of the whole
-/// trace.
+/// For each variable, the writes that could be its last one after a reordering of the whole trace in which
+/// every read sees the write it saw.
 pub fn final_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
-    let all = Reorderings::new(trace, Reads::Strict);
+    let all = Reorderings::new(trace, Reads::Identical);
     let mut writers = vec![BTreeSet::new(); all.variables];
     all.reach(|state| {
         if all.threads.iter().zip(&state.done).all(|(own, &done)| own.len() == done) {
@@ -372,6 +438,29 @@ mod tests {
         assert_eq!(reaches(&rmw, Reads::Terminal, &[1, 0]), None);
         let joined = trace! { T1: w(x); T2: r(x); T3: join(T2) };
         assert_eq!(reaches(&joined, Reads::Terminal, &[2, 0]), None);
+    }
+
+    #[test]
+    fn reads_may_see_another_write_of_the_same_value() {
+        let trace = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: r(x)=1, w(y)=2 };
+        assert!(reaches(&trace, Reads::Strict, &[4, 1]).is_some());
+        assert_eq!(reaches(&trace, Reads::Identical, &[4, 1]), None);
+        // The initial value is one, too, stated or read.
+        let reset = trace! { T1: r(x)=0, w(x)=1, w(x)=0; T2: r(x)=0, w(y)=2 };
+        assert!(reaches(&reset, Reads::Strict, &[4, 1]).is_some());
+        let stated = trace! { T1: init(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y)=2 };
+        assert!(reaches(&stated, Reads::Strict, &[4, 1]).is_some());
+        let unknown = trace! { T1: w(x)=1, w(y)=1, w(x); T2: r(x)=1, w(y)=2 };
+        assert!(reaches(&unknown, Reads::Strict, &[4, 1]).is_some());
+        let unknown = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: r(x), w(y)=2 };
+        assert_eq!(reaches(&unknown, Reads::Strict, &[4, 1]), None);
+        let counted = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: rmw(x)=1->2, w(y)=2 };
+        assert!(reaches(&counted, Reads::Strict, &[4, 1]).is_some());
+        // What may be an address is not compared: other memory may have had it by then.
+        let addresses =
+            trace! { T1: w(x)=93824992, w(y)=1, w(x)=93824992; T2: r(x)=93824992, w(y)=2 };
+        assert_eq!(reaches(&addresses, Reads::Strict, &[4, 1]), None);
+        assert!(reaches(&addresses, Reads::Any, &[4, 1]).is_some());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::accesses::{Accesses, PairKey};
 use crate::checks::locksets::LockSetId;
 use crate::checks::tally::Tally;
 use crate::checks::tries::{Candidate, Try};
-use crate::reorder::Wanted;
+use crate::reorder::{Sight, Wanted};
 
 /// How many triples of events are tried for alike classes, and for one triple of places.
 const TRIES_A_CLASS: usize = 16;
@@ -130,7 +130,8 @@ pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) 
     let candidates = groups.into_iter().map(|(_, mut group)| {
         group.narrow();
         let tries = group.tries.iter().map(|&(_, triple)| try_of(triple)).collect();
-        Candidate { tries, is_complete: !group.is_partial, ..Candidate::default() }
+        let (is_complete, hangs_on) = (!group.is_partial, Some(Sight::Anything));
+        Candidate { tries, is_complete, hangs_on, ..Candidate::default() }
     });
     let mut observed: Vec<[u32; 3]> = observed.into_values().collect();
     observed.sort_unstable_by_key(|&[a1, b, a2]| [a2, a1, b]);

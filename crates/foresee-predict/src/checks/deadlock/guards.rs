@@ -56,7 +56,7 @@ pub(crate) fn guarded(
     let (mut next_seen, mut next_pair) = (0, 0);
     let mut clocks: Clocks = Clocks::new(Order::Needs);
     for (event, it) in (0..).zip(&trace.events) {
-        let stamp = clocks.event(it)?;
+        let stamp = clocks.event(&requirements.bound(event, it))?;
         if seen.get(next_seen).is_some_and(|&(one, _)| one == event) {
             seen[next_seen].1 = Some(stamp.epoch());
             next_seen += 1;
@@ -94,7 +94,8 @@ fn reads_before(
         if taken(&trace.events[event as usize]).is_some_and(|hold| Some(hold.lock) == lock) {
             return;
         }
-        if requirements.kind(event).reads() && requirements.object(event) != NONE {
+        let is_bound = requirements.kind(event).reads() && !requirements.is_free(event);
+        if is_bound && requirements.object(event) != NONE {
             reads.push((requirements.object(event), requirements.partner(event)));
         }
     }

@@ -46,7 +46,7 @@ use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Options, Proposal};
 use crate::analysis::{AnalysisError, Stat};
-use crate::reorder::NONE;
+use crate::reorder::{NONE, Sight};
 use requests::{Patience, Requests, Want};
 use rings::{Limits, Ring};
 use waits::{Wait, Waits, is_for_ever};
@@ -146,7 +146,12 @@ impl Deadlocks {
             let number = *numbers.entry(self.places(ring)).or_insert_with(|| {
                 let key = self.rings.len() as u32;
                 self.rings.push(Vec::new());
-                candidates.push(Candidate { key, is_complete: true, ..Candidate::default() });
+                candidates.push(Candidate {
+                    key,
+                    is_complete: true,
+                    hangs_on: Some(Sight::Anything),
+                    ..Candidate::default()
+                });
                 candidates.len() - 1
             });
             self.rings[number].push(*ring);

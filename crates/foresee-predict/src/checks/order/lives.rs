@@ -8,6 +8,7 @@ use foresee_trace::{Event, Op, ThreadId, Trace, entry};
 
 use super::objects::{Objects, Said};
 use crate::analysis::AnalysisError;
+use crate::reorder::Requirements;
 
 /// What is wrong, or could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,13 +67,14 @@ impl Lives {
         trace: &Trace,
         objects: &Objects,
         strangers: &[ThreadId],
+        requirements: &Requirements,
     ) -> Result<Lives, AnalysisError> {
         let mut this = Lives::default();
         let mut needs: Clocks = Clocks::new(Order::Needs);
         let mut lives: Vec<Life> = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             let i = i as u32;
-            let stamp = needs.event(event)?;
+            let stamp = needs.event(&requirements.bound(i, event))?;
             needs.forget_old(&[]);
             let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
             if strangers.contains(&event.thread()) {

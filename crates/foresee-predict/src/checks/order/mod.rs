@@ -168,7 +168,7 @@ impl Check for LifeOrder {
             return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
         }
         let Lives { observed, possible, impossible, ended } =
-            Lives::new(trace, &self.objects, &context.strangers())?;
+            Lives::new(trace, &self.objects, &context.strangers(), context.requirements)?;
         let mut groups: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
         for pair in &possible {
             groups.entry(places(trace, pair)).or_default().push(pair);

@@ -55,7 +55,7 @@ struct Checked {
 
 fn check(trace: &Trace) -> Checked {
     let mut requirements = Requirements::default();
-    trace.events.iter().for_each(|event| requirements.push(event).unwrap());
+    trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
     let options = Options { cores: 1, ..Options::default() };
     let context = Context { trace, requirements: &requirements, options: &options };

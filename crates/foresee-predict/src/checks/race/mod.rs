@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `suspects` | the variables that no lock guards always |
 //! | `classes` | their accesses in classes, and the pairs worth a look |
+//! | `hanging` | pairs that only a counter keeps in order |
 //!
 //! | algorithm | reports | its silence |
 //! |---|---|---|
@@ -17,6 +18,7 @@
 //! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
 
 mod classes;
+mod hanging;
 mod suspects;
 
 use std::collections::{HashMap, HashSet};
@@ -31,7 +33,7 @@ use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Proposal};
 use crate::analysis::{AnalysisError, Stat};
-use crate::reorder::NONE;
+use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Ordered};
 use suspects::{Suspects, is_atomic};
 
@@ -152,7 +154,7 @@ impl Race {
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
             if let Some(needs) = &mut needs {
-                needs.event(&event)?;
+                needs.event(&context.requirements.bound(index as u32, &event))?;
             }
             if index % FORGET == 0 {
                 observed.forget_old(&[]);
@@ -185,6 +187,7 @@ impl Race {
             is_complete: false,
             is_conceivable: self.algorithm != Algorithm::Hb,
             is_sure: group.sure.is_some(),
+            hangs_on: None,
         })
     }
 }
@@ -215,7 +218,28 @@ impl Check for Race {
         let classes = self.classes(context)?;
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
+        // What only a counter keeps in order is asked where something is kept in order at all.
+        let is_ordered =
+            |group: &Group| group.is_open && group.pairs.is_empty() && group.sure.is_none();
+        let hanging = match self.algorithm {
+            Algorithm::Sliced if classes.groups.iter().any(is_ordered) => {
+                hanging::hanging(context, &self.suspects)?
+            }
+            _ => Vec::new(),
+        };
         for (key, group) in classes.groups.iter().enumerate() {
+            if is_ordered(group)
+                && let Some(&Some(pair)) = hanging.get(key)
+            {
+                proposal.candidates.push(Candidate {
+                    key: key as u32,
+                    tries: vec![Try { executed: Vec::new(), next: pair.to_vec() }],
+                    is_complete: true,
+                    hangs_on: Some(Sight::Updates),
+                    ..Candidate::default()
+                });
+                continue;
+            }
             let Some(candidate) = self.candidate(key, group, tally) else { continue };
             if proposal.candidates.len() >= MOST_CANDIDATES {
                 tally.not_tried += 1;

@@ -1,0 +1,521 @@
+//! Which writes a read could have seen just as well: those of the same value.
+//!
+//! A thread that reads a value does the same whoever wrote it. So a read needs not the very write
+//! that it saw, but some write of that value, the initial one included. Which of them could be the
+//! last before the read is a matter of the search; most can be ruled out at once. A write cannot be
+//! seen if another one, of another value, comes after it and before the read for certain, or if it
+//! needs the read itself. A read for which only the write that it saw is left is *bound* to it. Of
+//! the others it is known at least that the first write that is left comes before the read, if all
+//! that are left are of one thread.
+//!
+//! What comes before something for certain is found as it is for [landmarks](super::landmarks), by
+//! clocks over the order of threads, forks, joins and what bound reads saw, in two passes: the
+//! second knows from the first what later writes need.
+//!
+//! Values are kept as numbers of 32 bits, four bytes an event: small whole numbers as they are,
+//! others by where they were first seen. Zero is a value that is not known, or that says nothing
+//! because it may be an address.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use foresee_causality::{Clock, ClockStore};
+use foresee_trace::{Event, Op, Pool, ThreadId, Value};
+
+use super::requirements::{Kind, NONE, Requirements};
+
+/// How many values that are not small whole numbers are told apart.
+const MOST_OTHERS: usize = 1 << 20;
+/// How many writes before a read are looked at for one that hides others.
+const LOOK_BACK: usize = 64;
+/// Set in numbers of values that are not small whole numbers.
+const OTHER: u32 = 1 << 31;
+
+/// The values of all events of a trace, and what follows from them.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    /// For each event the value that it left, or found if it only reads.
+    codes: Vec<u32>,
+    /// For read-modify-writes, in their order, what they found.
+    found: Vec<(u32, u32)>,
+    /// For each variable what it held at first.
+    initial: Vec<u32>,
+    others: HashMap<Value, u32, RandomState>,
+    /// The reads that are not bound to what they saw, with what they need all the same.
+    free: HashMap<u32, u32, RandomState>,
+    /// For each variable and value that such a read found, the writes of it in their order.
+    alike: HashMap<(u32, u32), Vec<u32>, RandomState>,
+    /// For each variable that such a read is of, all writes in their order.
+    writes: HashMap<u32, Vec<u32>, RandomState>,
+    /// The variables and values of which some read did not tell what it found.
+    untold: HashSet<(u32, u32), RandomState>,
+}
+
+impl Values {
+    fn code(&mut self, value: Option<Value>) -> u32 {
+        match value {
+            Some(Value::Int(n)) if (-(1 << 29)..1 << 29).contains(&n) => {
+                if Value::Int(n).stands_for_itself() { (n + (1 << 29) + 1) as u32 } else { 0 }
+            }
+            Some(value) if value.stands_for_itself() => {
+                let next = self.others.len() as u32 | OTHER;
+                match self.others.get(&value) {
+                    Some(&code) => code,
+                    None if self.others.len() >= MOST_OTHERS => 0,
+                    None => *self.others.entry(value).or_insert(next),
+                }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Takes the next event; `writer` is the write that it saw.
+    pub(super) fn push(&mut self, event: &Event, pool: &Pool, writer: u32) {
+        let (op, index) = (event.op(), self.codes.len() as u32);
+        let code = match op {
+            Op::Init => self.code(pool.value(event)),
+            _ if op.writes() => self.code(pool.value_left(event)),
+            _ if op.reads() => self.code(pool.value_found(event)),
+            _ => 0,
+        };
+        self.codes.push(code);
+        if op == Op::Rmw {
+            let code = self.code(pool.value_found(event));
+            self.found.push((index, code));
+        }
+        let found = if op.reads() { self.found(index) } else { 0 };
+        if op == Op::Init && code != 0 || op.reads() && writer == NONE {
+            let variable = event.var().0 as usize;
+            if variable >= self.initial.len() {
+                self.initial.resize(variable + 1, 0);
+            }
+            let initial = &mut self.initial[variable];
+            if op == Op::Init {
+                *initial = code;
+            } else if *initial == 0 {
+                *initial = found;
+            }
+        }
+    }
+
+    /// The value that a read found.
+    #[inline]
+    fn found(&self, read: u32) -> u32 {
+        let at = self.found.partition_point(|&(rmw, _)| rmw < read);
+        match self.found.get(at) {
+            Some(&(rmw, code)) if rmw == read => code,
+            _ => self.codes[read as usize],
+        }
+    }
+
+    /// Nothing is to follow from what a read found.
+    fn forget(&mut self, read: u32) {
+        match self.found.binary_search_by_key(&read, |&(rmw, _)| rmw) {
+            Ok(at) => self.found[at].1 = 0,
+            Err(_) => self.codes[read as usize] = 0,
+        }
+    }
+
+    /// The value that a variable holds after a write, or before any.
+    #[inline]
+    fn left(&self, variable: u32, write: u32) -> u32 {
+        match write {
+            NONE => self.initial.get(variable as usize).copied().unwrap_or(0),
+            write => self.codes[write as usize],
+        }
+    }
+
+    /// Whether any read could have seen another write.
+    pub(super) fn has_free_reads(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// What a read that is not bound needs all the same; nothing if it is bound.
+    #[inline]
+    pub(super) fn need_of_free(&self, read: u32) -> Option<u32> {
+        if self.free.is_empty() { None } else { self.free.get(&read).copied() }
+    }
+
+    /// Whether a read of a variable finds the same after another write (or none) as it did.
+    #[inline]
+    pub(super) fn is_alike(&self, read: u32, variable: u32, write: u32) -> bool {
+        let found = self.found(read);
+        found != 0 && found == self.left(variable, write)
+    }
+
+    /// The writes of a variable that leave what a read found, in their order.
+    pub(super) fn alike(&self, read: u32, variable: u32) -> &[u32] {
+        self.alike.get(&(variable, self.found(read))).map_or(&[], Vec::as_slice)
+    }
+
+    /// A write that stands for all that leave what this one leaves, if it makes no difference to any
+    /// read which of them it sees. With `base` that is the last write before some event, if that
+    /// leaves the same.
+    pub(super) fn stands_for(&self, variable: u32, write: u32, base: u32) -> Option<u32> {
+        let code = self.left(variable, write);
+        let key = (variable, code);
+        let alike = self.alike.get(&key).filter(|_| code != 0 && !self.untold.contains(&key))?;
+        match self.left(variable, base) == code {
+            true => Some(base),
+            false => alike.first().copied(),
+        }
+    }
+
+    /// The last write of a variable before an event, if some read of it is not bound.
+    pub(super) fn last_before(&self, variable: u32, event: u32) -> u32 {
+        let Some(writes) = self.writes.get(&variable) else { return NONE };
+        let before = writes.partition_point(|&write| write < event);
+        before.checked_sub(1).map_or(NONE, |at| writes[at])
+    }
+}
+
+/// What is known of a variable and a value while reads are being bound.
+#[derive(Debug, Default)]
+struct Group {
+    /// The writes, in their order.
+    writes: Vec<u32>,
+    /// The same by threads.
+    threads: Vec<(u32, Vec<u32>)>,
+    is_initial: bool,
+}
+
+/// Finds out which reads are bound to what they saw. The trace has ended, and only variables that
+/// several threads use are left.
+pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
+    let mut groups: HashMap<(u32, u32), Group, RandomState> = HashMap::default();
+    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
+    let mut is_read: Vec<bool> = Vec::new();
+    for event in 0..requirements.len() as u32 {
+        let (kind, object) = (requirements.kind(event), requirements.object(event));
+        if object == NONE || !(kind.reads() || kind.writes()) {
+            continue;
+        }
+        let variable = (object / 2) as usize;
+        if kind.reads() {
+            if variable >= is_read.len() {
+                is_read.resize(variable + 1, false);
+            }
+            is_read[variable] = true;
+        }
+        if kind.writes() && values.codes[event as usize] != 0 {
+            pairs.push((variable as u32, values.codes[event as usize], event));
+        }
+    }
+    pairs.retain(|pair| is_read.get(pair.0 as usize) == Some(&true));
+    pairs.sort_unstable();
+    for same in pairs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (variable, code, _) = same[0];
+        let is_initial = values.left(variable, NONE) == code;
+        // One write and nothing else is what every read of it saw, unless its own value is unknown.
+        let mut group = Group { is_initial, ..Group::default() };
+        for &(_, _, event) in same {
+            group.writes.push(event);
+            let thread = requirements.thread(event);
+            match group.threads.iter_mut().find(|own| own.0 == thread) {
+                Some(own) => own.1.push(event),
+                None => group.threads.push((thread, vec![event])),
+            }
+        }
+        groups.insert((variable, code), group);
+    }
+    drop(pairs);
+    let (mut doubtful, mut wrong) = (Vec::new(), Vec::new());
+    for read in 0..requirements.len() as u32 {
+        if requirements.kind(read).reads() && requirements.object(read) != NONE {
+            let variable = requirements.object(read) / 2;
+            let (found, writer) = (values.found(read), requirements.partner(read));
+            let left = values.left(variable, writer);
+            // What was not written where it was seen is of a write that is not in the trace.
+            if found != 0 && left != 0 && left != found {
+                wrong.push(read);
+            }
+            if left != 0 && left != found {
+                values.untold.insert((variable, left));
+            }
+            if found == 0 || left != 0 && left != found {
+                continue;
+            }
+            let Some(group) = groups.get(&(variable, found)) else { continue };
+            let is_only = match writer {
+                NONE => false,
+                writer => !group.is_initial && group.writes == [writer],
+            };
+            if !is_only {
+                doubtful.push(read);
+            }
+        }
+    }
+    wrong.into_iter().for_each(|read| values.forget(read));
+    if doubtful.is_empty() {
+        return;
+    }
+    let mut binder = Binder::new(requirements, &groups, &doubtful);
+    for _ in 0..2 {
+        binder.pass(values);
+    }
+    values.free = binder.free;
+    for &read in values.free.keys() {
+        let variable = requirements.object(read) / 2;
+        values.writes.entry(variable).or_default();
+        let key = (variable, values.found(read));
+        if let Some(group) = groups.get_mut(&key).filter(|group| !group.writes.is_empty()) {
+            values.alike.insert(key, std::mem::take(&mut group.writes));
+        }
+    }
+    for event in 0..requirements.len() as u32 {
+        let object = requirements.object(event);
+        if object != NONE
+            && requirements.kind(event).writes()
+            && let Some(writes) = values.writes.get_mut(&(object / 2))
+        {
+            writes.push(event);
+        }
+    }
+}
+
+/// Rules out writes that reads cannot see.
+struct Binder<'b> {
+    requirements: &'b Requirements,
+    groups: &'b HashMap<(u32, u32), Group, RandomState>,
+    doubtful: &'b [u32],
+    store: ClockStore,
+    /// For each variable with a doubtful read its writes so far and what they need.
+    writes: HashMap<u32, Vec<(u32, Clock)>, RandomState>,
+    /// What writes of the pass before needed.
+    needed: HashMap<u32, Clock, RandomState>,
+    free: HashMap<u32, u32, RandomState>,
+}
+
+impl<'b> Binder<'b> {
+    fn new(
+        requirements: &'b Requirements,
+        groups: &'b HashMap<(u32, u32), Group, RandomState>,
+        doubtful: &'b [u32],
+    ) -> Binder<'b> {
+        Binder {
+            requirements,
+            groups,
+            doubtful,
+            store: ClockStore::default(),
+            writes: HashMap::default(),
+            needed: HashMap::default(),
+            free: HashMap::default(),
+        }
+    }
+
+    /// Goes through the trace once.
+    fn pass(&mut self, values: &Values) {
+        let requirements = self.requirements;
+        self.free.clear();
+        self.writes.clear();
+        for &read in self.doubtful {
+            self.writes.entry(requirements.object(read) / 2).or_default();
+        }
+        let mut needed: HashMap<u32, Clock, RandomState> = HashMap::default();
+        let mut threads = vec![Clock::EMPTY; requirements.thread_count()];
+        let mut written = vec![Clock::EMPTY; requirements.object_count().div_ceil(2)];
+        let mut next = self.doubtful.iter().copied().peekable();
+        for event in 0..requirements.len() as u32 {
+            let (kind, t) = (requirements.kind(event), requirements.thread(event) as usize);
+            if kind == Kind::Init {
+                continue;
+            }
+            let mut known = threads[t];
+            let object = requirements.object(event);
+            let mut hear = |store: &mut ClockStore, other: u32, needs: Clock| {
+                let of = ThreadId(requirements.thread(other));
+                if store.get(known, of)[0] <= other {
+                    known = store.learn(known, needs, of, [other + 1]);
+                }
+            };
+            if !requirements.has_previous(event) && requirements.previous(event) != NONE {
+                hear(&mut self.store, requirements.previous(event), Clock::EMPTY);
+            }
+            let partner = requirements.partner(event);
+            match kind {
+                Kind::Read | Kind::Rmw if object != NONE => {
+                    let is_doubtful = next.next_if_eq(&event).is_some();
+                    let seen = match is_doubtful {
+                        true => self.seen(values, event, threads[t]),
+                        false => Seen::Bound,
+                    };
+                    match seen {
+                        Seen::Bound if partner != NONE => {
+                            hear(&mut self.store, partner, written[(object / 2) as usize]);
+                        }
+                        Seen::Bound => {}
+                        Seen::After(NONE) => {
+                            self.free.insert(event, NONE);
+                        }
+                        Seen::After(first) => {
+                            self.free.insert(event, first);
+                            let list = self.writes.get(&(object / 2));
+                            let at = list.and_then(|l| {
+                                l.binary_search_by_key(&first, |w| w.0).ok().map(|at| l[at].1)
+                            });
+                            hear(&mut self.store, first, at.unwrap_or(Clock::EMPTY));
+                        }
+                    }
+                }
+                Kind::Join if partner != NONE => {
+                    let other = threads[requirements.thread(partner) as usize];
+                    hear(&mut self.store, partner, other);
+                }
+                _ => {}
+            }
+            if kind.writes() && object != NONE {
+                written[(object / 2) as usize] = known;
+                if let Some(list) = self.writes.get_mut(&(object / 2)) {
+                    list.push((event, known));
+                    needed.insert(event, known);
+                }
+            }
+            threads[t] = known;
+            if self.store.is_worth_collecting(written.len() + needed.len() + self.needed.len()) {
+                let kept = needed.values().chain(self.needed.values());
+                let roots = threads.iter().chain(&written).chain(kept);
+                self.store.collect(roots.copied());
+            }
+        }
+        self.needed = needed;
+    }
+
+    /// What a doubtful read may have seen, given what its thread needs just before it.
+    fn seen(&self, values: &Values, read: u32, known: Clock) -> Seen {
+        let requirements = self.requirements;
+        let variable = requirements.object(read) / 2;
+        let (own, writer) = (requirements.thread(read), requirements.partner(read));
+        let Some(group) = self.groups.get(&(variable, values.found(read))) else {
+            return Seen::Bound;
+        };
+        let before = |clock: Clock, event: u32| {
+            self.store.get(clock, ThreadId(requirements.thread(event)))[0] > event
+        };
+        // Writes of another value that come before the read for certain, and hide what they need.
+        let mut hiding: [(u32, Clock); 8] = [(NONE, Clock::EMPTY); 8];
+        let mut count = 0;
+        let list = self.writes.get(&variable).map_or(&[][..], Vec::as_slice);
+        for &(write, needs) in list.iter().rev().take(LOOK_BACK) {
+            let is_before = requirements.thread(write) == own || before(known, write);
+            if is_before && values.codes[write as usize] != values.found(read) && write != writer {
+                let thread = requirements.thread(write);
+                let is_later =
+                    |h: &(u32, Clock)| requirements.thread(h.0) == thread || before(h.1, write);
+                if !hiding[..count].iter().any(is_later) && count < hiding.len() {
+                    hiding[count] = (write, needs);
+                    count += 1;
+                }
+            }
+        }
+        let hiding = &hiding[..count];
+        // Events of a thread before this are hidden.
+        let hidden = |thread: u32| {
+            let by = |&(write, needs): &(u32, Clock)| match requirements.thread(write) == thread {
+                true => write + 1,
+                false => self.store.get(needs, ThreadId(thread))[0],
+            };
+            hiding.iter().map(by).max().unwrap_or(0)
+        };
+        let mut left = Left::default();
+        if writer == NONE || group.is_initial && hiding.is_empty() {
+            left.add(&[NONE], writer);
+        }
+        if writer != NONE && values.codes[writer as usize] == 0 {
+            left.add(&[writer], writer);
+        }
+        for (thread, writes) in &group.threads {
+            let from = hidden(*thread);
+            let visible = &writes[writes.partition_point(|&write| write < from)..];
+            let visible = match *thread == own {
+                // The last one of its own that is before it.
+                true => {
+                    let before = visible.partition_point(|&write| write < read);
+                    &visible[before.saturating_sub(1)..before]
+                }
+                // Those that do not need the read.
+                false => {
+                    let needs_it = |&write: &u32| {
+                        let needs = self.needed.get(&write);
+                        write > read && needs.is_some_and(|&n| before(n, read))
+                    };
+                    &visible[..visible.partition_point(|write| !needs_it(write))]
+                }
+            };
+            left.add(visible, writer);
+        }
+        match left {
+            Left { others: false, .. } => Seen::Bound,
+            Left { threads: 1, first, .. } if first < read => Seen::After(first),
+            _ => Seen::After(NONE),
+        }
+    }
+}
+
+/// The writes that are left for a read.
+#[derive(Default)]
+struct Left {
+    /// Whether there are others than the one that it saw.
+    others: bool,
+    /// In how many threads they are; the initial value is one more.
+    threads: usize,
+    /// The first of the thread that was added last.
+    first: u32,
+}
+
+impl Left {
+    /// Adds those of one thread.
+    fn add(&mut self, visible: &[u32], writer: u32) {
+        if let Some(&first) = visible.first() {
+            self.others |= visible != [writer];
+            self.threads += 1;
+            self.first = first;
+        }
+    }
+}
+
+/// What a read may have seen.
+enum Seen {
+    /// Nothing but what it saw.
+    Bound,
+    /// Something not before this, or anything.
+    After(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_testkit::trace;
+    use foresee_trace::Trace;
+
+    use super::super::requirements::{NONE, Requirements};
+
+    /// The reads that are not bound, with what they need.
+    fn free(trace: &Trace) -> Vec<(u32, u32)> {
+        let mut requirements = Requirements::default();
+        trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
+        requirements.finish();
+        let all = (0..trace.events.len() as u32).filter(|&event| requirements.is_free(event));
+        all.map(|event| (event, requirements.need(event))).collect()
+    }
+
+    #[test]
+    fn reads_are_bound_where_nothing_else_will_do() {
+        // Nobody else writes it.
+        assert_eq!(free(&trace! { T1: w(x)=1, w(x)=2; T2: r(x)=2 }), []);
+        // Any of two writes of one thread: the first one is needed in any case.
+        assert_eq!(free(&trace! { T1: w(x)=1, w(x)=1; T2: r(x)=1 }), [(2, 0)]);
+        // Of two threads none is.
+        assert_eq!(free(&trace! { T1: w(x)=1; T3: w(x)=1; T2: r(x)=1 }), [(2, NONE)]);
+        // The initial value, unless the thread has written something else since.
+        assert_eq!(
+            free(&trace! { T2: r(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0 }).last(),
+            Some(&(3, NONE))
+        );
+        let told = trace! { T1: init(x)=0; T2: w(x)=1; T1: r(x)=1, w(x)=0; T2: r(x)=0 };
+        assert_eq!(free(&told), []);
+        // Turns: each needs the one before, and later ones need it.
+        let turns = trace! {
+            T1: init(x)=0; T1: r(x)=0, w(x)=1; T2: r(x)=1, w(x)=0; T1: r(x)=0, w(x)=1; T2: r(x)=1, w(x)=0
+        };
+        assert_eq!(free(&turns), []);
+    }
+}
