@@ -8,9 +8,10 @@
 //! ordered before it, so are all earlier ones. So nothing is looked at but pairs that are unordered.
 //!
 //! There can be many of them: as many as pairs of places. Each place has a *credit* of pairs to
-//! look at, which grows with each access, so that the pass is linear. What is cut off by it is
-//! counted, but no place is: a second list in each lane holds the classes whose places are in no
-//! pair yet that is known to race. It is walked to its end, and what was looked at leaves it.
+//! look at that are not new, which grows with its accesses, so that the pass is linear. What is cut
+//! off by it is counted, but no place is: a second list in each lane holds the classes whose places
+//! are in no pair yet that is known to race. It is walked to its end, and what was looked at leaves
+//! it.
 //!
 //! Pairs are reported once for each pair of places, which the classes are grouped by.
 
@@ -23,14 +24,16 @@ use super::super::locksets::{LockSetId, LockSets};
 use crate::reorder::NONE;
 
 /// Of how many classes of a variable all pairs are counted, even if they are impossible.
-const COUNTED: u32 = 64;
+const COUNTED: u32 = 16;
 /// How many pairs of places there may be, besides those that are needed to have every place in one.
 const MOST_GROUPS: usize = 100_000;
-/// How many classes a place may look at when it is first accessed, at each further access, and at
-/// most.
-const FIRST_CREDIT: u32 = 256;
-const FURTHER_CREDIT: u32 = 4;
+/// How much credit a place has when it is first accessed, and at most.
+const FIRST_CREDIT: u32 = 64;
 const MOST_CREDIT: u32 = 1024;
+/// How much it is given at an access, in eighths: enough that programs with few places for each
+/// variable never run out of it, unless only what is known to race is looked for.
+const CREDIT: u32 = 4 * 8;
+const CREDIT_FOR_SURE: u32 = 1;
 /// A pair that is known to race is near enough if so many events are between them.
 const NEAR: u32 = 200;
 /// How many pairs of classes are known of a pair of places.
@@ -95,6 +98,7 @@ impl Key {
 
 /// A class.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Class {
     key: Key,
     /// The latest access, and its time in its thread.
@@ -114,6 +118,8 @@ struct Link {
     older: u32,
     is_in: bool,
 }
+
+const _: () = assert!(size_of::<Class>() == 64);
 
 /// The lists of a lane: all classes, and those whose places are in no race yet.
 const ALL: usize = 0;
@@ -139,12 +145,22 @@ struct Variable {
     /// Who accessed it last, and since when nobody else did.
     thread: u32,
     since: u32,
+    /// How many of its classes are in lists of the unseen.
+    unseen: u32,
     is_cut: bool,
 }
 
 impl Default for Variable {
     fn default() -> Self {
-        Variable { lanes: NONE, class: NONE, classes: 0, thread: NONE, since: 0, is_cut: false }
+        Variable {
+            lanes: NONE,
+            class: NONE,
+            classes: 0,
+            thread: NONE,
+            since: 0,
+            unseen: 0,
+            is_cut: false,
+        }
     }
 }
 
@@ -153,6 +169,7 @@ type SiteKey = (LocId, Kind, Option<VarId>);
 
 #[derive(Debug)]
 struct Site {
+    /// How many more pairs may be looked at that are not new, in eighths.
     credit: u32,
     /// Whether it is in a pair that is known to race.
     is_seen: bool,
@@ -216,15 +233,16 @@ pub(super) struct Classes {
     group_numbers: HashMap<[u32; 2], u32, RandomState>,
     /// How many pairs of events are kept for a pair of classes, and for a pair of places.
     most: [usize; 2],
-    /// How many variables are accessed in more ways than are looked at.
-    pub(super) crowded: u64,
+    /// Whether only what is known to race is looked for. Then impossible pairs are not counted.
+    is_only_sure: bool,
     /// How many pairs of classes are not looked at, because there are too many pairs of places.
     pub(super) left_out: u64,
 }
 
 impl Classes {
-    /// With so many pairs of events to try for each pair of classes, and of places.
-    pub(super) fn new(most: [usize; 2]) -> Classes {
+    /// With so many pairs of events to try for each pair of classes, and of places, or none if only
+    /// what is known to race is looked for.
+    pub(super) fn new(most: Option<[usize; 2]>) -> Classes {
         Classes {
             classes: Vec::new(),
             numbers: HashMap::default(),
@@ -234,10 +252,15 @@ impl Classes {
             site_numbers: HashMap::default(),
             groups: Vec::new(),
             group_numbers: HashMap::default(),
-            most,
-            crowded: 0,
+            most: most.unwrap_or([1, 1]),
+            is_only_sure: most.is_none(),
             left_out: 0,
         }
+    }
+
+    /// How many variables are accessed in more ways than are looked at.
+    pub(super) fn crowded(&self) -> u64 {
+        self.variables.iter().filter(|variable| variable.is_cut).count() as u64
     }
 
     /// The class of an access, if it has one.
@@ -271,8 +294,9 @@ impl Classes {
         own.time = time;
         let (lane, site) = (own.lane, own.site as usize);
         self.to_front(class, ALL);
-        if !self.sites[site].is_seen {
-            self.to_front(class, UNSEEN);
+        match self.sites[site].is_seen {
+            false => self.to_front(class, UNSEEN),
+            true => self.unlink(class, UNSEEN),
         }
         self.lanes[lane as usize].last = index;
         let variable = &mut self.variables[key.variable.index()];
@@ -282,8 +306,13 @@ impl Classes {
             // There is nothing that it was not compared with.
             return;
         }
-        let credit = &mut self.sites[site].credit;
-        *credit = (*credit + FURTHER_CREDIT).min(MOST_CREDIT);
+        let further = if self.is_only_sure { CREDIT_FOR_SURE } else { CREDIT };
+        let Site { credit, is_seen } = &mut self.sites[site];
+        *credit = (*credit + further).min(MOST_CREDIT * 8);
+        if *credit < 8 && *is_seen && self.is_only_sure && variable.unseen == 0 {
+            variable.is_cut = true;
+            return;
+        }
         self.compare(class, before, locksets, known);
     }
 
@@ -313,27 +342,22 @@ impl Classes {
                     if theirs.time <= possible || before != NONE && theirs.last < before {
                         break;
                     }
-                    let credit = &mut self.sites[site as usize].credit;
-                    if *credit == 0 {
+                    if self.sites[site as usize].credit < 8 {
                         is_cut = true;
                         break;
                     }
-                    *credit -= 1;
                     let older = theirs.links[ALL].older;
                     let is_sure = theirs.time > sure;
-                    if theirs.time > until {
-                        other = older;
-                        continue;
-                    }
-                    if is_sure || !locksets.exclude(theirs.key.locks, key.locks) {
-                        self.meet(other, class, is_sure, false);
+                    let is_open = is_sure || !locksets.exclude(theirs.key.locks, key.locks);
+                    let is_wanted = is_open && theirs.time <= until;
+                    if !is_wanted || !self.meet(other, class, is_sure, false) {
+                        self.sites[site as usize].credit -= 8;
                     }
                     other = older;
                 }
             }
             if is_cut {
-                let variable = &mut self.variables[key.variable.index()];
-                self.crowded += u64::from(!std::mem::replace(&mut variable.is_cut, true));
+                self.variables[key.variable.index()].is_cut = true;
                 self.see_all(class, lane, sure, until);
             }
         }
@@ -366,8 +390,8 @@ impl Classes {
         }
     }
 
-    /// The latest accesses of two classes are unordered.
-    fn meet(&mut self, other: u32, class: u32, is_sure: bool, is_needed: bool) {
+    /// The latest accesses of two classes are unordered. Whether their places are a new pair.
+    fn meet(&mut self, other: u32, class: u32, is_sure: bool, is_needed: bool) -> bool {
         let (a, b) = (&self.classes[other as usize], &self.classes[class as usize]);
         let pair = Pair { events: [a.last, b.last], classes: [other, class] };
         let sites = [a.site, b.site];
@@ -375,18 +399,18 @@ impl Classes {
         let is_new = sites.iter().any(|&site| !self.sites[site as usize].is_seen);
         let Some(group) = self.group(sites, variable, is_needed || is_sure && is_new) else {
             self.left_out += 1;
-            return;
+            return false;
         };
         let most = self.most;
         let group = &mut self.groups[group as usize];
         group.is_open = true;
         if group.is_done {
-            return;
+            return false;
         }
         group.count += 1;
         if !is_sure {
             group.keep(pair, most);
-            return;
+            return group.count == 1;
         }
         if group.sure.is_none_or(|known| pair.distance() < known.distance()) {
             group.sure = Some(pair);
@@ -396,6 +420,7 @@ impl Classes {
             group.is_first = true;
             sites.iter().for_each(|&site| self.sites[site as usize].is_seen = true);
         }
+        group.count == 1
     }
 
     /// The number of a pair of places, unless it is new, not needed, and there are too many.
@@ -445,7 +470,7 @@ impl Classes {
         self.numbers.insert(key, class);
         let links = [Link { newer: NONE, older: NONE, is_in: false }; 2];
         self.classes.push(Class { key, last: NONE, time: 0, site, lane, sibling, links });
-        if variable.classes < COUNTED {
+        if variable.classes < COUNTED && !self.is_only_sure {
             self.count_pairs(class, locksets);
         }
         class
@@ -483,7 +508,7 @@ impl Classes {
         let next = self.sites.len() as u32;
         let site = *self.site_numbers.entry((key.place, key.kind, variable)).or_insert(next);
         if site == next {
-            self.sites.push(Site { credit: FIRST_CREDIT, is_seen: false });
+            self.sites.push(Site { credit: FIRST_CREDIT * 8, is_seen: false });
         }
         site
     }
@@ -497,6 +522,9 @@ impl Classes {
             return;
         }
         self.unlink(class, list);
+        if list == UNSEEN {
+            self.variables[key.variable.index()].unseen += 1;
+        }
         let head = std::mem::replace(&mut self.lanes[lane as usize].heads[list][kind], class);
         self.classes[class as usize].links[list] = Link { newer: NONE, older: head, is_in: true };
         if head != NONE {
@@ -511,6 +539,9 @@ impl Classes {
             return;
         }
         links[list].is_in = false;
+        if list == UNSEEN {
+            self.variables[key.variable.index()].unseen -= 1;
+        }
         let (lane, kind) = (*lane, key.kind.number());
         match newer {
             NONE => self.lanes[lane as usize].heads[list][kind] = older,

@@ -73,7 +73,7 @@ fn unordered(
     suspects: &Suspects,
     strangers: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
-    let mut classes = Classes::new([1, 1]);
+    let mut classes = Classes::new(None);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
     let mut language = LanguageClocks::new(strangers);
     let mut times: Vec<u32> = Vec::new();

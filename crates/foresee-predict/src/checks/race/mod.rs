@@ -125,7 +125,8 @@ struct Race {
 impl Race {
     /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
     fn classes(&mut self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
-        let mut classes = Classes::new([context.options.tries, context.options.tries_per_place]);
+        let most = [context.options.tries, context.options.tries_per_place];
+        let mut classes = Classes::new((self.algorithm != Algorithm::Shb).then_some(most));
         if self.suspects.count().1 == 0 {
             return Ok(classes);
         }
@@ -169,7 +170,10 @@ impl Race {
                     }
                 });
             }
-            scene.event(index as u32, event);
+            // What locks exclude is ordered by them as well.
+            if self.algorithm != Algorithm::Shb {
+                scene.event(index as u32, event);
+            }
             // What a thread has for itself orders nothing.
             let is_private = is_access && context.requirements.object(index as u32) == NONE;
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
@@ -189,10 +193,8 @@ impl Race {
     fn settle(&self, group: &Group, tally: &mut Tally) {
         match group.is_open {
             false => tally.by_locks += 1,
-            // These do not ask what is needed.
-            true if matches!(self.algorithm, Algorithm::Hb | Algorithm::Shb) => {
-                tally.not_found += 1;
-            }
+            // It does not ask what is needed.
+            true if self.algorithm == Algorithm::Hb => tally.not_found += 1,
             true => tally.by_order += 1,
         }
     }
@@ -283,14 +285,22 @@ impl Check for Race {
                 is_sure: group.sure.is_some(),
             });
         }
-        tally.not_tried += classes.crowded + classes.left_out;
-        if classes.crowded > 0 {
+        let crowded = classes.crowded();
+        tally.not_tried += crowded + classes.left_out;
+        if crowded > 0 {
+            let places = match self.algorithm {
+                Algorithm::Hb => "",
+                _ => "; every place that schedulable happens-before shows to be racy is reported",
+            };
             proposal.notes.push(format!(
-                "{} variables are accessed in too many ways to look at all of them",
-                classes.crowded
+                "{crowded} variables are accessed in too many ways to look at all pairs of \
+                 them{places}"
             ));
         }
         self.classes = Some(classes);
+        if self.algorithm == Algorithm::Shb {
+            proposal.caveat = Some("accesses that the run itself orders were not looked at");
+        }
         if !context.strangers().is_empty() {
             proposal.caveat = Some(
                 "accesses of code that was not captured are left out, because nobody knows which \
