@@ -20,6 +20,7 @@
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
 //! read-modify-write always finds its value, since it would leave another one behind.
 
+pub mod language;
 mod notes;
 
 use std::collections::HashMap;

@@ -180,6 +180,15 @@ impl Memory {
         }
     }
 
+    /// Forgets what a stretch of memory holds, but not which variables are there.
+    pub(super) fn doubt(&mut self, address: u64, size: u64) {
+        for at in (address & !7..address.saturating_add(size)).step_by(8) {
+            if let Some(granule) = self.granules.get_mut(&at) {
+                granule.doubt(u8::MAX);
+            }
+        }
+    }
+
     /// Begins a new life of a stretch of memory.
     pub(super) fn renew(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size);

@@ -7,23 +7,25 @@
 //! lock, tells the thread nothing of the others: had it come first, it would have found another
 //! number and gone on all the same. Pairs that nothing else keeps in order are conditional.
 
-use foresee_causality::{Clocks, Epoch, Order};
+use std::collections::HashMap;
+
+use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use super::super::Context;
 use super::super::scene::Scene;
-use super::classes::{Classes, Ordered};
+use super::classes::{Classes, Group, Known, SiteKey};
 use super::suspects::Suspects;
 use crate::analysis::AnalysisError;
 use crate::reorder::NONE;
 
-/// For each pair of places, by its number, the nearest pair of accesses that is not ordered by what
+/// For each pair of places that has one, the nearest pair of accesses that is not ordered by what
 /// reads see that are no updates.
 pub(super) fn hanging(
     context: &Context<'_>,
     suspects: &Suspects,
-) -> Result<Vec<Option<[u32; 2]>>, AnalysisError> {
-    let mut classes = Classes::new([1, 1]);
+) -> Result<HashMap<[SiteKey; 2], [u32; 2]>, AnalysisError> {
+    let mut classes = Classes::new(Some([1, 1]));
     let mut needs: Clocks = Clocks::new(Order::Needs);
     let mut scene = Scene::default();
     let mut times: Vec<u32> = Vec::new();
@@ -38,9 +40,9 @@ pub(super) fn hanging(
         let is_access = op.reads() || op.writes();
         if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
             let locks = (scene.set(thread), &scene.locksets);
-            classes.access(index, event, locks, *time, |other, time| {
-                let epoch = Epoch { thread: ThreadId(other), time };
-                if needs.knows_now(thread, epoch) { Ordered::Yes } else { Ordered::No }
+            classes.access(index, event, locks, *time, |other| {
+                let possible = needs.count_now(thread, ThreadId(other));
+                Known { sure: u32::MAX, possible, until: u32::MAX }
             });
         }
         scene.event(index, event);
@@ -53,6 +55,6 @@ pub(super) fn hanging(
         needs.event(&event)?;
         needs.forget_old(&[]);
     }
-    let nearest = |group: &super::classes::Group| group.pairs.first().map(|pair| pair.events);
-    Ok(classes.groups.iter().map(nearest).collect())
+    let nearest = |group: &Group| Some((classes.places(group), group.pairs.first()?.events));
+    Ok(classes.groups.iter().filter_map(nearest).collect())
 }
