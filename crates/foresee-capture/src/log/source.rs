@@ -68,6 +68,7 @@ pub struct LogSource<'l, N> {
     stats: Stats,
     memory: Memory,
     blocks: BTreeMap<u64, Block>,
+    /// How many blocks each place that allocates has had.
     sites: HashMap<u64, u64>,
     threads: HashMap<u32, Thread>,
     locks: HashMap<u64, Lock>,
@@ -607,7 +608,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::Send | Tag::Receive | Tag::Look => {}
             Tag::Alloc => {
                 self.forget(address, value);
-                let number = self.sites.entry(pc.address).or_insert(0);
+                let number = self.sites.entry(self.naming.site(pc)).or_insert(0);
                 let block = Block { start: address, size: value, site: pc, number: *number };
                 *number += 1;
                 self.blocks.insert(address, block);

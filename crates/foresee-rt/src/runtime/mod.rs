@@ -9,6 +9,7 @@ mod channels;
 mod clocks;
 mod conds;
 mod config;
+mod containers;
 mod cxx;
 mod events;
 mod locks;
