@@ -74,7 +74,9 @@ impl Kit {
             ("include/foresee.h".to_owned(), runtime::HEADER.as_bytes()),
         ];
         files.extend(
-            runtime::CXX_HEADERS.iter().map(|(path, text)| (format!("c++/{path}"), text.as_bytes())),
+            runtime::CXX_HEADERS
+                .iter()
+                .map(|(path, text)| (format!("c++/{path}"), text.as_bytes())),
         );
         let mut sum = crc32fast::Hasher::new();
         files.iter().for_each(|(_, bytes)| sum.update(bytes));

@@ -21,6 +21,8 @@ pub struct Block {
     pub start: u64,
     /// How many bytes it has.
     pub size: u64,
+    /// When it was allocated: how many records came before.
+    pub since: u32,
     /// Who asked for it.
     pub site: Pc,
     /// How many blocks were allocated before at places of that name; see [`Names::site`].
