@@ -209,6 +209,10 @@ tags! {
     Instrumented = 0xc3;
     /// The token was taken from a thread that slept (value: its number).
     Took = 0xc2;
+    /// Variables of the program lie here (address, value: size); they hold zeros unless [`Tag::Bytes`] say otherwise.
+    Data = 0xc4;
+    /// What some of them hold (address; bytes).
+    Bytes = 0xc5;
 }
 
 impl Tag {
@@ -222,12 +226,22 @@ impl Tag {
                 | Tag::RegionEnd
                 | Tag::Module
                 | Tag::Delayed
+                | Tag::Bytes
         )
     }
 
     /// Whether the record is counted among its thread's, for the places of [`Delayed`] accesses.
     pub const fn is_counted(self) -> bool {
-        !matches!(self, Tag::Switch | Tag::Module | Tag::Delayed | Tag::Took | Tag::Instrumented)
+        !matches!(
+            self,
+            Tag::Switch
+                | Tag::Module
+                | Tag::Delayed
+                | Tag::Took
+                | Tag::Instrumented
+                | Tag::Data
+                | Tag::Bytes
+        )
     }
 }
 

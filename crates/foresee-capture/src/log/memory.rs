@@ -106,9 +106,9 @@ impl Granule {
         Granule { starts, known: 0, bytes, seen, touched: 0, vars: [None; 8], kinds }
     }
 
-    /// It holds zeros since then.
-    fn zeroed(mut self, since: u32) -> Granule {
-        (self.known, self.seen) = (0xff, [since; 8]);
+    /// It holds these bytes since then.
+    fn holding(mut self, (bytes, since): ([u8; 8], u32)) -> Granule {
+        (self.known, self.bytes, self.seen) = (0xff, bytes, [since; 8]);
         self
     }
 
@@ -185,18 +185,19 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// The eight bytes at an address that is a multiple of eight. `zeroed` says since when they hold zeros, if they are new.
+    /// The eight bytes at an address that is a multiple of eight. `holds` says what they hold, and since
+    /// when, before they are touched.
     pub(super) fn granule(
         &mut self,
         address: u64,
         boundaries: &Boundaries,
         scalar: impl FnMut(u64) -> Option<Piece>,
-        zeroed: impl FnOnce() -> Option<u32>,
+        holds: impl FnOnce() -> Option<([u8; 8], u32)>,
     ) -> &mut Granule {
         self.granules.entry(address).or_insert_with(|| {
             let granule = Granule::new(address, boundaries, scalar);
-            match zeroed() {
-                Some(since) => granule.zeroed(since),
+            match holds() {
+                Some(bytes) => granule.holding(bytes),
                 None => granule,
             }
         })

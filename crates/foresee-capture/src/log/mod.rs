@@ -10,6 +10,8 @@ mod names;
 mod records;
 mod source;
 mod unseen;
+#[cfg(test)]
+mod unseen_tests;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use foresee_trace::{
 use super::memory::{Cell, Granule, Memory};
 use super::names::{Block, Names, Pc};
 use super::records::{Record, Records, What};
-use super::unseen::{Hidden, History, Plan, Stacks};
+use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError};
 
 /// What came out of a log; complete at its end.
@@ -87,12 +87,15 @@ pub struct LogSource<'l, N> {
     external: Option<ThreadId>,
     history: History,
     stacks: Stacks,
+    data: Data,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
     plan: Option<Plan>,
     /// What threads come after for the sake of unseen writes, and what it holds; and the same of each thread.
     mark: Option<(VarId, i64)>,
     marks: HashMap<u32, (VarId, i64)>,
+    /// The turns of writes of variables that are also written unseen.
+    turns: HashMap<VarId, (VarId, i64)>,
     /// Threads that have yet to come after it.
     owing: HashSet<u32>,
     /// Where the record of each event of the latest batch stands.
@@ -154,10 +157,12 @@ impl<'l, N: Names> LogSource<'l, N> {
             external: None,
             history: History::default(),
             stacks: Stacks::default(),
+            data: Data::default(),
             hidden: Vec::new(),
             plan,
             mark: None,
             marks: HashMap::default(),
+            turns: HashMap::default(),
             owing: HashSet::default(),
             positions: Vec::new(),
             done: false,
@@ -222,15 +227,16 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(id)
     }
 
-    /// The eight bytes at an address that is a multiple of eight. The runtime has new blocks filled with zeros.
+    /// The eight bytes at an address that is a multiple of eight. The runtime has new blocks filled with zeros, and says
+    /// what the program's variables hold when it begins.
     fn granule(&mut self, address: u64) -> &mut Granule {
-        let (log, naming, blocks) = (self.log, &mut self.naming, &self.blocks);
-        self.memory.granule(
-            address,
-            &log.boundaries,
-            |a| naming.scalar(a),
-            || block_at(blocks, address).map(|block| block.since),
-        )
+        let (log, naming) = (self.log, &mut self.naming);
+        let (blocks, data) = (&self.blocks, &self.data);
+        let holds = || match block_at(blocks, address) {
+            Some(block) => Some(([0; 8], block.since)),
+            None => data.holds(address),
+        };
+        self.memory.granule(address, &log.boundaries, |a| naming.scalar(a), holds)
     }
 
     fn variable(&mut self, granule: u64, cell: Cell) -> Result<VarId> {
@@ -315,8 +321,13 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Sync(tag) => tag.is_counted(),
         };
         if !counted {
-            if record.what == What::Sync(Tag::Took) {
-                self.history.took(record.value as u32);
+            match record.what {
+                What::Sync(Tag::Took) => self.history.took(record.value as u32),
+                What::Sync(Tag::Data) => {
+                    self.data.add(record.address, record.value, self.history.now());
+                }
+                What::Sync(Tag::Bytes) => self.data.set(record.address, record.bytes),
+                _ => {}
             }
             return Ok(());
         }
@@ -403,6 +414,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.naming.scalar(granule + u64::from(offset)).is_some_and(|s| s.is_whole);
             let held = self.granule(granule).value(cell).filter(|_| is_asked);
             let values: Vec<Value> = held.into_iter().flat_map(|value| [value, value]).collect();
+            self.keep_turn(external, var, out)?;
             out.put(Event::new(external, Op::Rmw).with_target(var.0), &values);
         }
         if !known.is_empty() {
@@ -429,6 +441,21 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.names.vars.intern(&self.text).map_err(too_many)
     }
 
+    /// The write of a variable that follows keeps its turn among all writes of it.
+    fn keep_turn(&mut self, who: ThreadId, written: VarId, out: &mut Out<'_>) -> Result<()> {
+        let (var, value) = match self.turns.get(&written) {
+            Some(&turn) => turn,
+            None => {
+                let name = self.names.vars.get(written).to_owned();
+                (self.new_mark(&name)?, 0)
+            }
+        };
+        self.turns.insert(written, (var, value + 1));
+        let values = [Value::Int(value), Value::Int(value + 1)];
+        out.put(Event::new(who, Op::Rmw).with_target(var.0), &values);
+        Ok(())
+    }
+
     /// The thread has done all that it has: whoever reads the mark comes after it.
     fn leave_mark(&mut self, thread: u32, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(thread)?;
@@ -452,15 +479,19 @@ impl<'l, N: Names> LogSource<'l, N> {
         let candidates = plan.and_then(|plan| plan.read(read, granule, cell.offset));
         if let Some(candidates) = candidates.map(<[_]>::to_vec) {
             let external = self.external()?;
-            for candidate in candidates.iter().filter(|candidate| !candidate.is_over) {
-                if candidate.wait.is_none() {
-                    self.leave_mark(candidate.thread, out)?;
+            // The reader itself may have written, too, and it is in no wait.
+            let others = candidates.iter().filter(|candidate| !candidate.is_over);
+            let others = others.map(|candidate| (candidate.thread, candidate.wait.is_some()));
+            for (thread, is_waiting) in others.chain([(me, false)]) {
+                if !is_waiting {
+                    self.leave_mark(thread, out)?;
                 }
-                let Some(&(mark, value)) = self.marks.get(&candidate.thread) else { continue };
+                let Some(&(mark, value)) = self.marks.get(&thread) else { continue };
                 let event = Event::new(external, Op::VolatileRead).with_target(mark.0);
                 out.put(event, &[Value::Int(value)]);
             }
             self.stats.external_writes += 1;
+            self.keep_turn(external, var, out)?;
             out.put(Event::new(external, Op::Write).with_target(var.0), value.as_slice());
             return Ok(());
         }
@@ -554,6 +585,10 @@ impl<'l, N: Names> LogSource<'l, N> {
                         self.unseen(unseen, value, out)?;
                     }
                 }
+                let concerns = |plan: &Plan| plan.concerns(granule, cell.offset);
+                if op.writes() && self.plan.as_ref().is_some_and(concerns) {
+                    self.keep_turn(who, var, out)?;
+                }
                 let memory = self.granule(granule);
                 let old = memory.value(cell);
                 if op.writes() {
@@ -602,13 +637,12 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.stacks.add(me, address, value);
             }
             Tag::Fork => {
-                self.history.forked(me, value as u32);
                 self.stacks.learnt(value as u32, address);
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Fork).with_target(other.0), &[]);
             }
             Tag::Join => {
-                self.history.joined(me, value as u32);
+                self.history.joined(value as u32);
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Join).with_target(other.0), &[]);
             }
@@ -845,7 +879,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             | Tag::Module
             | Tag::Delayed
             | Tag::Took
-            | Tag::Instrumented => {}
+            | Tag::Instrumented
+            | Tag::Data
+            | Tag::Bytes => {}
         }
         Ok(())
     }

@@ -5,8 +5,12 @@
 //! thread that has a record since. Nobody knows which one it was, nor when; so that nothing is claimed that might not be,
 //! the order is kept on both sides of the write:
 //!
-//! - what each of these threads did after the memory was last known comes after all accesses that saw it so, and
-//! - the read, and with it all that its thread does next, comes after everything that these threads had done by then.
+//! - what each of these threads did after the memory was last known comes after all accesses that saw it so,
+//! - the read, and with it all that its thread does next, comes after everything that these threads had done by then, and
+//! - the writes of the memory, seen or not, keep their order, so that none comes in between.
+//!
+//! The first is said by a write of the memory at each end of the stretch, by a thread `external`, and by variables named
+//! `unseen` that threads read and write for nothing else.
 //!
 //! If the only thread that can have written is the reader itself, and nobody else ever touches the memory, the write is a
 //! step of the reader like any other.
@@ -35,10 +39,8 @@ struct Past {
     is_outside: bool,
     /// The place of the wait that it is in.
     wait: Option<u32>,
-    /// Who started it, and when.
-    forked: Option<(u32, u32)>,
-    /// Who waited for its end.
-    joined: Option<u32>,
+    /// Somebody waited for its end.
+    is_over: bool,
 }
 
 impl Past {
@@ -143,13 +145,9 @@ impl History {
         self.threads.get(thread as usize).is_some_and(|past| past.wait.is_some())
     }
 
-    pub(super) fn forked(&mut self, by: u32, thread: u32) {
-        let clock = self.clock;
-        self.past(thread).forked = Some((by, clock));
-    }
-
-    pub(super) fn joined(&mut self, by: u32, thread: u32) {
-        self.past(thread).joined = Some(by);
+    /// Somebody waited for a thread's end.
+    pub(super) fn joined(&mut self, thread: u32) {
+        self.past(thread).is_over = true;
     }
 
     /// The threads other than the reader that may have written memory since it was `known`.
@@ -161,22 +159,17 @@ impl History {
                 thread: thread as u32,
                 first: past.place_at(known),
                 wait: past.wait,
-                is_over: past.joined.is_some(),
+                is_over: past.is_over,
             })
             .collect()
     }
 
-    /// Whether nobody but the reader can have written memory since it was `known`, or somebody who began and ended as the
-    /// reader had it since.
+    /// Whether nobody but the reader can have written memory since it was `known`.
     pub(super) fn is_own(&self, known: u32, reader: u32) -> bool {
-        let is_readers = self.threads.get(reader as usize).is_some_and(|past| past.has(known));
-        is_readers
-            && self.threads.iter().enumerate().skip(1).all(|(thread, past)| {
-                let ran = past.last >= known || past.is_outside;
-                let is_within = past.joined == Some(reader)
-                    && past.forked.is_some_and(|(by, when)| by == reader && when > known);
-                thread as u32 == reader || past.place == 0 || !ran || is_within
-            })
+        let has = |past: &Past| past.has(known);
+        // Before the first record nobody ran.
+        let is_readers = known == 0 || self.threads.get(reader as usize).is_some_and(has);
+        is_readers && self.candidates(known, reader).is_empty()
     }
 
     /// The place of the reader's first record since then.
@@ -215,6 +208,8 @@ pub(crate) struct Plan {
     first: HashSet<(u32, u32)>,
     /// Waits that a read has to come after.
     waits: HashSet<(u32, u32)>,
+    /// Memory that is written unseen at some time.
+    cells: HashSet<(u64, u8)>,
     /// The reads, by time and memory: whom they come after.
     reads: HashMap<(u32, u64, u8), Vec<Candidate>>,
 }
@@ -226,6 +221,7 @@ impl Plan {
         let mut plan = Plan::default();
         for hidden in hidden.iter().filter(|h| !h.is_own || is_shared(h.var)) {
             let at = (hidden.granule, hidden.offset);
+            plan.cells.insert(at);
             if hidden.is_touched {
                 plan.known.entry(hidden.known).or_default().push(at);
                 plan.first.insert((hidden.reader, hidden.first));
@@ -252,6 +248,11 @@ impl Plan {
     /// Whether a read has to come after this wait's beginning.
     pub(super) fn marks_wait(&self, thread: u32, place: u32) -> bool {
         self.waits.contains(&(thread, place))
+    }
+
+    /// Whether memory is written unseen at some time.
+    pub(super) fn concerns(&self, granule: u64, offset: u8) -> bool {
+        self.cells.contains(&(granule, offset))
     }
 
     /// Whom a read comes after that sees an unseen write; nothing if the write is the reader's own step.
@@ -305,5 +306,32 @@ impl Stacks {
     /// Whether an address is in the stack of a thread and nobody else knows of that.
     pub(super) fn is_own(&mut self, thread: u32, address: u64) -> bool {
         self.find(address).is_some_and(|&mut (_, owner, is_known)| owner == thread && !is_known)
+    }
+}
+
+/// What the program's own variables held before any hook.
+#[derive(Debug, Default)]
+pub(super) struct Data {
+    /// Where variables lie, and since when they hold this.
+    ranges: Vec<(u64, u64, u32)>,
+    /// By their addresses, the eight bytes that are not zero.
+    bytes: HashMap<u64, [u8; 8]>,
+}
+
+impl Data {
+    pub(super) fn add(&mut self, from: u64, size: u64, since: u32) {
+        self.ranges.push((from, from.saturating_add(size), since));
+    }
+
+    pub(super) fn set(&mut self, from: u64, bytes: &[u8]) {
+        let words = bytes.as_chunks::<8>().0.iter();
+        self.bytes.extend((from..).step_by(8).zip(words.copied()));
+    }
+
+    /// What eight bytes hold, and since when.
+    pub(super) fn holds(&self, address: u64) -> Option<([u8; 8], u32)> {
+        let is_within = |range: &&(u64, u64, u32)| (range.0..range.1).contains(&address);
+        let &(_, _, since) = self.ranges.iter().find(is_within)?;
+        Some((self.bytes.get(&address).copied().unwrap_or_default(), since))
     }
 }
