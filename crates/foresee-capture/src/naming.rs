@@ -21,8 +21,18 @@ pub struct Naming<'s> {
     symbols: &'s Symbols,
     /// By address: how it is spelt, and how it is read.
     spelt: BTreeMap<u64, (String, Scalar)>,
-    /// Places that allocate: how they are called, and what is in their blocks.
-    sites: HashMap<u64, (String, Option<Content>)>,
+    /// Places that allocate.
+    sites: HashMap<u64, Site>,
+    /// The numbers of their names. A line of a template has one name and as many addresses as it has instances.
+    site_names: HashMap<String, u64>,
+}
+
+/// A place that allocates memory.
+struct Site {
+    name: String,
+    number: u64,
+    /// What is in the blocks from there.
+    content: Option<Content>,
 }
 
 impl<'s> Naming<'s> {
@@ -34,26 +44,28 @@ impl<'s> Naming<'s> {
             let entry = (name.clone(), variable.scalar);
             names.entry(variable.address).or_insert(entry);
         }
-        Naming { symbols, spelt: names, sites: HashMap::new() }
+        Naming { symbols, spelt: names, sites: HashMap::new(), site_names: HashMap::new() }
     }
 
-    /// The place that allocates a block, and what is in it.
-    fn site(&mut self, block: &Block) -> &(String, Option<Content>) {
-        let (symbols, site) = (self.symbols, block.site.address);
+    /// The place that allocates a block.
+    fn site_of(&mut self, site: u64) -> &Site {
+        let (symbols, names) = (self.symbols, &mut self.site_names);
         self.sites.entry(site).or_insert_with(|| {
             let place = symbols.place(site.wrapping_sub(1));
-            let place = match place.0.is_empty() {
+            let name = match place.0.is_empty() {
                 true => format!("{site:#x}"),
                 false => place.to_string(),
             };
-            (place, symbols.content(site.wrapping_sub(1)))
+            let next = names.len() as u64;
+            let number = *names.entry(name.clone()).or_insert(next);
+            Site { name, number, content: symbols.content(site.wrapping_sub(1)) }
         })
     }
 
     /// The name of `size` bytes in a block: `heap(list.c:9(push))#2.next`.
     fn in_block(&mut self, address: u64, size: u64, block: &Block, out: &mut String) {
         self.block(block, out);
-        let (symbols, content) = (self.symbols, self.site(block).1);
+        let (symbols, content) = (self.symbols, self.site_of(block.site.address).content);
         let offset = address.wrapping_sub(block.start);
         let path = content.and_then(|content| symbols.within(content, block.size, offset, size));
         // Writing to a string cannot fail.
@@ -102,9 +114,13 @@ impl Names for Naming<'_> {
         }
     }
 
+    fn site(&mut self, site: Pc) -> u64 {
+        self.site_of(site.address).number
+    }
+
     fn block(&mut self, block: &Block, out: &mut String) {
         let number = block.number + 1;
-        let _ = write!(out, "heap({})#{number}", self.site(block).0);
+        let _ = write!(out, "heap({})#{number}", self.site_of(block.site.address).name);
     }
 
     fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {

@@ -61,6 +61,11 @@ impl Owners {
         }
     }
 
+    /// Whether more than one thread touches a variable.
+    pub(crate) fn is_shared(&self, var: VarId) -> bool {
+        self.owners.get(var.index()) == Some(&Owner::Many)
+    }
+
     /// Keeps a variable whoever touches it.
     pub(crate) fn keep(&mut self, var: VarId) {
         *entry(&mut self.owners, var.index()) = Owner::Many;

@@ -6,3 +6,6 @@ pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/foresee_rt.o
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libforesee_rt.so"));
 /// `foresee.h`.
 pub const HEADER: &str = foresee_rt::HEADER;
+
+/// Headers that stand in front of libstdc++'s.
+pub const CXX_HEADERS: &[(&str, &str)] = foresee_rt::CXX_HEADERS;

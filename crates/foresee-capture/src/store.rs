@@ -8,7 +8,7 @@ use foresee_trace::{
     Batch, Event, EventSink, EventSource, Names, Op, ReadError, Remarks, ThreadId, TooManyNames,
 };
 
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, Plan};
 use crate::naming::Naming;
 use crate::private::Owners;
 use crate::summary::Summary;
@@ -86,7 +86,19 @@ impl Told<'_> {
     }
 
     fn write(&self, path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Written, StoreError> {
-        let mut source = self.log.source(Naming::new(self.symbols, self.spelt))?;
+        self.write_by(None, path, progress)
+    }
+
+    /// Writes all of the log. Where order has to be kept for the sake of writes that no hook saw is known only then:
+    /// if there are such writes, it is written again by a `plan`.
+    fn write_by(
+        &self,
+        plan: Option<Plan>,
+        path: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Written, StoreError> {
+        let is_planned = plan.is_some();
+        let mut source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
         let mut sink = Sink::create(path)?;
         sink.begin(source.remarks())?;
         let mut owners = Owners::default();
@@ -102,9 +114,13 @@ impl Told<'_> {
             progress(events);
             has_more = source.next_batch(&mut batch)?;
         }
+        if !is_planned && let Some(plan) = source.plan(|var| owners.is_shared(var)) {
+            return self.write_by(Some(plan), path, progress);
+        }
         let summary = Summary::new(self.log, self.symbols, self.trusted);
         let mut remarks = source.remarks().clone();
-        remarks.partial = summary.partial().or(remarks.partial);
+        let reasons = [summary.partial(), remarks.partial].into_iter().flatten();
+        remarks.partial = reasons.reduce(|all, reason| format!("{all}; {reason}"));
         sink.finish(source.names(), &remarks)?;
         let mut notes = vec![summary.line(self.log, &source.stats())];
         for name in &summary.nameless {

@@ -7,7 +7,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the buffer begins in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -164,10 +164,12 @@ tags! {
     ThreadBegin = 0x81;
     /// A thread ends.
     ThreadEnd = 0x82;
-    /// A thread is started (value: its number).
+    /// A thread is started (address: what it is started with, value: its number).
     Fork = 0x83;
     /// A thread was waited for (value: its number).
     Join = 0x84;
+    /// A thread has the token again: whatever others do is over, and what it does itself comes after this.
+    Turn = 0x85;
     /// A thread is named (bytes: the name).
     ThreadName = 0x86;
     /// A lock is taken (address: the lock; value: [`how`]).
@@ -239,6 +241,10 @@ tags! {
     Instrumented = 0xc3;
     /// The token was taken from a thread that slept (value: its number).
     Took = 0xc2;
+    /// Variables of the program lie here (address, value: size); they hold zeros unless [`Tag::Bytes`] say otherwise.
+    Data = 0xc4;
+    /// What some of them hold (address; bytes).
+    Bytes = 0xc5;
 }
 
 impl Tag {
@@ -252,12 +258,22 @@ impl Tag {
                 | Tag::RegionEnd
                 | Tag::Module
                 | Tag::Delayed
+                | Tag::Bytes
         )
     }
 
     /// Whether the record is counted among its thread's, for the places of [`Delayed`] accesses.
     pub const fn is_counted(self) -> bool {
-        !matches!(self, Tag::Switch | Tag::Module | Tag::Delayed | Tag::Took | Tag::Instrumented)
+        !matches!(
+            self,
+            Tag::Switch
+                | Tag::Module
+                | Tag::Delayed
+                | Tag::Took
+                | Tag::Instrumented
+                | Tag::Data
+                | Tag::Bytes
+        )
     }
 }
 

@@ -39,6 +39,7 @@ sources! {
     "runtime/clocks.rs"
     "runtime/conds.rs"
     "runtime/config.rs"
+    "runtime/containers.rs"
     "runtime/cxx.rs"
     "runtime/events.rs"
     "runtime/locks.rs"
@@ -66,6 +67,11 @@ sources! {
 /// `foresee.h`, for programs that want to name events.
 #[cfg(not(foresee_object))]
 pub const HEADER: &str = include_str!("../include/foresee.h");
+
+/// Headers that stand in front of libstdc++'s, by their paths in a folder of their own.
+#[cfg(not(foresee_object))]
+pub const CXX_HEADERS: &[(&str, &str)] =
+    &[("bits/basic_string.tcc", include_str!("../include/c++/bits/basic_string.tcc"))];
 
 #[cfg(foresee_object)]
 #[panic_handler]

@@ -24,6 +24,8 @@ pub struct Kit {
     pub specs: PathBuf,
     /// The folder of `foresee.h`.
     pub include: PathBuf,
+    /// The folder of headers that stand in front of libstdc++'s.
+    pub cxx_include: PathBuf,
 }
 
 /// Why the files could not be put in place.
@@ -64,13 +66,18 @@ impl Kit {
             return Err(KitError::Unsupported);
         }
         let exports = exports(runtime::OBJECT)?;
-        let files: [(&str, &[u8]); 5] = [
-            ("foresee_rt.o", runtime::OBJECT),
-            ("libforesee_rt.so", runtime::LIBRARY),
-            ("foresee_rt.list", exports.as_bytes()),
-            ("foresee.specs", SPECS.as_bytes()),
-            ("include/foresee.h", runtime::HEADER.as_bytes()),
+        let mut files: Vec<(String, &[u8])> = vec![
+            ("foresee_rt.o".to_owned(), runtime::OBJECT),
+            ("libforesee_rt.so".to_owned(), runtime::LIBRARY),
+            ("foresee_rt.list".to_owned(), exports.as_bytes()),
+            ("foresee.specs".to_owned(), SPECS.as_bytes()),
+            ("include/foresee.h".to_owned(), runtime::HEADER.as_bytes()),
         ];
+        files.extend(
+            runtime::CXX_HEADERS
+                .iter()
+                .map(|(path, text)| (format!("c++/{path}"), text.as_bytes())),
+        );
         let mut sum = crc32fast::Hasher::new();
         files.iter().for_each(|(_, bytes)| sum.update(bytes));
         let size: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -85,6 +92,7 @@ impl Kit {
             exports: folder.join("foresee_rt.list"),
             specs: folder.join("foresee.specs"),
             include: folder.join("include"),
+            cxx_include: folder.join("c++"),
             folder,
         })
     }

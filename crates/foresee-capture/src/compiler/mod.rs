@@ -139,6 +139,8 @@ pub fn command(
 
 fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
     let mut flags: Vec<OsString> = vec!["-idirafter".into(), kit.include.clone().into()];
+    // Before the compiler's own folders and behind those of the user.
+    flags.extend(["-isystem".into(), kit.cxx_include.clone().into()]);
     if !read.has_debug_info {
         flags.push("-g".into());
     }

@@ -54,6 +54,10 @@ pub(super) struct Granule {
     /// Which bytes are known.
     known: u8,
     bytes: [u8; 8],
+    /// When each cell was last known, by its first byte.
+    seen: [u32; 8],
+    /// The cells that have been touched, by their first bytes.
+    touched: u8,
     /// The variables of cells, by their first byte.
     pub(super) vars: [Option<VarId>; 8],
     kinds: [Option<Scalar>; 8],
@@ -98,7 +102,29 @@ impl Granule {
                 _ => at += 1,
             }
         }
-        Granule { starts, known: 0, bytes: [0; 8], vars: [None; 8], kinds }
+        let (bytes, seen) = ([0; 8], [0; 8]);
+        Granule { starts, known: 0, bytes, seen, touched: 0, vars: [None; 8], kinds }
+    }
+
+    /// It holds these bytes since then.
+    fn holding(mut self, (bytes, since): ([u8; 8], u32)) -> Granule {
+        (self.known, self.bytes, self.seen) = (0xff, bytes, [since; 8]);
+        self
+    }
+
+    /// When a cell was last known, and whether it was touched then.
+    pub(super) fn last_known(&self, cell: Cell) -> (u32, bool) {
+        let at = usize::from(cell.offset);
+        (self.seen[at], self.touched >> at & 1 != 0)
+    }
+
+    /// The bytes in `mask` of a cell are known now. Of a part of a cell the rest is known since before.
+    pub(super) fn saw(&mut self, cell: Cell, mask: u8, now: u32) {
+        let at = usize::from(cell.offset);
+        if mask & cell.mask() == cell.mask() {
+            self.seen[at] = now;
+        }
+        self.touched |= 1 << at;
     }
 
     /// The cells that an access of the bytes in `mask` touches.
@@ -159,14 +185,22 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// The eight bytes at an address that is a multiple of eight.
+    /// The eight bytes at an address that is a multiple of eight. `holds` says what they hold, and since
+    /// when, before they are touched.
     pub(super) fn granule(
         &mut self,
         address: u64,
         boundaries: &Boundaries,
         scalar: impl FnMut(u64) -> Option<Piece>,
+        holds: impl FnOnce() -> Option<([u8; 8], u32)>,
     ) -> &mut Granule {
-        self.granules.entry(address).or_insert_with(|| Granule::new(address, boundaries, scalar))
+        self.granules.entry(address).or_insert_with(|| {
+            let granule = Granule::new(address, boundaries, scalar);
+            match holds() {
+                Some(bytes) => granule.holding(bytes),
+                None => granule,
+            }
+        })
     }
 
     /// Whether a stretch of memory has a variable.

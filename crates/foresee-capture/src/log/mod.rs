@@ -9,6 +9,9 @@ mod memory;
 mod names;
 mod records;
 mod source;
+mod unseen;
+#[cfg(test)]
+mod unseen_tests;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,6 +23,7 @@ use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
 pub use records::{Record, Records, What};
 pub use source::{LogSource, Stats};
+pub(crate) use unseen::Plan;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;
@@ -275,6 +279,8 @@ impl Log {
                 match record.what {
                     What::Sync(Tag::WaitBegin) => thread.1 = Some(thread.0),
                     What::Sync(Tag::WaitEnd) => thread.1 = None,
+                    // It comes back from the wait.
+                    What::Sync(Tag::Turn) => {}
                     _ => {
                         if let Some(place) = thread.1 {
                             log.interrupted.insert((record.thread, place));
@@ -313,8 +319,17 @@ impl Log {
 
     /// The log as a stream of events, named by `names`.
     pub fn source<N: Names>(&self, names: N) -> Result<LogSource<'_, N>, LogError> {
+        self.planned(names, None)
+    }
+
+    /// The same once it is known where order has to be kept for the sake of unseen writes.
+    pub(crate) fn planned<N: Names>(
+        &self,
+        names: N,
+        plan: Option<Plan>,
+    ) -> Result<LogSource<'_, N>, LogError> {
         let (_, records) = Log::records(&self.tail)?;
-        Ok(LogSource::new(self, records, names))
+        Ok(LogSource::new(self, records, names, plan))
     }
 
     /// The records as they are.

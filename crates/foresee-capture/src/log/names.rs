@@ -21,9 +21,11 @@ pub struct Block {
     pub start: u64,
     /// How many bytes it has.
     pub size: u64,
+    /// When it was allocated: how many records came before.
+    pub since: u32,
     /// Who asked for it.
     pub site: Pc,
-    /// How many blocks were allocated at that place before.
+    /// How many blocks were allocated before at places of that name; see [`Names::site`].
     pub number: u64,
 }
 
@@ -45,6 +47,12 @@ pub trait Names {
 
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
+
+    /// A number for a place that allocates memory; places that have the same name have the same number, so that
+    /// blocks counted by it never share a name.
+    fn site(&mut self, site: Pc) -> u64 {
+        site.address
+    }
 
     /// Adds the name of a block of allocated memory, with which the names of the variables in it begin.
     fn block(&mut self, block: &Block, out: &mut String);

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::HashMap;
+use super::{HashMap, HashSet};
 use foresee_rt::format::{Access, RECORD_MAX, Tag, how, order};
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
     Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
 };
 
-use super::memory::{Cell, Memory};
+use super::memory::{Cell, Granule, Memory};
 use super::names::{Block, Names, Pc};
 use super::records::{Record, Records, What};
+use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError};
 
 /// Freed blocks up to this size stay libc's, which hands them out again by functions that are
@@ -25,8 +26,10 @@ pub struct Stats {
     pub events: u64,
     /// Accesses among them that may stand in the wrong place or have the wrong value.
     pub inexact: u64,
-    /// Writes that were inserted because a read saw what nobody was seen to write.
+    /// Reads that saw what no captured step wrote, where it may have been another thread's.
     pub external_writes: u64,
+    /// Reads that saw what no captured step wrote, where only the reader itself can have.
+    pub own_writes: u64,
     /// Reads whose values were compared with the last write.
     pub checked_reads: u64,
 }
@@ -72,6 +75,7 @@ pub struct LogSource<'l, N> {
     stats: Stats,
     memory: Memory,
     blocks: BTreeMap<u64, Block>,
+    /// How many blocks each place that allocates has had.
     sites: HashMap<u64, u64>,
     threads: HashMap<u32, Thread>,
     locks: HashMap<u64, Lock>,
@@ -85,6 +89,19 @@ pub struct LogSource<'l, N> {
     /// How often each name was wanted for something new.
     taken: HashMap<(u8, String), u32>,
     external: Option<ThreadId>,
+    history: History,
+    stacks: Stacks,
+    data: Data,
+    /// Unseen writes so far, unless they were planned for.
+    hidden: Vec<Hidden>,
+    plan: Option<Plan>,
+    /// What threads come after for the sake of unseen writes, and what it holds; and the same of each thread.
+    mark: Option<(VarId, i64)>,
+    marks: HashMap<u32, (VarId, i64)>,
+    /// The turns of writes of variables that are also written unseen.
+    turns: HashMap<VarId, (VarId, i64)>,
+    /// Threads that have yet to come after it.
+    owing: HashSet<u32>,
     /// Where the record of each event of the latest batch stands.
     positions: Vec<u64>,
     done: bool,
@@ -101,6 +118,12 @@ fn damaged(error: LogError) -> ReadError {
     ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
 }
 
+/// The block that an address lies in.
+fn block_at(blocks: &BTreeMap<u64, Block>, address: u64) -> Option<Block> {
+    let (_, block) = blocks.range(..=address).next_back()?;
+    (address < block.start + block.size.max(1)).then_some(*block)
+}
+
 /// The kinds of things that have names of their own.
 #[derive(Clone, Copy)]
 enum Namespace {
@@ -111,7 +134,7 @@ enum Namespace {
 }
 
 impl<'l, N: Names> LogSource<'l, N> {
-    pub(super) fn new(log: &'l Log, records: Records, naming: N) -> Self {
+    pub(super) fn new(log: &'l Log, records: Records, naming: N, plan: Option<Plan>) -> Self {
         let order = match log.header.free_running {
             true => FileOrder::Notes,
             false if log.header.filtered => FileOrder::Thinned,
@@ -136,6 +159,15 @@ impl<'l, N: Names> LogSource<'l, N> {
             locations: HashMap::default(),
             taken: HashMap::default(),
             external: None,
+            history: History::default(),
+            stacks: Stacks::default(),
+            data: Data::default(),
+            hidden: Vec::new(),
+            plan,
+            mark: None,
+            marks: HashMap::default(),
+            turns: HashMap::default(),
+            owing: HashSet::default(),
             positions: Vec::new(),
             done: false,
             text: String::new(),
@@ -145,6 +177,12 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// What came out of it so far.
     pub fn stats(&self) -> Stats {
         self.stats
+    }
+
+    /// How order must be kept for the sake of unseen writes, once all records are read; nothing if it is kept already.
+    /// `is_shared` says whether more than one thread touches a variable.
+    pub(crate) fn plan(&self, is_shared: impl Fn(VarId) -> bool) -> Option<Plan> {
+        Plan::new(&self.hidden, is_shared)
     }
 
     /// What names things.
@@ -163,8 +201,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     }
 
     fn block(&self, address: u64) -> Option<Block> {
-        let (_, block) = self.blocks.range(..=address).next_back()?;
-        (address < block.start + block.size.max(1)).then_some(*block)
+        block_at(&self.blocks, address)
     }
 
     fn thread(&mut self, number: u32) -> Result<ThreadId> {
@@ -194,9 +231,20 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(id)
     }
 
-    fn variable(&mut self, granule: u64, cell: Cell) -> Result<VarId> {
+    /// The eight bytes at an address that is a multiple of eight. The runtime has new blocks filled with zeros, and says
+    /// what the program's variables hold when it begins.
+    fn granule(&mut self, address: u64) -> &mut Granule {
         let (log, naming) = (self.log, &mut self.naming);
-        let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
+        let (blocks, data) = (&self.blocks, &self.data);
+        let holds = || match block_at(blocks, address) {
+            Some(block) => Some(([0; 8], block.since)),
+            None => data.holds(address),
+        };
+        self.memory.granule(address, &log.boundaries, |a| naming.scalar(a), holds)
+    }
+
+    fn variable(&mut self, granule: u64, cell: Cell) -> Result<VarId> {
+        let memory = self.granule(granule);
         if let Some(var) = memory.vars[usize::from(cell.offset)] {
             return Ok(var);
         }
@@ -206,9 +254,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.naming.variable(start, cell.size, block.as_ref(), &mut self.text);
         self.make_unique(Namespace::Var);
         let var = self.names.vars.intern(&self.text).map_err(too_many)?;
-        let naming = &mut self.naming;
-        let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
-        memory.vars[usize::from(cell.offset)] = Some(var);
+        self.granule(granule).vars[usize::from(cell.offset)] = Some(var);
         Ok(var)
     }
 
@@ -279,11 +325,24 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Sync(tag) => tag.is_counted(),
         };
         if !counted {
+            match record.what {
+                What::Sync(Tag::Took) => self.history.took(record.value as u32),
+                What::Sync(Tag::Data) => {
+                    self.data.add(record.address, record.value, self.history.now());
+                }
+                What::Sync(Tag::Bytes) => self.data.set(record.address, record.bytes),
+                _ => {}
+            }
             return Ok(());
         }
         let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
         let who = self.thread(record.thread)?;
         let pc = self.log.place(record.pc);
+        self.history.step(record.thread);
+        if self.plan.as_ref().is_some_and(|plan| plan.comes_after(record.thread, place)) {
+            self.owing.insert(record.thread);
+        }
+        self.come_after_known(record.thread, who, out);
         match record.what {
             What::Access(access, size) => {
                 let loc = self.location(pc)?;
@@ -292,8 +351,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                     if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
                 let old = record.old.to_le_bytes();
                 self.stats.inexact += u64::from(record.inexact);
-                let how = (access, record.order);
-                self.access(who, how, record.address, bytes, &old, loc, out)?;
+                let (me, how) = ((who, record.thread), (access, record.order));
+                self.access(me, how, record.address, bytes, &old, loc, out)?;
             }
             What::Sync(tag) => {
                 out.is_sync = true;
@@ -302,6 +361,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 done?;
             }
         }
+        self.come_after_known(record.thread, who, out);
         let place = place + 1;
         let log = self.log;
         let thread = self.threads.entry(record.thread).or_default();
@@ -321,10 +381,153 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
                 let size = (!rest).trailing_zeros().min(8 - at as u32) as usize;
                 let bytes = &delayed.bytes[at..at + size];
-                let how = (delayed.access, order::FULL);
-                self.access(who, how, address + at as u64, bytes, &[], loc, out)?;
+                let (me, how) = ((who, record.thread), (delayed.access, order::FULL));
+                self.access(me, how, address + at as u64, bytes, &[], loc, out)?;
                 at += size;
             }
+        }
+        if self.plan.is_some() {
+            self.keep_known(out)?;
+        }
+        Ok(())
+    }
+
+    /// The thread's next step comes after all accesses of memory that is written unseen after them.
+    /// Nothing of a thread stands between the two ends of its wait, so this has to wait, too.
+    fn come_after_known(&mut self, thread: u32, who: ThreadId, out: &mut Out<'_>) {
+        if self.owing.is_empty() || self.history.is_waiting(thread) || !self.owing.remove(&thread) {
+            return;
+        }
+        if let Some((var, value)) = self.mark {
+            let event = Event::new(who, Op::VolatileRead).with_target(var.0);
+            out.put(event, &[Value::Int(value)]);
+        }
+    }
+
+    /// Memory was touched that is written unseen after this: from now on it counts as written, and whoever can have done
+    /// it comes after this.
+    fn keep_known(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let now = self.history.now();
+        let Some(known) = self.plan.as_ref().map(|plan| plan.known_at(now).to_vec()) else {
+            return Ok(());
+        };
+        for &(granule, offset) in &known {
+            let Some(cell) = self.granule(granule).cells(1 << offset).next() else { continue };
+            let (var, external) = (self.variable(granule, cell)?, self.external()?);
+            // Somebody asks for its values: then it is what it was. Else nobody may take them for the same.
+            let is_asked =
+                self.naming.scalar(granule + u64::from(offset)).is_some_and(|s| s.is_whole);
+            let held = self.granule(granule).value(cell).filter(|_| is_asked);
+            let values: Vec<Value> = held.into_iter().flat_map(|value| [value, value]).collect();
+            self.keep_turn(external, var, out)?;
+            out.put(Event::new(external, Op::Rmw).with_target(var.0), &values);
+        }
+        if !known.is_empty() {
+            let (var, value) = match self.mark {
+                Some((var, value)) => (var, value + 1),
+                None => (self.new_mark("")?, 1),
+            };
+            self.mark = Some((var, value));
+            let external = self.external()?;
+            let event = Event::new(external, Op::VolatileWrite).with_target(var.0);
+            out.put(event, &[Value::Int(value)]);
+        }
+        Ok(())
+    }
+
+    /// A variable that stands for an order that is kept for the sake of unseen writes.
+    fn new_mark(&mut self, of: &str) -> Result<VarId> {
+        self.text.clear();
+        self.text.push_str("unseen");
+        if !of.is_empty() {
+            self.text.push_str(&format!("({of})"));
+        }
+        self.make_unique(Namespace::Var);
+        self.names.vars.intern(&self.text).map_err(too_many)
+    }
+
+    /// The write of a variable that follows keeps its turn among all writes of it.
+    fn keep_turn(&mut self, who: ThreadId, written: VarId, out: &mut Out<'_>) -> Result<()> {
+        let (var, value) = match self.turns.get(&written) {
+            Some(&turn) => turn,
+            None => {
+                let name = self.names.vars.get(written).to_owned();
+                (self.new_mark(&name)?, 0)
+            }
+        };
+        self.turns.insert(written, (var, value + 1));
+        let values = [Value::Int(value), Value::Int(value + 1)];
+        out.put(Event::new(who, Op::Rmw).with_target(var.0), &values);
+        Ok(())
+    }
+
+    /// The thread has done all that it has: whoever reads the mark comes after it.
+    fn leave_mark(&mut self, thread: u32, out: &mut Out<'_>) -> Result<()> {
+        let who = self.thread(thread)?;
+        let (var, value) = match self.marks.get(&thread) {
+            Some(&(var, value)) => (var, value + 1),
+            None => {
+                let name = self.names.threads.get(who).to_owned();
+                (self.new_mark(&name)?, 1)
+            }
+        };
+        self.marks.insert(thread, (var, value));
+        out.put(Event::new(who, Op::VolatileWrite).with_target(var.0), &[Value::Int(value)]);
+        Ok(())
+    }
+
+    /// A read is about to see what no captured step wrote; `value` is what it sees.
+    fn unseen(&mut self, seen: Unseen, value: Option<Value>, out: &mut Out<'_>) -> Result<()> {
+        let Unseen { who: (who, me), var, granule, cell, known, is_touched, loc } = seen;
+        let read = self.history.now();
+        let plan = self.plan.as_ref();
+        let candidates = plan.and_then(|plan| plan.read(read, granule, cell.offset));
+        if let Some(candidates) = candidates.map(<[_]>::to_vec) {
+            let external = self.external()?;
+            // The reader itself may have written, too, and it is in no wait.
+            let others = candidates.iter().filter(|candidate| !candidate.is_over);
+            let others = others.map(|candidate| (candidate.thread, candidate.wait.is_some()));
+            for (thread, is_waiting) in others.chain([(me, false)]) {
+                if !is_waiting {
+                    self.leave_mark(thread, out)?;
+                }
+                let Some(&(mark, value)) = self.marks.get(&thread) else { continue };
+                let event = Event::new(external, Op::VolatileRead).with_target(mark.0);
+                out.put(event, &[Value::Int(value)]);
+            }
+            self.stats.external_writes += 1;
+            self.keep_turn(external, var, out)?;
+            out.put(Event::new(external, Op::Write).with_target(var.0), value.as_slice());
+            return Ok(());
+        }
+        let address = granule + u64::from(cell.offset);
+        // What is left out of a thinned log may be what another thread learnt an address by.
+        let is_own_stack = !self.log.header.filtered && self.stacks.is_own(me, address);
+        let is_own = plan.is_some() || is_own_stack || self.history.is_own(known, me);
+        let writer = if is_own { who } else { self.external()? };
+        match is_own {
+            true => self.stats.own_writes += 1,
+            false => self.stats.external_writes += 1,
+        }
+        let write = Event::new(writer, Op::Write).with_target(var.0);
+        out.put(if is_own { write.with_loc(loc) } else { write }, value.as_slice());
+        if self.plan.is_none() {
+            let candidates = match is_own {
+                true => Vec::new(),
+                false => self.history.candidates(known, me),
+            };
+            self.hidden.push(Hidden {
+                var,
+                granule,
+                offset: cell.offset,
+                known,
+                is_touched: is_touched && known < read,
+                read,
+                reader: me,
+                first: self.history.first(known, me),
+                candidates,
+                is_own,
+            });
         }
         Ok(())
     }
@@ -333,7 +536,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     #[allow(clippy::too_many_arguments)]
     fn access(
         &mut self,
-        who: ThreadId,
+        (who, me): (ThreadId, u32),
         (access, order): (Access, u8),
         address: u64,
         bytes: &[u8],
@@ -358,6 +561,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
             _ => None,
         };
+        let now_is = self.history.now();
+        self.stacks.learnt(me, address);
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
         while granule < end {
@@ -370,39 +575,41 @@ impl<'l, N: Names> LogSource<'l, N> {
                     before[i] = old.get((at - address) as usize).copied().unwrap_or(0);
                 }
             }
-            let (log, naming) = (self.log, &mut self.naming);
-            let cells =
-                self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a)).cells(mask);
+            let seen = match op {
+                Op::Read | Op::VolatileRead => Some(now),
+                Op::Rmw => Some(before),
+                _ => None,
+            };
+            if let Some(seen) = seen.filter(|_| mask == 0xff) {
+                self.stacks.learnt(me, u64::from_le_bytes(seen));
+            }
+            let cells = self.granule(granule).cells(mask);
             for cell in cells {
                 let var = self.variable(granule, cell)?;
                 let part = mask & (((1u32 << cell.size) - 1) << cell.offset) as u8;
-                let seen = match op {
-                    Op::Read | Op::VolatileRead => Some(now),
-                    Op::Rmw => Some(before),
-                    _ => None,
-                };
-                let naming = &mut self.naming;
-                let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
                 if let Some(seen) = seen {
                     self.stats.checked_reads += 1;
+                    let memory = self.granule(granule);
                     let strange = memory.differs(cell, part, seen);
+                    let (known, is_touched) = memory.last_known(cell);
                     memory.learn(part, seen);
-                    if strange && !log.header.free_running {
-                        self.stats.external_writes += 1;
-                        let value = memory.value(cell);
-                        let external = self.external()?;
-                        out.put(
-                            Event::new(external, Op::Write).with_target(var.0),
-                            value.as_slice(),
-                        );
+                    if strange && !self.log.header.free_running {
+                        let value = self.granule(granule).value(cell);
+                        let who = (who, me);
+                        let unseen = Unseen { who, var, granule, cell, known, is_touched, loc };
+                        self.unseen(unseen, value, out)?;
                     }
                 }
-                let naming = &mut self.naming;
-                let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
+                let concerns = |plan: &Plan| plan.concerns(granule, cell.offset);
+                if op.writes() && self.plan.as_ref().is_some_and(concerns) {
+                    self.keep_turn(who, var, out)?;
+                }
+                let memory = self.granule(granule);
                 let old = memory.value(cell);
                 if op.writes() {
                     memory.learn(part, now);
                 }
+                memory.saw(cell, part, now_is);
                 let new = memory.value(cell);
                 let event = Event::new(who, op).with_target(var.0).with_loc(loc);
                 if let Some(remark) = remark {
@@ -446,12 +653,15 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::ThreadBegin => {
                 self.reuse(address, value);
                 self.memory.renew(address, value);
+                self.stacks.add(me, address, value);
             }
             Tag::Fork => {
+                self.stacks.learnt(value as u32, address);
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Fork).with_target(other.0), &[]);
             }
             Tag::Join => {
+                self.history.joined(value as u32);
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Join).with_target(other.0), &[]);
             }
@@ -518,6 +728,10 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
             }
             Tag::WaitBegin => {
+                self.history.wait(me);
+                if self.plan.as_ref().is_some_and(|plan| plan.marks_wait(me, place)) {
+                    self.leave_mark(me, out)?;
+                }
                 // Locks are aligned; the lowest bit tells of waits that end by themselves.
                 let (value, is_timed) = (value & !1, value & 1 != 0);
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
@@ -546,6 +760,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
             }
             Tag::WaitEnd => {
+                self.history.woken(me);
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
                 let thread = self.threads.entry(me).or_default();
                 let (interrupted, depth) = (thread.interrupted, thread.depth);
@@ -630,8 +845,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::Alloc => {
                 self.reuse(address, value);
                 self.forget(address, value);
-                let number = self.sites.entry(pc.address).or_insert(0);
-                let block = Block { start: address, size: value, site: pc, number: *number };
+                let number = self.sites.entry(self.naming.site(pc)).or_insert(0);
+                let since = self.history.now();
+                let block = Block { start: address, size: value, since, site: pc, number: *number };
                 *number += 1;
                 self.blocks.insert(address, block);
             }
@@ -691,12 +907,15 @@ impl<'l, N: Names> LogSource<'l, N> {
                 out.put(event(op).with_target(sym.0), &[]);
             }
             Tag::ThreadEnd
+            | Tag::Turn
             | Tag::ThreadName
             | Tag::Switch
             | Tag::Module
             | Tag::Delayed
             | Tag::Took
-            | Tag::Instrumented => {}
+            | Tag::Instrumented
+            | Tag::Data
+            | Tag::Bytes => {}
         }
         Ok(())
     }
@@ -749,8 +968,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let mask = (0..8)
                     .filter(|i| (address..end).contains(&(granule + i)))
                     .fold(0u8, |m, i| m | 1 << i);
-                let (log, naming) = (self.log, &mut self.naming);
-                let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
+                let memory = self.granule(granule);
                 memory.doubt(mask);
                 for cell in memory.cells(mask) {
                     let var = self.variable(granule, cell)?;
@@ -770,10 +988,12 @@ impl<'l, N: Names> LogSource<'l, N> {
         };
         let warnings = &mut self.remarks.warnings;
         if self.stats.external_writes > 0 {
-            warnings.push(format!(
-                "{} reads saw what no captured step wrote (code without hooks did): a write by the thread `external` was \
-                 inserted before each",
-                self.stats.external_writes
+            let n = self.stats.external_writes;
+            let (reads, they, come) =
+                if n == 1 { ("read", "it", "comes") } else { ("reads", "they", "come") };
+            self.remarks.partial = Some(format!(
+                "{n} {reads} saw what no captured step wrote (code without hooks did): {they} {come} after everything that \
+                 the threads which can have written it had done by then, and what could happen across that is not predicted"
             ));
         }
         if header.takes > 0 || self.stats.inexact > 0 {
@@ -784,6 +1004,18 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         Ok(())
     }
+}
+
+/// A read of a variable that sees what no captured step wrote.
+struct Unseen {
+    who: (ThreadId, u32),
+    var: VarId,
+    granule: u64,
+    cell: Cell,
+    /// When the variable was last known, and whether it was touched then.
+    known: u32,
+    is_touched: bool,
+    loc: LocId,
 }
 
 /// Where events go: a batch, and where each came from.

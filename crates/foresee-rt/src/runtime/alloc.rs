@@ -1,4 +1,9 @@
 //! Memory that is allocated and given back: a new life for its addresses.
+//!
+//! A recorded thread gets memory filled with zeros. A read of new memory that finds something else then shows that code
+//! without hooks wrote there, and one that finds what was left by its last life does not.
+
+use core::ffi::c_int;
 
 use super::calls::{Call, calls};
 use super::next::real;
@@ -62,10 +67,19 @@ fn allocated(block: usize, size: usize, pc: usize) {
     }
 }
 
+/// Fills memory with zeros that was just allocated.
+fn cleared(block: usize, from: usize, to: usize) {
+    if block != 0 && from < to && !thread::current().is_null() {
+        real!(memset(block + from => usize, 0 => c_int, to - from => usize) -> usize);
+    }
+}
+
 extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
     settled();
-    // SAFETY: libc's own allocator.
-    let block = unsafe { __libc_malloc(size) };
+    // SAFETY: libc's own allocator, which knows where zeros are already.
+    let block = unsafe {
+        if thread::current().is_null() { __libc_malloc(size) } else { __libc_calloc(1, size) }
+    };
     allocated(block, size, pc);
     block
 }
@@ -82,6 +96,7 @@ extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
     settled();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_memalign(align, size) };
+    cleared(block, 0, size);
     allocated(block, size, pc);
     block
 }
@@ -133,9 +148,18 @@ fn given_back(block: usize, pc: usize) {
 calls! {
     // Whatever the kernel puts there next is something new.
     Outside munmap(at, size) |c| { c.gives_back(at, size); };
+    // And so it is where somebody else gave memory back.
+    Outside mmap(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
+    Outside mmap64(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
 }
 
 impl Call {
+    fn got(&mut self, at: usize, size: usize) {
+        if at != usize::MAX {
+            self.gives_back(at, size);
+        }
+    }
+
     fn gives_back(&mut self, at: usize, size: usize) {
         shadow::forget(at, size);
         // SAFETY: in a hook of the thread.
@@ -145,11 +169,12 @@ impl Call {
 
 /// What a block holds moves with it: the caller reads the old one and writes the new.
 extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
-    let mut moved = 0;
+    let (mut moved, mut usable_before) = (0, 0);
     if old != 0 {
         let t = enter();
         if !t.is_null() {
-            moved = usable(old).min(size);
+            usable_before = usable(old);
+            moved = usable_before.min(size);
             // SAFETY: in a hook of `t`; the block is the caller's.
             unsafe {
                 access::range(t, old, moved, pc, false);
@@ -160,11 +185,16 @@ extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
     }
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_realloc(old, size) };
-    if block == 0 && old != 0 && size != 0 {
+    let is_kept = block == 0 && old != 0 && size != 0;
+    let (block, out) = if is_kept { (old, 0) } else { (block, block) };
+    if is_kept {
+        // It holds what it held.
+        moved = usable_before;
         allocated(old, usable(old), pc);
-        return 0;
+    } else {
+        cleared(block, usable_before, size);
+        allocated(block, size, pc);
     }
-    allocated(block, size, pc);
     if moved != 0 && block != 0 {
         let t = enter();
         if !t.is_null() {
@@ -175,7 +205,7 @@ extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
             }
         }
     }
-    block
+    out
 }
 
 extern "C" fn free_hook(block: usize, pc: usize) {

@@ -1,8 +1,9 @@
-//! What C++ adds: static variables that are initialised on first use, and `new`.
+//! What C++ adds: static variables that are initialised on first use, `new`, and exceptions.
 
 use core::ffi::c_int;
 
 use super::alloc::from_site;
+use super::calls::calls;
 use super::next::real;
 use super::{access, enter, hook, leave, step_aside};
 use crate::format::{Access, order};
@@ -92,4 +93,40 @@ extern "C" fn new_nothrow(size: usize, tag: usize, pc: usize) -> usize {
 
 extern "C" fn new_array_nothrow(size: usize, tag: usize, pc: usize) -> usize {
     from_site(pc, || real!(_ZnamRKSt9nothrow_t(size => usize, tag => usize) -> usize))
+}
+
+/// Exceptions of the standard are made within libstdc++, and caught by whoever: a table of type and text, which is copied.
+macro_rules! exceptions {
+    ($($by_text:ident $by_string:ident)*) => {
+        calls! { $(
+            Outside $by_text(it, text) |c| { c.reads_text(text); } => |c, out| { c.wrote(it, 16); };
+            Outside $by_string(it, text) |c| {
+                c.reads(text, 16);
+                // SAFETY: a string begins with the address of its text and the length of that.
+                let (at, size) = unsafe { (access::load(text, 8), access::load(text + 8, 8)) };
+                c.reads(at as usize, size as usize);
+            } => |c, out| { c.wrote(it, 16); };
+        )* }
+    };
+}
+
+exceptions! {
+    _ZNSt11logic_errorC1EPKc _ZNSt11logic_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt11logic_errorC2EPKc _ZNSt11logic_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12domain_errorC1EPKc _ZNSt12domain_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12domain_errorC2EPKc _ZNSt12domain_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt16invalid_argumentC1EPKc _ZNSt16invalid_argumentC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt16invalid_argumentC2EPKc _ZNSt16invalid_argumentC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12length_errorC1EPKc _ZNSt12length_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12length_errorC2EPKc _ZNSt12length_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12out_of_rangeC1EPKc _ZNSt12out_of_rangeC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt12out_of_rangeC2EPKc _ZNSt12out_of_rangeC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt13runtime_errorC1EPKc _ZNSt13runtime_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt13runtime_errorC2EPKc _ZNSt13runtime_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt11range_errorC1EPKc _ZNSt11range_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt11range_errorC2EPKc _ZNSt11range_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt14overflow_errorC1EPKc _ZNSt14overflow_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt14overflow_errorC2EPKc _ZNSt14overflow_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt15underflow_errorC1EPKc _ZNSt15underflow_errorC1ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
+    _ZNSt15underflow_errorC2EPKc _ZNSt15underflow_errorC2ERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE
 }

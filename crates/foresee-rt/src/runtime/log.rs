@@ -326,6 +326,22 @@ pub(super) unsafe fn put_with(
     unlock();
 }
 
+/// Writes that `t` has the token, unless it had it all the time. So every stretch that a thread runs begins with a record,
+/// and who may have written memory without a hook is known.
+///
+/// # Safety
+/// The caller is `t` and holds the token.
+pub(super) unsafe fn put_turn(t: *mut Thread) {
+    // SAFETY: the log is ours while the token is.
+    unsafe {
+        let log = &*LOG.0.get();
+        if log.thread != (*t).id {
+            // What differs least from the record before is shortest.
+            put(t, Tag::Turn as u8, log.pc as usize, log.addresses[1] as usize, 0);
+        }
+    }
+}
+
 /// Writes a record that is not counted as one of `t`'s.
 ///
 /// # Safety

@@ -9,6 +9,7 @@ mod channels;
 mod clocks;
 mod conds;
 mod config;
+mod containers;
 mod cxx;
 mod events;
 mod locks;
@@ -73,6 +74,9 @@ fn enter() -> *mut Thread {
         if (*t).fuel < 0 {
             access::settle(t);
             token::hand_on(t);
+            if config::recording() && !config::free_running() {
+                log::put_turn(t);
+            }
         }
         t
     }
@@ -116,6 +120,8 @@ unsafe fn come_in(t: *mut Thread) -> *mut Thread {
             if config::recording() {
                 if (*t).waiting[0] != 0 {
                     conds::cut_off(t);
+                } else if !config::free_running() {
+                    log::put_turn(t);
                 }
                 return t;
             }

@@ -18,6 +18,9 @@ static WISHES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
+const PF_W: u32 = 2;
+/// Larger stretches of variables are not looked through.
+const MOST_DATA: usize = 64 << 20;
 
 /// Reads what the launcher wants to know.
 pub(super) fn read_wishes() {
@@ -118,9 +121,38 @@ unsafe extern "C" fn each(info: *mut PhdrInfo, _size: usize, data: *mut c_void) 
         };
         push(path);
         log::put_uncounted(t, Tag::Module, low, len as u64, &text[..len]);
+        // What is in the program's own variables before any hook. Of libraries it is taken as it is found.
+        let writable = headers.iter().filter(|h| h.kind == PT_LOAD && h.flags & PF_W != 0);
+        for header in writable.filter(|h| is_first && h.in_memory <= MOST_DATA) {
+            tell_data(t, base + header.address, header.in_memory);
+        }
         grant_wishes(base, path, is_first);
     }
     0
+}
+
+/// Tells what variables hold. Most of them hold zeros, which go without saying.
+unsafe fn tell_data(t: *mut Thread, from: usize, size: usize) {
+    const MOST: usize = 512;
+    let (from, end) = (from & !7, (from + size) & !7);
+    // SAFETY: in a hook of `t`; the dynamic linker says that the memory is there.
+    unsafe {
+        log::put_uncounted(t, Tag::Data, from, (end - from) as u64, &[]);
+        let is_zero = |at: usize| (at as *const u64).read_volatile() == 0;
+        let mut at = from;
+        while at < end {
+            if is_zero(at) {
+                at += 8;
+                continue;
+            }
+            let start = at;
+            while at < end && at - start < 8 * MOST && !is_zero(at) {
+                at += 8;
+            }
+            let bytes = core::slice::from_raw_parts(start as *const u8, at - start);
+            log::put_uncounted(t, Tag::Bytes, start, bytes.len() as u64, bytes);
+        }
+    }
 }
 
 /// The build id in a segment of notes.

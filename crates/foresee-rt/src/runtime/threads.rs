@@ -88,12 +88,45 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
         if come_in(t).is_null() {
             return core::ptr::null_mut();
         }
-        // The stack may be one that another thread had.
-        shadow::forget(low, size);
+        if is_main {
+            (low, size) = main_stack();
+        } else {
+            // The stack may be one that another thread had.
+            shadow::forget(low, size);
+        }
         log::put(t, Tag::ThreadBegin as u8, 0, low, size as u64);
         (*t).begun = true;
     }
     t
+}
+
+/// Where the first thread's stack is, as far as it usually grows.
+fn main_stack() -> (usize, usize) {
+    const USUAL: usize = 8 << 20;
+    // SAFETY: the name is a C string, and what it names is a word.
+    let end = unsafe {
+        let end = sys::dlsym(sys::RTLD_DEFAULT, c"__libc_stack_end".as_ptr());
+        if end.is_null() {
+            return (0, 0);
+        }
+        end.cast::<usize>().read()
+    };
+    let end = end.next_multiple_of(4096);
+    (end.saturating_sub(USUAL), USUAL.min(end))
+}
+
+/// Where libc says whether there is but one thread; zero if it does not say. Programs look at it: `shared_ptr` does.
+fn single_threaded() -> usize {
+    static AT: AtomicUsize = AtomicUsize::new(usize::MAX);
+    match AT.load(Ordering::Relaxed) {
+        usize::MAX => {
+            // SAFETY: the name is a C string.
+            let at = unsafe { sys::dlsym(sys::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+            AT.store(at as usize, Ordering::Relaxed);
+            at as usize
+        }
+        at => at,
+    }
 }
 
 /// The thread's last words, said by the destructor of a key: again and again, so that the destructors of other keys that
@@ -161,6 +194,11 @@ pub(super) fn start_thread(
     // SAFETY: in a hook of `t`; the new thread is nobody else's.
     unsafe {
         access::before_write(t, handle as usize, 8);
+        let single = single_threaded();
+        let was_single = single != 0 && access::load(single, 1) != 0;
+        if was_single {
+            access::before_write(t, single, 1);
+        }
         let new = thread::allocate();
         if new.is_null() {
             log::give_up();
@@ -175,7 +213,10 @@ pub(super) fn start_thread(
         if out == 0 {
             remember(*handle, (*new).id);
             access::written(t, handle as usize, 8, pc);
-            sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
+            if was_single {
+                access::written(t, single, 1, pc);
+            }
+            sync(t, Tag::Fork, pc, argument, u64::from((*new).id));
             clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);

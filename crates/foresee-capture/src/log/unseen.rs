@@ -1,0 +1,337 @@
+//! Writes that no hook saw, and who may have made them.
+//!
+//! Recording is serialised: a thread runs between hooks only while it holds the token, and the first thing it does with the
+//! token is a record. So when a read finds memory other than it was last known to be, the write in between was made by a
+//! thread that has a record since. Nobody knows which one it was, nor when; so that nothing is claimed that might not be,
+//! the order is kept on both sides of the write:
+//!
+//! - what each of these threads did after the memory was last known comes after all accesses that saw it so,
+//! - the read, and with it all that its thread does next, comes after everything that these threads had done by then, and
+//! - the writes of the memory, seen or not, keep their order, so that none comes in between.
+//!
+//! The first is said by a write of the memory at each end of the stretch, by a thread `external`, and by variables named
+//! `unseen` that threads read and write for nothing else.
+//!
+//! If the only thread that can have written is the reader itself, and nobody else ever touches the memory, the write is a
+//! step of the reader like any other.
+
+use super::{HashMap, HashSet};
+use foresee_trace::VarId;
+
+/// A stretch of records by one thread.
+#[derive(Clone, Copy, Debug)]
+struct Tenure {
+    /// When it begins.
+    clock: u32,
+    /// How many records the thread had before.
+    place: u32,
+}
+
+/// What a thread has done so far.
+#[derive(Clone, Debug, Default)]
+struct Past {
+    tenures: Vec<Tenure>,
+    /// How many records it has.
+    place: u32,
+    /// When it did its last record.
+    last: u32,
+    /// The token was taken from it: it may run without.
+    is_outside: bool,
+    /// The place of the wait that it is in.
+    wait: Option<u32>,
+    /// Somebody waited for its end.
+    is_over: bool,
+}
+
+impl Past {
+    /// The tenure that a time lies in or behind.
+    fn tenure_at(&self, clock: u32) -> Option<usize> {
+        self.tenures.partition_point(|tenure| tenure.clock <= clock).checked_sub(1)
+    }
+
+    /// How many records the thread had when a tenure was over.
+    fn place_after(&self, tenure: usize) -> u32 {
+        self.tenures.get(tenure + 1).map_or(self.place, |next| next.place)
+    }
+
+    /// The place of its first record after a time.
+    fn place_at(&self, clock: u32) -> u32 {
+        match self.tenure_at(clock) {
+            Some(at) => {
+                let Tenure { clock: start, place } = self.tenures[at];
+                (place + (clock - start) + 1).min(self.place_after(at))
+            }
+            None => 0,
+        }
+    }
+
+    /// Whether the record of this time is one of the thread's.
+    fn has(&self, clock: u32) -> bool {
+        self.tenure_at(clock).is_some_and(|at| {
+            let Tenure { clock: start, place } = self.tenures[at];
+            clock - start < self.place_after(at) - place
+        })
+    }
+}
+
+/// Who ran when. Time is the number of records so far, of those that are counted.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// By the numbers of threads.
+    threads: Vec<Past>,
+    clock: u32,
+    current: u32,
+}
+
+/// A thread that may have made an unseen write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) thread: u32,
+    /// The place of its first record since the memory was last known.
+    first: u32,
+    /// The place of the wait it was in when the write was seen, if it was in one.
+    pub(super) wait: Option<u32>,
+    /// Somebody waited for its end: who did is another one of these, or the reader, and comes after it.
+    pub(super) is_over: bool,
+}
+
+impl History {
+    fn past(&mut self, thread: u32) -> &mut Past {
+        let index = thread as usize;
+        if index >= self.threads.len() {
+            self.threads.resize(index + 1, Past::default());
+        }
+        &mut self.threads[index]
+    }
+
+    /// The time now: that of the latest record.
+    pub(super) fn now(&self) -> u32 {
+        self.clock
+    }
+
+    /// The next record is of this thread. There is no room for more than four billion of them.
+    #[inline]
+    pub(super) fn step(&mut self, thread: u32) {
+        self.clock = self.clock.saturating_add(1);
+        let clock = self.clock;
+        let is_new = self.current != thread;
+        self.current = thread;
+        let past = self.past(thread);
+        if is_new {
+            past.tenures.push(Tenure { clock, place: past.place });
+        }
+        past.place += 1;
+        past.last = clock;
+        past.is_outside = false;
+    }
+
+    /// The token was taken from a thread.
+    pub(super) fn took(&mut self, from: u32) {
+        self.past(from).is_outside = true;
+    }
+
+    /// A thread begins to wait with its latest record.
+    pub(super) fn wait(&mut self, thread: u32) {
+        let past = self.past(thread);
+        past.wait = past.place.checked_sub(1);
+    }
+
+    /// A thread's wait is over.
+    pub(super) fn woken(&mut self, thread: u32) {
+        self.past(thread).wait = None;
+    }
+
+    pub(super) fn is_waiting(&self, thread: u32) -> bool {
+        self.threads.get(thread as usize).is_some_and(|past| past.wait.is_some())
+    }
+
+    /// Somebody waited for a thread's end.
+    pub(super) fn joined(&mut self, thread: u32) {
+        self.past(thread).is_over = true;
+    }
+
+    /// The threads other than the reader that may have written memory since it was `known`.
+    pub(super) fn candidates(&self, known: u32, reader: u32) -> Vec<Candidate> {
+        let is_one = |past: &Past| past.last >= known || past.is_outside;
+        let all = self.threads.iter().enumerate().skip(1);
+        all.filter(|&(thread, past)| thread as u32 != reader && past.place > 0 && is_one(past))
+            .map(|(thread, past)| Candidate {
+                thread: thread as u32,
+                first: past.place_at(known),
+                wait: past.wait,
+                is_over: past.is_over,
+            })
+            .collect()
+    }
+
+    /// Whether nobody but the reader can have written memory since it was `known`.
+    pub(super) fn is_own(&self, known: u32, reader: u32) -> bool {
+        let has = |past: &Past| past.has(known);
+        // Before the first record nobody ran.
+        let is_readers = known == 0 || self.threads.get(reader as usize).is_some_and(has);
+        is_readers && self.candidates(known, reader).is_empty()
+    }
+
+    /// The place of the reader's first record since then.
+    pub(super) fn first(&self, known: u32, reader: u32) -> u32 {
+        self.threads.get(reader as usize).map_or(0, |past| past.place_at(known))
+    }
+}
+
+/// A read that saw an unseen write.
+#[derive(Clone, Debug)]
+pub(super) struct Hidden {
+    pub(super) var: VarId,
+    /// The eight bytes it is in, and where among them.
+    pub(super) granule: u64,
+    pub(super) offset: u8,
+    /// When the memory was last known, and whether it was touched then, or new.
+    pub(super) known: u32,
+    pub(super) is_touched: bool,
+    /// When it was read.
+    pub(super) read: u32,
+    pub(super) reader: u32,
+    /// The place of the reader's first record since.
+    pub(super) first: u32,
+    /// Who else may have written; nobody if it was the reader for certain.
+    pub(super) candidates: Vec<Candidate>,
+    /// It is a step of the reader, if nobody else touches the memory.
+    pub(super) is_own: bool,
+}
+
+/// Where the order has to be kept for the sake of unseen writes. It is known when a log has been read once.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// When memory was touched that is written unseen next: which.
+    known: HashMap<u32, Vec<(u64, u8)>>,
+    /// Places of threads that come after what was known.
+    first: HashSet<(u32, u32)>,
+    /// Waits that a read has to come after.
+    waits: HashSet<(u32, u32)>,
+    /// Memory that is written unseen at some time.
+    cells: HashSet<(u64, u8)>,
+    /// The reads, by time and memory: whom they come after.
+    reads: HashMap<(u32, u64, u8), Vec<Candidate>>,
+}
+
+impl Plan {
+    /// A plan for all unseen writes but those that are their readers' own; none if there are no others. `is_shared` says
+    /// whether more than one thread touches a variable.
+    pub(super) fn new(hidden: &[Hidden], is_shared: impl Fn(VarId) -> bool) -> Option<Plan> {
+        let mut plan = Plan::default();
+        for hidden in hidden.iter().filter(|h| !h.is_own || is_shared(h.var)) {
+            let at = (hidden.granule, hidden.offset);
+            plan.cells.insert(at);
+            if hidden.is_touched {
+                plan.known.entry(hidden.known).or_default().push(at);
+                plan.first.insert((hidden.reader, hidden.first));
+                plan.first.extend(hidden.candidates.iter().map(|c| (c.thread, c.first)));
+            }
+            let running = hidden.candidates.iter().filter(|c| !c.is_over);
+            let waits = running.filter_map(|c| Some((c.thread, c.wait?)));
+            plan.waits.extend(waits);
+            plan.reads.insert((hidden.read, at.0, at.1), hidden.candidates.clone());
+        }
+        (!plan.reads.is_empty()).then_some(plan)
+    }
+
+    /// Memory that is written unseen after the record of this time has touched it.
+    pub(super) fn known_at(&self, clock: u32) -> &[(u64, u8)] {
+        self.known.get(&clock).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether this record of a thread comes after what was known.
+    pub(super) fn comes_after(&self, thread: u32, place: u32) -> bool {
+        self.first.contains(&(thread, place))
+    }
+
+    /// Whether a read has to come after this wait's beginning.
+    pub(super) fn marks_wait(&self, thread: u32, place: u32) -> bool {
+        self.waits.contains(&(thread, place))
+    }
+
+    /// Whether memory is written unseen at some time.
+    pub(super) fn concerns(&self, granule: u64, offset: u8) -> bool {
+        self.cells.contains(&(granule, offset))
+    }
+
+    /// Whom a read comes after that sees an unseen write; nothing if the write is the reader's own step.
+    pub(super) fn read(&self, clock: u32, granule: u64, offset: u8) -> Option<&[Candidate]> {
+        self.reads.get(&(clock, granule, offset)).map(Vec::as_slice)
+    }
+}
+
+/// The stacks of threads. Code of another thread can write to a stack only if it has an address within: so a stack is its
+/// thread's own until another thread reads such an address or is started with one.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    /// By where they end: where they begin, whose they are, and whether others may know of them.
+    stacks: std::collections::BTreeMap<u64, (u64, u32, bool)>,
+    /// All lie between these.
+    low: u64,
+    high: u64,
+}
+
+impl Stacks {
+    /// A thread begins, with this stack.
+    pub(super) fn add(&mut self, thread: u32, low: u64, size: u64) {
+        if size == 0 {
+            return;
+        }
+        let end = low.saturating_add(size);
+        self.stacks.retain(|&e, &mut (l, ..)| e <= low || l >= end);
+        self.low = if self.stacks.is_empty() { low } else { self.low.min(low) };
+        self.high = self.high.max(end);
+        self.stacks.insert(end, (low, thread, false));
+    }
+
+    fn find(&mut self, address: u64) -> Option<&mut (u64, u32, bool)> {
+        if address < self.low || address >= self.high {
+            return None;
+        }
+        let (_, stack) = self.stacks.range_mut(address + 1..).next()?;
+        (stack.0 <= address).then_some(stack)
+    }
+
+    /// A thread learns of an address.
+    #[inline]
+    pub(super) fn learnt(&mut self, thread: u32, address: u64) {
+        if let Some((_, owner, is_known)) = self.find(address)
+            && *owner != thread
+        {
+            *is_known = true;
+        }
+    }
+
+    /// Whether an address is in the stack of a thread and nobody else knows of that.
+    pub(super) fn is_own(&mut self, thread: u32, address: u64) -> bool {
+        self.find(address).is_some_and(|&mut (_, owner, is_known)| owner == thread && !is_known)
+    }
+}
+
+/// What the program's own variables held before any hook.
+#[derive(Debug, Default)]
+pub(super) struct Data {
+    /// Where variables lie, and since when they hold this.
+    ranges: Vec<(u64, u64, u32)>,
+    /// By their addresses, the eight bytes that are not zero.
+    bytes: HashMap<u64, [u8; 8]>,
+}
+
+impl Data {
+    pub(super) fn add(&mut self, from: u64, size: u64, since: u32) {
+        self.ranges.push((from, from.saturating_add(size), since));
+    }
+
+    pub(super) fn set(&mut self, from: u64, bytes: &[u8]) {
+        let words = bytes.as_chunks::<8>().0.iter();
+        self.bytes.extend((from..).step_by(8).zip(words.copied()));
+    }
+
+    /// What eight bytes hold, and since when.
+    pub(super) fn holds(&self, address: u64) -> Option<([u8; 8], u32)> {
+        let is_within = |range: &&(u64, u64, u32)| (range.0..range.1).contains(&address);
+        let &(_, _, since) = self.ranges.iter().find(is_within)?;
+        Some((self.bytes.get(&address).copied().unwrap_or_default(), since))
+    }
+}
