@@ -234,6 +234,31 @@ pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usiz
     }
 }
 
+/// A read by an instruction that may stand between a hook of a store and that store: such a store stays announced.
+///
+/// Should it have happened (of the value that was there), then the thread's read and write change places, as in
+/// [`is_copy`].
+///
+/// # Safety
+/// As [`range`].
+pub(super) unsafe fn read_between(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: as for the caller; the memory was announced.
+    unsafe {
+        let pending = (*t).pending;
+        if pending.size != 0 {
+            let is_beside =
+                address >= pending.address + pending.size || pending.address >= address + size;
+            let is_unchanged = load(pending.address, pending.size.min(8)) == pending.before;
+            if !is_unchanged || !(is_beside || pending.size <= 8) {
+                finish(t, false);
+            }
+        }
+        if let Some((from, to)) = to_record(t, address, size, pc, false) {
+            run(t, tag(Access::Read, 1), from, to - from, pc);
+        }
+    }
+}
+
 /// A write of any size that has happened since [`before_write`].
 ///
 /// # Safety

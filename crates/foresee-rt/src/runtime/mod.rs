@@ -1,6 +1,7 @@
 //! Everything that is linked into programs.
 
 mod access;
+mod added;
 mod alloc;
 mod atomics;
 mod c11;
@@ -11,6 +12,7 @@ mod conds;
 mod config;
 mod cxx;
 mod events;
+mod formats;
 mod locks;
 mod log;
 mod memory;
