@@ -19,7 +19,6 @@ use super::values::{Value, Values};
 #[derive(Default)]
 pub(super) struct Source<'a> {
     pub(super) is_clang: bool,
-    pub(super) is_unoptimised: bool,
     /// Symbols of memory that nobody writes.
     pub(super) constants: HashSet<&'a str>,
 }
@@ -148,8 +147,12 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
     fn all(&mut self, lines: &[&'a str]) {
         self.registers[RSP] = self.values.stack();
         for line in lines {
-            self.line(line);
-            self.emit(line);
+            if self.in_assembly && line.trim() != "#NO_APP" {
+                self.foreign(line);
+            } else {
+                self.line(line);
+                self.emit(line);
+            }
         }
     }
 
@@ -172,9 +175,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         }
         let (code, comment) = text.split_once('#').unwrap_or((text, ""));
         let code = code.trim_end();
-        if self.in_assembly {
-            self.foreign(code);
-        } else if let Some(label) = code.strip_suffix(':') {
+        if let Some(label) = code.strip_suffix(':') {
             if !is_for_debugging(label) {
                 self.join();
             }
@@ -185,19 +186,51 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         }
     }
 
-    /// Something that the program's author wrote.
-    fn foreign(&mut self, code: &'a str) {
+    /// Something that the program's author wrote: nothing of it has a hook.
+    fn foreign(&mut self, line: &'a str) {
+        let code = line.split_once('#').map_or(line, |(code, _)| code);
+        if code.trim_start().starts_with(['.', '"']) || code.contains('"') {
+            return self.emit(line);
+        }
+        let mut prefix = "";
         for statement in code.split(';') {
-            if statement.trim().starts_with('.') || statement.contains(':') {
+            let mut rest = statement.trim();
+            while let Some((label, behind)) = rest.split_once(':').filter(|(l, _)| is_label(l)) {
+                self.emit(&format!("{label}:"));
+                rest = behind.trim();
+            }
+            if rest == "lock" || rest == "rep" {
+                prefix = rest;
                 continue;
             }
-            let Some(instruction) = Instruction::parse(statement) else { continue };
-            let is_own = |m: &Memory<'_>| m.base == Some(RSP) || m.base == Some(RBP);
-            let touches = instruction.memory().is_some_and(|(_, m)| !is_own(m))
-                && instruction.access().is_none_or(|a| a.reads || a.writes);
-            if touches || instruction.mnemonic == "syscall" {
-                self.doubt("inline assembly");
+            let joined = [prefix, rest].join(" ");
+            let text = if prefix.is_empty() { rest } else { joined.trim() };
+            prefix = "";
+            if let Some(instruction) = Instruction::parse(text) {
+                self.foreign_instruction(&instruction);
             }
+            self.emit(&format!("\t{text}"));
+        }
+    }
+
+    fn foreign_instruction(&mut self, instruction: &Instruction<'_>) {
+        let is_string = self.is_string_operation(instruction);
+        if instruction.mnemonic == "syscall" || is_string {
+            return self.doubt("inline assembly");
+        }
+        let Some((_, memory)) = instruction.memory() else { return };
+        // Its own stack is where a function's variables are that nobody else knows, or a fence's victim.
+        if memory.base == Some(RSP) || memory.base == Some(RBP) || memory.displacement.contains('@') {
+            return;
+        }
+        if let Some(size) = instruction.atomic_size() {
+            self.add(memory, "foresee_atomic", size, false);
+        } else if let Some(access) = instruction.access() {
+            if let Some(hook) = hook_for(access.reads, access.writes) {
+                self.add(memory, hook, access.size, false);
+            }
+        } else {
+            self.doubt("inline assembly");
         }
     }
 
@@ -313,8 +346,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 match (access, place) {
                     (Some(access), _) if !access.reads && !access.writes => {}
                     (Some(access), Some(place)) => {
-                        let named = name_of(comment, index, instruction.operands.len());
-                        self.access(memory, place, access, named, comment);
+                        let named = name_of(comment, index);
+                        self.access(memory, place, access, named);
                         if access.writes {
                             self.store(instruction, memory, place, access.size, named);
                         }
@@ -338,7 +371,6 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         place: Value,
         access: super::instruction::Access,
         named: Option<&str>,
-        comment: &str,
     ) {
         let size = access.size as i64;
         let covers = |hook: &Hook| {
@@ -361,11 +393,19 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         let in_frame = self.values.is_in_frame(place);
         if in_frame {
             self.note_name(place, size, named);
-            if !self.matters_in_frame(memory, place, size, named, comment) {
+            let is_argument = self.source.is_clang
+                && writes
+                && !self.is_spill
+                && memory.base == Some(RSP)
+                && memory.index.is_none();
+            // clang has hooks for what is passed by value and lies on the stack, so it must be seen how it got there.
+            if !is_argument && !self.matters_in_frame(place, size, named) {
                 return;
             }
         }
-        self.add(memory, reads, writes, access.size, !in_frame);
+        if let Some(hook) = hook_for(reads, writes) {
+            self.add(memory, hook, access.size, !in_frame);
+        }
     }
 
     fn note_name(&mut self, place: Value, size: i64, named: Option<&str>) {
@@ -377,45 +417,32 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
     }
 
     /// Whether memory of the frame may be known to somebody else.
-    fn matters_in_frame(
-        &self,
-        memory: &Memory<'a>,
-        place: Value,
-        size: i64,
-        named: Option<&str>,
-        comment: &str,
-    ) -> bool {
-        if !self.facts.escapes {
+    fn matters_in_frame(&self, place: Value, size: i64, named: Option<&str>) -> bool {
+        let offset = self.values.frame_offset(place);
+        let is_return_address = offset == Some(-8);
+        if !self.facts.escapes || self.is_spill || is_return_address {
             return false;
         }
-        let offset = self.values.frame_offset(place);
+        // Where a variable ends is not known, so all above the first address taken may be part of it.
+        let may_be_known = || offset.is_none_or(|o| self.facts.taken.iter().any(|t| *t < o + size));
         if self.source.is_clang {
-            let is_direct = memory.base == Some(RSP) || memory.base == Some(RBP);
-            return !(comment.contains("Spill")
-                || comment.contains("Reload")
-                // Whole structures are read through another register.
-                || (self.source.is_unoptimised && is_direct))
-                && offset.is_none_or(|o| self.facts.taken.iter().any(|t| *t < o + size));
+            return may_be_known();
         }
         let Some(name) = named else { return false };
-        if name.starts_with('%') {
-            return false;
-        }
         match (variable(name), offset) {
             (Some(variable), Some(_)) => {
                 let extent = self.facts.names.get(variable).copied().unwrap_or((0, 0));
                 self.facts.taken.iter().any(|t| extent.0 <= *t && *t < extent.1)
             }
-            (None, Some(o)) => self.facts.taken.iter().any(|t| *t < o + size),
-            (_, None) => true,
+            _ => may_be_known(),
         }
     }
 
     /// Adds a hook. One for a place that may be in the frame of a function that keeps its frame to itself says where
     /// the frame is.
-    fn add(&mut self, memory: &Memory<'a>, reads: bool, writes: bool, size: u64, may_be_frame: bool) {
+    fn add(&mut self, memory: &Memory<'_>, hook: &str, size: u64, may_be_frame: bool) {
         self.completed.added += 1;
-        if writes {
+        if hook != "foresee_read" {
             // Whatever was announced and has not happened is told too early: it gets a hook of its own.
             self.hooks.retain(|h| !h.writes);
         }
@@ -425,11 +452,6 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 _ => 1 << 31,
             },
             _ => 0,
-        };
-        let hook = match (reads, writes) {
-            (true, false) => "foresee_read",
-            (false, true) => "foresee_write",
-            _ => "foresee_update",
         };
         let thread = memory.segment == "fs";
         if thread && (memory.base == Some(RDI) || memory.index == Some(RDI)) {
@@ -536,7 +558,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             let is_constant = self
                 .values
                 .has_symbol(at, |s| s.starts_with(".L") || self.source.constants.contains(s));
-            let is_own = self.values.is_in_frame(at) && !self.facts.escapes;
+            let is_own =
+                self.values.is_in_frame(at) && !self.facts.escapes && !self.source.is_clang;
             if !wanted || is_constant || is_own || self.hooks.iter().any(covers) {
                 continue;
             }
@@ -831,6 +854,11 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             }
             self.hooks.clear();
             self.disturb();
+            // clang leaves the load in place that it had the runtime carry out.
+            if let Some(bits) = name.strip_prefix("__tsan_atomic").and_then(|n| n.strip_suffix("_load")) {
+                let size = bits.parse::<i64>().unwrap_or(0) / 8;
+                self.hooks.push(Hook { at: self.registers[RDI], size, reads: true, writes: false });
+            }
         }
         for r in CHANGED_BY_CALLS {
             self.registers[r] = self.values.new_value();
@@ -840,6 +868,22 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
 
 /// How far the stack pointer is moved around a hook.
 const ROOM: i64 = 128 + 16;
+
+/// The hook for what an instruction does to memory.
+fn hook_for(reads: bool, writes: bool) -> Option<&'static str> {
+    match (reads, writes) {
+        (true, false) => Some("foresee_read"),
+        (false, true) => Some("foresee_write"),
+        (true, true) => Some("foresee_update"),
+        (false, false) => None,
+    }
+}
+
+/// What people jump to within their own assembly.
+fn is_label(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_.$".contains(c);
+    !text.is_empty() && text.chars().all(is_part)
+}
 
 /// What a hook of the compiler announces: whether reads, whether writes, and how many bytes, if its name says.
 fn hook(name: &str) -> Option<(bool, bool, Option<i64>)> {
@@ -894,14 +938,13 @@ fn has_hidden_results(mnemonic: &str, operands: usize) -> bool {
 }
 
 /// The name that the compiler's comment gives an operand: as many as there are operands, between commas.
-fn name_of(comment: &str, index: usize, count: usize) -> Option<&str> {
+fn name_of(comment: &str, index: usize) -> Option<&str> {
     let mut depth = 0;
     let mut parts = comment.split(|c: char| {
         depth += i32::from("<([{".contains(c)) - i32::from(">)]}".contains(c));
         c == ',' && depth == 0
     });
     let name = parts.nth(index)?.trim();
-    let _ = count;
     Some(name).filter(|n| !n.is_empty())
 }
 

@@ -195,7 +195,20 @@ impl<'a> Instruction<'a> {
         if let Some(size) = self.integer_size(&BITS) {
             return read(size);
         }
-        self.float_access(either).or_else(|| self.vector_access(last))
+        self.float_access().or_else(|| self.vector_access(last))
+    }
+
+    /// How much memory an instruction reads and writes in one step, if it does.
+    pub(super) fn atomic_size(&self) -> Option<u64> {
+        let last = matches!(self.operands.last(), Some(Operand::Memory(_)));
+        let exchanges = self.integer_size(&["xchg"]);
+        if exchanges.is_some() || self.prefix != "lock" || !last {
+            return exchanges;
+        }
+        self.integer_size(&[
+            "cmpxchg", "xadd", "add", "sub", "and", "or", "xor", "adc", "sbb", "inc", "dec", "neg", "not",
+            "bts", "btr", "btc",
+        ])
     }
 
     /// The size that an integer instruction's suffix or else its registers say, if it is one of these.
@@ -218,7 +231,7 @@ impl<'a> Instruction<'a> {
     }
 
     /// Instructions of the x87.
-    fn float_access(&self, either: impl Fn(u64) -> Option<Access>) -> Option<Access> {
+    fn float_access(&self) -> Option<Access> {
         let m = self.mnemonic;
         let read = |size| Some(Access { reads: true, writes: false, size });
         let write = |size| Some(Access { reads: false, writes: true, size });
@@ -231,7 +244,6 @@ impl<'a> Instruction<'a> {
             "fstpt" => return write(10),
             _ => {}
         }
-        let _ = either;
         for (base, writes) in [("fild", false), ("fisttp", true), ("fistp", true), ("fist", true)] {
             if let Some(suffix) = m.strip_prefix(base) {
                 let size = match suffix {
@@ -507,6 +519,21 @@ mod tests {
         }
         for text in ["lock addl $1, (%rax)", "vpgatherdd (%rax), %xmm0", "xsave (%rax)"] {
             assert_eq!(Instruction::parse(text).unwrap().access(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn single_steps() {
+        for (text, size) in [
+            ("lock xaddl %eax, (%rdi)", Some(4)),
+            ("lock; cmpxchgq %rcx, (%rdi)", Some(8)),
+            ("xchgb %al, (%rdi)", Some(1)),
+            ("xchg %eax, (%rdi)", Some(4)),
+            ("lock incl (%rdi)", Some(4)),
+            ("addl $1, (%rdi)", None),
+            ("lock cmpxchg16b (%rdi)", None),
+        ] {
+            assert_eq!(Instruction::parse(text).unwrap().atomic_size(), size, "{text}");
         }
     }
 

@@ -28,8 +28,6 @@ use function::{Source, complete};
 pub const SECTION: &str = ".foresee.hooks";
 /// The environment variable with the compiler whose assembler is meant.
 pub const COMPILER: &str = "FORESEE_COMPILER";
-/// The environment variable that is `0` where the compiler does not optimise.
-pub const OPTIMISED: &str = "FORESEE_OPTIMISED";
 
 /// What the objects of a program say about their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,13 +57,13 @@ impl Notes {
 }
 
 /// Assembly with all hooks; none if it is nothing that a compiler wrote for capture.
-pub fn rewrite(text: &str, is_unoptimised: bool) -> Option<String> {
-    if !text.contains("__tsan_init") {
+pub fn rewrite(text: &str) -> Option<String> {
+    if !text.contains("__tsan_init") || text.contains(".intel_syntax") {
         return None;
     }
     let lines: Vec<&str> = text.lines().collect();
     let is_clang = text.contains(".Lfunc_end0:");
-    let mut source = Source { is_clang, is_unoptimised, ..Source::default() };
+    let mut source = Source { is_clang, ..Source::default() };
     let mut resolvers = Vec::new();
     let mut section_is_constant = false;
     for line in lines.iter().map(|l| l.trim()) {
@@ -145,14 +143,13 @@ pub fn run(arguments: &[OsString]) -> io::Result<ExitStatus> {
             Err(_) => return Err(real.args(arguments).exec()),
         },
     };
-    let is_unoptimised = env::var_os(OPTIMISED).is_some_and(|v| v == "0");
     let file = match input {
         Input::File(at) => Some(at),
         _ => None,
     };
     let rest = arguments.iter().enumerate().filter(|(i, a)| Some(*i) != file && *a != "-");
     real.args(rest.map(|(_, a)| a));
-    let Some(complete) = std::str::from_utf8(&text).ok().and_then(|t| rewrite(t, is_unoptimised)) else {
+    let Some(complete) = std::str::from_utf8(&text).ok().and_then(|t| rewrite(t)) else {
         return feed(&mut real, &text);
     };
     // Should the assembler not understand what we made of it, the program is still built, and says so.

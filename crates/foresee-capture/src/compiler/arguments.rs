@@ -28,7 +28,6 @@ pub(super) struct Arguments {
     pub(super) is_relocatable: bool,
     pub(super) has_no_libraries: bool,
     pub(super) has_debug_info: bool,
-    pub(super) is_optimised: bool,
     is_static: Option<String>,
     other_sanitizer: Option<String>,
     sanitizer_library: Option<String>,
@@ -48,7 +47,6 @@ impl Arguments {
             is_relocatable: false,
             has_no_libraries: false,
             has_debug_info: false,
-            is_optimised: false,
             is_static: None,
             other_sanitizer: None,
             sanitizer_library: None,
@@ -75,7 +73,6 @@ impl Arguments {
                 "-r" => read.is_relocatable = true,
                 "-nostdlib" | "-nodefaultlibs" => read.has_no_libraries = true,
                 "-static" | "--static" | "-static-pie" => read.is_static = Some(text.into_owned()),
-                "-O0" => read.is_optimised = false,
                 "-g0" => read.has_debug_info = false,
                 "-###" | "--help" | "--version" | "-V" | "-qversion" => asks = true,
                 "-x" => {
@@ -86,7 +83,6 @@ impl Arguments {
                 _ if takes_a_word(&text) => {
                     words.next();
                 }
-                _ if text.starts_with("-O") => read.is_optimised = true,
                 _ if text.starts_with("-x") => read.compiles |= text != "-xnone",
                 _ if text.starts_with("-l") => {
                     has_input = true;

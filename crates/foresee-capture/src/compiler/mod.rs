@@ -131,7 +131,6 @@ pub fn command(
     read.refuse()?;
     let kit = kit()?;
     command.env(assembler::COMPILER, given);
-    command.env(assembler::OPTIMISED, if read.is_optimised { "1" } else { "0" });
     // What a user wrote for another sanitizer build asks for nothing that is not done already.
     command.args(rest.iter().filter_map(arguments::without_thread_sanitizer));
     command.args(compile_flags(family, &read, &kit));

@@ -189,7 +189,8 @@ unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: 
 unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
-        (*t).pending = Pending { address, size, pc, before: load(address, size.min(8)) };
+        let before = load(address, size.min(8));
+        (*t).pending = Pending { address, size, pc, before, is_atomic: false };
         if !config::free_running() {
             log::note_pending(t);
         }
@@ -329,9 +330,16 @@ unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) 
 pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
-        let Pending { address, size, pc, .. } = (*t).pending;
+        let Pending { address, size, pc, before, is_atomic } = (*t).pending;
         (*t).pending.size = 0;
         let inexact = core::mem::take(&mut (*t).inexact) || inexact;
+        if is_atomic && !inexact {
+            update(t, address, size, pc, load(address, size), before);
+            if !config::free_running() {
+                log::no_pending();
+            }
+            return;
+        }
         run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
         if !config::free_running() {
             log::no_pending();
@@ -382,14 +390,44 @@ pub(super) unsafe fn atomic(
             return;
         }
         if access == Access::Rmw {
-            let len = SIZES[size_code(old)];
-            let mut bytes = [0; 9];
-            bytes[0] = len as u8;
-            bytes[1..].copy_from_slice(&old.to_le_bytes());
-            log::put_with(t, tag(access, size), pc, address, value, &bytes[..1 + len]);
+            update(t, address, size, pc, value, old);
         } else {
             log::put(t, tag(access, size), pc, address, value);
         }
+    }
+}
+
+/// Records that memory was read and written in one step.
+unsafe fn update(t: *mut Thread, address: usize, size: usize, pc: usize, value: u64, old: u64) {
+    let len = SIZES[size_code(old)];
+    let mut bytes = [0; 9];
+    bytes[0] = len as u8;
+    bytes[1..].copy_from_slice(&old.to_le_bytes());
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        log::put_with(t, tag(Access::Rmw, size), pc, address, value, &bytes[..1 + len]);
+    }
+}
+
+/// Remembers an instruction that is about to read and write memory in one step.
+///
+/// # Safety
+/// In a hook of `t` for this access.
+pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: as for the caller.
+    unsafe {
+        settle(t);
+        if (address & 7) + size > 8 {
+            range(t, address, size, pc, false);
+            return range(t, address, size, pc, true);
+        }
+        if config::filter()
+            && !shadow::must_record(t, address, mask(address, size), pc, true, true)
+        {
+            return;
+        }
+        announce(t, address, size, pc);
+        (*t).pending.is_atomic = true;
     }
 }
 

@@ -5,7 +5,7 @@
 //! hold the address and the size. Each comes in three forms, by what else the function around it uses: general registers
 //! alone, those of SSE (`_x`), or wider ones (`_y`).
 
-use super::{access, enter, leave, process};
+use super::{access, enter, leave, process, token};
 
 /// The stack pointer of the function is so far above ours: a return address, flags, two pushed registers and `rbp`, and
 /// the 128 bytes that a function may use below it.
@@ -72,6 +72,7 @@ added! {
     foresee_read foresee_read_x foresee_read_y => read, unless_own!();
     foresee_write foresee_write_x foresee_write_y => write, unless_own!();
     foresee_update foresee_update_x foresee_update_y => update, unless_own!();
+    foresee_atomic foresee_atomic_x foresee_atomic_y => atomic, unless_own!();
     foresee_read_range foresee_read_range_x foresee_read_range_y => read, "";
     foresee_write_range foresee_write_range_x foresee_write_range_y => write, "";
 }
@@ -86,6 +87,19 @@ extern "C" fn write(address: usize, size: usize, pc: usize) {
 
 extern "C" fn update(address: usize, size: usize, pc: usize) {
     access(address, size, pc, true, true);
+}
+
+/// An instruction that somebody wrote to be carried out in one step. Threads spin with them.
+extern "C" fn atomic(address: usize, size: usize, pc: usize) {
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: the hook of an access to this memory.
+        unsafe {
+            token::charge_for_atomic(t);
+            access::announce_atomic(t, address, size, pc);
+            leave(t);
+        }
+    }
 }
 
 fn access(address: usize, size: usize, pc: usize, reads: bool, writes: bool) {
