@@ -1,5 +1,6 @@
 //! The host side of capture: what stands between a program built for capture and a trace.
 
+pub mod assembler;
 pub mod compiler;
 mod family;
 pub mod launch;

@@ -39,6 +39,10 @@ pub struct Summary {
     pub missing: Vec<String>,
     /// Modules with hooks that have no debugging information.
     pub nameless: Vec<String>,
+    /// Functions in which not every access has a hook, with the reason.
+    pub doubtful: Vec<(String, String)>,
+    /// Source files whose hooks are the compiler's alone, which are not all.
+    pub incomplete_units: u64,
 }
 
 impl Summary {
@@ -62,6 +66,12 @@ impl Summary {
                 continue;
             }
             summary.captured += 1;
+            let notes = known.and_then(|m| symbols.notes(m)).cloned().unwrap_or_default();
+            if !is_trusted {
+                summary.doubtful.extend(notes.doubts);
+                let units = coverage.map_or(0, |c| c.captured_units);
+                summary.incomplete_units += units.saturating_sub(notes.units as u64);
+            }
             let Some(coverage) = coverage else {
                 summary.nameless.push(name);
                 continue;
@@ -90,15 +100,22 @@ impl Summary {
             let (some, all) = (self.functions.captured_functions, self.functions.functions);
             line += &format!(", {some} of {all} functions");
         }
+        let is_complete = self.doubtful.is_empty() && self.incomplete_units == 0;
         let exact = stats.events.saturating_sub(stats.inexact + stats.external_writes);
         line += &match stats.events {
             0 => ", no events".to_owned(),
-            n if exact == n => ", all events exact".to_owned(),
+            n if exact == n && is_complete => ", all events exact".to_owned(),
+            n if exact == n => ", all recorded events exact".to_owned(),
             // Rounded down: a hundred per cent is said only when it is true.
             n => {
                 format!(", {:.2} % of events exact", (exact as f64 / n as f64 * 1e4).floor() / 1e2)
             }
         };
+        match self.doubtful.len() {
+            0 => {}
+            1 => line += ", 1 function not exact",
+            n => line += &format!(", {n} functions not exact"),
+        }
         if log.header.filtered {
             line += "; what only one thread touched is left out";
         }
@@ -107,10 +124,27 @@ impl Summary {
 
     /// Why the trace does not hold everything, if it does not.
     pub fn partial(&self) -> Option<String> {
-        let names = self.missing.join(", ");
-        (!self.missing.is_empty()).then(|| {
-            format!("not built for capture: {names}; build it with `foresee cc`, or say that it touches nothing shared with --trust")
-        })
+        let mut reasons = Vec::new();
+        if !self.missing.is_empty() {
+            let names = self.missing.join(", ");
+            reasons.push(format!("not built for capture: {names}; build it with `foresee cc`, or say that it touches nothing shared with --trust"));
+        }
+        if !self.doubtful.is_empty() {
+            const SHOWN: usize = 4;
+            let each =
+                self.doubtful.iter().take(SHOWN).map(|(name, why)| format!("{name} ({why})"));
+            let mut names = each.collect::<Vec<_>>().join(", ");
+            let more = self.doubtful.len().saturating_sub(SHOWN);
+            if more > 0 {
+                names += &format!(" and {more} more");
+            }
+            reasons.push(format!("functions with accesses of memory that cannot be seen: {names}"));
+        }
+        if self.incomplete_units > 0 {
+            let (n, s) = (self.incomplete_units, if self.incomplete_units == 1 { "" } else { "s" });
+            reasons.push(format!("{n} source file{s} with the compiler's hooks alone, which leave accesses out: build again with `foresee cc`"));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 

@@ -4,7 +4,7 @@ mod native;
 
 use std::ffi::OsString;
 
-use foresee_capture::compiler::{self, Kit, Language};
+use foresee_capture::compiler::{self, Language};
 use foresee_testkit::tools::compilers;
 
 use native::{Workshop, by_thread, only_trace, programs};
@@ -90,8 +90,8 @@ fn copies_of_known_sizes_are_seen_in_optimised_programs() {
                     .map(Into::into)
                     .to_vec();
             arguments.extend([program.clone().into(), source.clone().into()]);
-            let kit = || Kit::install_under(workshop.dir.path());
-            let mut command = compiler::command(Language::C, &arguments, None, kit).unwrap();
+            let mut command =
+                compiler::command(Language::C, &arguments, None, || workshop.kit()).unwrap();
             let built = command.output().unwrap();
             assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
             let (out, logs) = workshop.capture(&program, &[("FORESEE_FILTER", "none")]);
@@ -104,4 +104,52 @@ fn copies_of_known_sizes_are_seen_in_optimised_programs() {
             }
         }
     }
+}
+
+/// Compilers place hooks before statements of their inner languages, and what becomes loads and stores only later has
+/// none: `foresee cc` adds them.
+#[test]
+fn every_part_of_structures_is_seen() {
+    let workshop = Workshop::new();
+    let mut wrong = Vec::new();
+    for compiler in compilers() {
+        for name in ["structures.c", "objects.cpp"] {
+            let source = programs().join(name);
+            let text = std::fs::read_to_string(&source).unwrap();
+            let parts = text.split_once("parts\n").unwrap().1.split_once("*/").unwrap().0;
+            for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+                let program = workshop.build(compiler, &source, &[level]);
+                let (out, logs) = workshop.capture(&program, &[("FORESEE_FILTER", "none")]);
+                let (_, trace, _) = only_trace(&out, &logs, &program);
+                let found = by_thread(&trace);
+                let how = program.file_name().unwrap().to_string_lossy().into_owned();
+                if let Some(unseen) = found.get("external") {
+                    wrong.push(format!("{how}: {unseen:?}"));
+                }
+                let main = &found["main"];
+                for line in parts.lines() {
+                    let [variable, kinds, words] = line.split(' ').collect::<Vec<_>>()[..] else {
+                        panic!("{line}: a name, kinds and a number");
+                    };
+                    for word in 0..words.parse::<usize>().unwrap() {
+                        let place = match word {
+                            0 => format!("({variable})"),
+                            n => format!("({variable}+{})", 8 * n),
+                        };
+                        for kind in ['r', 'w'] {
+                            let is_seen =
+                                main.iter().any(|e| e.starts_with(&format!("{kind}{place}")));
+                            // What is expected must be there; a variable that is only read must not be written.
+                            if kinds.contains(kind) != is_seen
+                                && (kinds.contains(kind) || kind == 'w')
+                            {
+                                wrong.push(format!("{how}: {kind}{place} seen: {is_seen}"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -19,6 +19,9 @@ fn main() -> ExitCode {
     if let Some((language, arguments)) = commands::cc::invocation() {
         return finish(commands::cc::run(language, &arguments));
     }
+    if let Some(arguments) = commands::cc::assembler() {
+        return finish(commands::cc::assemble(&arguments));
+    }
     // Help and version are wishes fulfilled; everything else clap rejects is bad usage, status 2.
     let cli = Cli::parse();
     finish(match cli.command {

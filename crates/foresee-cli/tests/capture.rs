@@ -418,3 +418,89 @@ fn a_free_running_program_is_monitored_soundly() {
         assert!(out.contains("0 observed, 0 predicted; NOT complete"), "{c}:\n{out}{err}");
     }
 }
+
+/// Programs that are right, and that hand data over by what compilers have no hook for.
+#[test]
+fn structures_by_value_and_inline_assembly_order_what_they_order() {
+    let bench = Bench::new();
+    let programs = root().join("testdata/programs");
+    let silent = |flags: &str, name: &str| {
+        let source = programs.join(name);
+        bench.built(&format!("cc -- {flags} -pthread -o program {}", source.display()));
+        let (status, out, err) = bench.run("-- ./program");
+        let how = format!("{flags} {name}:\n{out}{err}");
+        assert_eq!(status, 0, "{how}");
+        assert!(out.contains("all events exact"), "{how}");
+    };
+    for [c, _] in compilers() {
+        for level in ["-O0", "-O2"] {
+            for name in ["by_value.c", "cas_expected.c", "spin_in_assembly.c"] {
+                silent(&format!("{c} {level}"), name);
+            }
+            for (set, look) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
+                for shape in ["-DLARGE=0 -DWHERE=0", "-DLARGE=1 -DWHERE=1"] {
+                    // clang has no hook for a variable that only copies are made of, which the runtime sees made.
+                    if set == 2 && c.starts_with("clang") {
+                        continue;
+                    }
+                    silent(&format!("{c} {level} {shape} -DSET={set} -DLOOK={look}"), "handover.c");
+                }
+            }
+        }
+    }
+}
+
+/// Where something is not understood, that is said, and nothing is called complete.
+#[test]
+fn functions_that_are_not_exact_are_named() {
+    let bench = Bench::new();
+    bench.write(
+        "odd.c",
+        "#include <pthread.h>\nlong x[2];\n\
+         static void odd(void) { __asm__ volatile(\"lock; cmpxchg16b %0\" : \"+m\"(x) : : \"rax\", \"rdx\", \"memory\", \"cc\"); }\n\
+         static void *t(void *p) { odd(); return p; }\n\
+         int main(void) { pthread_t a; pthread_create(&a, 0, t, 0); pthread_join(a, 0); return 0; }\n",
+    );
+    for [c, _] in compilers() {
+        bench.built(&format!("cc -- {c} -O0 -pthread -o odd odd.c"));
+        let (status, out, err) = bench.run("-- ./odd");
+        assert_eq!(status, 3, "{out}{err}");
+        assert!(out.contains("1 function not exact"), "{out}{err}");
+        assert!(out.contains("odd (inline assembly)"), "{out}{err}");
+        assert!(!out.contains("all events exact"), "{out}{err}");
+    }
+}
+
+/// The compiler's own ways to go through several steps leave nothing behind but what was asked for.
+#[test]
+fn completing_hooks_fits_into_every_way_to_build() {
+    let bench = Bench::new();
+    bench.write(
+        "a.c",
+        "struct S { long a, b, c; } s; long f(struct S); int main(void) { return (int)f(s); }\n",
+    );
+    bench.write("b.c", "struct S { long a, b, c; }; long f(struct S v) { return v.a; }\n");
+    let listed = || {
+        let mut names: Vec<String> = std::fs::read_dir(bench.dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    for [c, _] in compilers() {
+        for words in ["a.c b.c -o program", "-pipe a.c b.c -o program"] {
+            bench.built(&format!("cc -- {c} {words}"));
+            assert_eq!(listed(), ["a.c", "b.c", "program"], "{c} {words}");
+            assert_eq!(bench.run("-- ./program").0, 0, "{c} {words}");
+        }
+        // From assembly, too.
+        bench.built(&format!("cc -- {c} -S a.c b.c"));
+        bench.built(&format!("cc -- {c} a.s b.s -o program"));
+        let (_, out, err) = bench.run("-- ./program");
+        assert!(out.contains("all events exact"), "{c}: {out}{err}");
+        std::fs::remove_file(bench.path("a.s")).unwrap();
+        std::fs::remove_file(bench.path("b.s")).unwrap();
+        std::fs::remove_file(bench.path("program")).unwrap();
+    }
+}

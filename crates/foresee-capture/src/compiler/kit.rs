@@ -26,6 +26,8 @@ pub struct Kit {
     pub include: PathBuf,
     /// The folder of headers that stand in front of libstdc++'s.
     pub cxx_include: PathBuf,
+    /// The folder of the assembler that completes the compiler's hooks.
+    pub assembler: PathBuf,
 }
 
 /// Why the files could not be put in place.
@@ -54,14 +56,16 @@ pub enum KitError {
 const SPECS: &str = "*cc1_options:\n+ -fsanitize=thread\n\n";
 
 impl Kit {
-    /// The files in the user's cache, written there if they are not yet.
+    /// The files in the user's cache, written there if they are not yet. This program is the assembler.
     pub fn install() -> Result<Kit, KitError> {
-        Kit::install_under(&cache())
+        let own = std::env::current_exe().map_err(|e| KitError::Broken(e.to_string()))?;
+        Kit::install_under(&cache(), &own)
     }
 
     /// The files in a folder of their own under `root`, which is named after what they contain:
-    /// another version of foresee has another.
-    pub fn install_under(root: &Path) -> Result<Kit, KitError> {
+    /// another version of foresee has another. `assembler` is what acts as [`crate::assembler`] when it is
+    /// called `as`.
+    pub fn install_under(root: &Path, assembler: &Path) -> Result<Kit, KitError> {
         if runtime::OBJECT.is_empty() {
             return Err(KitError::Unsupported);
         }
@@ -86,7 +90,12 @@ impl Kit {
             let path = folder.join(name);
             put(&path, bytes).map_err(|source| KitError::Write { path, source })?;
         }
+        let link = folder
+            .join(format!("as-{:08x}", crc32fast::hash(assembler.as_os_str().as_encoded_bytes())));
+        let path = link.join("as");
+        link_to(assembler, &path).map_err(|source| KitError::Write { path, source })?;
         Ok(Kit {
+            assembler: link,
             object: folder.join("foresee_rt.o"),
             library: folder.join("libforesee_rt.so"),
             exports: folder.join("foresee_rt.list"),
@@ -119,6 +128,17 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Makes a link unless it is there.
+fn link_to(target: &Path, path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match std::os::unix::fs::symlink(target, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Everything the object defines, as a list for the linker: a plugin must find the program's copy.

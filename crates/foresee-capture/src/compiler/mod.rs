@@ -2,7 +2,8 @@
 //! with what capture needs.
 //!
 //! Compiling places the hooks of the compiler's thread sanitizer; linking puts our runtime where
-//! the sanitizer's own would go, which need not be installed.
+//! the sanitizer's own would go, which need not be installed. In between, an assembler of our own
+//! ([`crate::assembler`]) adds the hooks that compilers leave out.
 //!
 //! | compiler | hooks | no runtime of its own |
 //! |---|---|---|
@@ -16,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::assembler;
 use arguments::{Arguments, Step};
 
 pub use kit::{Kit, KitError};
@@ -128,6 +130,7 @@ pub fn command(
     let family = family(name, first)?;
     read.refuse()?;
     let kit = kit()?;
+    command.env(assembler::COMPILER, given);
     // What a user wrote for another sanitizer build asks for nothing that is not done already.
     command.args(rest.iter().filter_map(arguments::without_thread_sanitizer));
     command.args(compile_flags(family, &read, &kit));
@@ -165,6 +168,20 @@ fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
                 flags.extend(["-mllvm", "-tsan-instrument-read-before-write=1"].map(Into::into));
                 // The note of it tells later what was built for capture; types must be whole.
                 flags.extend(["-grecord-command-line", "-fstandalone-debug"].map(Into::into));
+            }
+        }
+    }
+    if read.step != Step::Preprocess && read.compiles {
+        // Our own assembler stands in front of the compiler's.
+        let mut prefix = OsString::from("-B");
+        prefix.push(&kit.assembler);
+        prefix.push("/");
+        flags.push(prefix);
+        match family {
+            // Its comments tell variables from what the compiler keeps for itself.
+            Family::Gcc => flags.push("-fverbose-asm".into()),
+            Family::Clang => {
+                flags.extend(["-fno-integrated-as", "-fverbose-asm"].map(Into::into));
             }
         }
     }

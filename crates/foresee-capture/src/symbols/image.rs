@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use gimli::Reader as _;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::assembler::{self, Notes};
+
 use super::demangle::demangle;
 use super::dwarf::{Dwarf, Reader};
 use super::globals::{Coverage, Global, collect};
@@ -21,6 +23,8 @@ pub(super) struct Image {
     pub(super) globals: Vec<Global>,
     pub(super) types: Types,
     pub(super) coverage: Coverage,
+    /// What was said when hooks were completed.
+    pub(super) notes: Notes,
     pub(super) pointers: Pointers,
     lines: Option<addr2line::Context<Reader>>,
     /// Functions of the symbol table, for code without debugging information: address, end, name.
@@ -85,9 +89,12 @@ impl Image {
         let mut relocated: Vec<u64> =
             file.dynamic_relocations().into_iter().flatten().map(|(address, _)| address).collect();
         relocated.sort_unstable();
+        let notes = file.section_by_name(assembler::SECTION).and_then(|s| s.data().ok());
+        let mut notes = Notes::read(notes.unwrap_or_default());
+        notes.doubts.iter_mut().for_each(|(function, _)| *function = demangle(function));
         let lines = dwarf.as_ref();
         let lines = lines.and_then(|d| addr2line::Context::from_arc_dwarf(d.sections.clone()).ok());
-        Ok(Image { globals, types, coverage, pointers, lines, functions, bytes, relocated })
+        Ok(Image { globals, types, coverage, notes, pointers, lines, functions, bytes, relocated })
     }
 
     /// The variable that holds an address.

@@ -162,6 +162,11 @@ impl Symbols {
         (image.coverage.units > 0).then_some(image.coverage)
     }
 
+    /// What was said of a module when its hooks were completed.
+    pub fn notes(&self, module: &Module) -> Option<&crate::assembler::Notes> {
+        Some(&self.modules.iter().find(|m| m.module == *module)?.image()?.notes)
+    }
+
     /// Where an instruction comes from. For a return address ask for the byte before it.
     pub fn place(&self, code: u64) -> Place {
         let found = self.at(code).and_then(|m| Some((m, m.image()?)));

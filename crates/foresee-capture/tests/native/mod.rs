@@ -2,9 +2,11 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
+use foresee_capture::compiler::{self, Kit, KitError, Language};
 use foresee_capture::log::{self, Block, Log, Names, Pc, Piece, Stats};
 use foresee_capture::runtime;
 use foresee_trace::{Mode, Trace, Validated};
@@ -28,29 +30,25 @@ impl Workshop {
         self.dir.path().join(name)
     }
 
-    /// Compiles and links a program, in two steps, as `foresee cc` does.
+    /// Compiles and links a program as `foresee cc` does.
     pub(crate) fn build(&self, compiler: [&str; 2], source: &Path, flags: &[&str]) -> PathBuf {
-        let cpp = source.extension().is_some_and(|e| e == "cpp");
-        let compiler = compiler[usize::from(cpp)];
+        let is_cpp = source.extension().is_some_and(|e| e == "cpp");
+        let compiler = compiler[usize::from(is_cpp)];
+        let language = if is_cpp { Language::Cpp } else { Language::C };
         let name = source.file_stem().unwrap().to_string_lossy();
-        let (object, program) =
-            (self.path(&format!("{name}.{compiler}.o")), self.path(&format!("{name}.{compiler}")));
-        let mut compile = Command::new(compiler);
-        compile.args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(self.dir.path());
-        if compiler.starts_with('g') {
-            compile.arg("-fno-builtin");
-        }
-        if compiler.starts_with("clang") {
-            compile.args(["-mllvm", "-tsan-instrument-read-before-write=1"]);
-        }
-        run(compile.args(flags).arg("-c").arg(source).arg("-o").arg(&object));
-        run(Command::new(compiler)
-            .arg(&object)
-            .arg(self.path("foresee_rt.o"))
-            .arg("-pthread")
-            .arg("-o")
-            .arg(&program));
+        let program = self.path(&format!("{name}.{compiler}{}", flags.concat()));
+        let mut arguments: Vec<OsString> =
+            ["--", compiler, "-O1", "-pthread"].map(Into::into).to_vec();
+        arguments.extend(flags.iter().map(Into::into));
+        arguments.extend([source.into(), "-o".into(), program.clone().into()]);
+        run(&mut compiler::command(language, &arguments, None, || self.kit()).unwrap());
         program
+    }
+
+    /// What `foresee cc` needs.
+    pub(crate) fn kit(&self) -> Result<Kit, KitError> {
+        let assembler = Path::new(env!("CARGO_BIN_EXE_foresee-assembler"));
+        Kit::install_under(self.dir.path(), assembler)
     }
 
     /// Runs a program under capture; the directory of its logs is made for it.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
+use anyhow::Context;
 use foresee_capture::compiler::{CompilerError, Kit, Language, command};
 
 /// The compiler's language and arguments if this process was called as a compiler: by
@@ -27,6 +28,19 @@ pub(crate) fn invocation() -> Option<(Language, Vec<OsString>)> {
     let rest: Vec<OsString> = words.collect();
     // Alone it asks for help, which our own parser gives.
     (!rest.is_empty()).then_some((language, rest))
+}
+
+/// The arguments of an assembler if this process was called as one, by the compiler that [`run`] became.
+pub(crate) fn assembler() -> Option<Vec<OsString>> {
+    let mut words = std::env::args_os();
+    let own = words.next()?;
+    (Path::new(&own).file_name()? == "as").then(|| words.collect())
+}
+
+/// Acts as the assembler.
+pub(crate) fn assemble(arguments: &[OsString]) -> anyhow::Result<u8> {
+    let status = foresee_capture::assembler::run(arguments).context("cannot run the assembler")?;
+    Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }
 
 /// Becomes the compiler; returns only if that fails.

@@ -7,7 +7,7 @@ use super::shadow::Here;
 use super::tenancy::Cell;
 use super::thread::{self, Pending, Thread};
 use super::{config, log, shadow, token};
-use crate::format::{Access, INEXACT, RUN, SIZES, size_code};
+use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
 
 /// As many bytes as one record of a run holds.
 const RUN_MAX: usize = 4096;
@@ -189,7 +189,8 @@ unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: 
 unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
-        (*t).pending = Pending { address, size, pc, before: load(address, size.min(8)) };
+        let before = load(address, size.min(8));
+        (*t).pending = Pending { address, size, pc, before, is_atomic: false };
         if !config::free_running() {
             log::note_pending(t);
         }
@@ -229,6 +230,31 @@ pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usiz
             }
             announce(t, from, to - from, pc);
         } else {
+            run(t, tag(Access::Read, 1), from, to - from, pc);
+        }
+    }
+}
+
+/// A read by an instruction that may stand between a hook of a store and that store: such a store stays announced.
+///
+/// Should it have happened (of the value that was there), then the thread's read and write change places, as in
+/// [`is_copy`].
+///
+/// # Safety
+/// As [`range`].
+pub(super) unsafe fn read_between(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: as for the caller; the memory was announced.
+    unsafe {
+        let pending = (*t).pending;
+        if pending.size != 0 {
+            let is_beside =
+                address >= pending.address + pending.size || pending.address >= address + size;
+            let is_unchanged = load(pending.address, pending.size.min(8)) == pending.before;
+            if !is_unchanged || !(is_beside || pending.size <= 8) {
+                finish(t, false);
+            }
+        }
+        if let Some((from, to)) = to_record(t, address, size, pc, false) {
             run(t, tag(Access::Read, 1), from, to - from, pc);
         }
     }
@@ -304,9 +330,16 @@ unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) 
 pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
-        let Pending { address, size, pc, .. } = (*t).pending;
+        let Pending { address, size, pc, before, is_atomic } = (*t).pending;
         (*t).pending.size = 0;
         let inexact = core::mem::take(&mut (*t).inexact) || inexact;
+        if is_atomic && !inexact {
+            update(t, address, size, pc, (before, load(address, size)), order::FULL);
+            if !config::free_running() {
+                log::no_pending();
+            }
+            return;
+        }
         run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
         if !config::free_running() {
             log::no_pending();
@@ -357,14 +390,50 @@ pub(super) unsafe fn atomic(
             return;
         }
         if access == Access::Rmw {
-            let len = SIZES[size_code(old)];
-            let mut bytes = [0; 9];
-            bytes[0] = len as u8 | order << 4;
-            bytes[1..].copy_from_slice(&old.to_le_bytes());
-            log::put_with(t, tag(access, size), pc, address, value, &bytes[..1 + len]);
+            update(t, address, size, pc, (old, value), order);
         } else {
             log::put(t, tag(access, size), pc, address, value);
         }
+    }
+}
+
+/// Records that memory was read and written in one step.
+unsafe fn update(
+    t: *mut Thread,
+    address: usize,
+    size: usize,
+    pc: usize,
+    (old, value): (u64, u64),
+    order: u8,
+) {
+    let len = SIZES[size_code(old)];
+    let mut bytes = [0; 9];
+    bytes[0] = len as u8 | order << 4;
+    bytes[1..].copy_from_slice(&old.to_le_bytes());
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        log::put_with(t, tag(Access::Rmw, size), pc, address, value, &bytes[..1 + len]);
+    }
+}
+
+/// Remembers an instruction that is about to read and write memory in one step.
+///
+/// # Safety
+/// In a hook of `t` for this access.
+pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize, pc: usize) {
+    // SAFETY: as for the caller.
+    unsafe {
+        settle(t);
+        if (address & 7) + size > 8 {
+            range(t, address, size, pc, false);
+            return range(t, address, size, pc, true);
+        }
+        if config::filter() && !shadow::must_record(t, address, mask(address, size), pc, true, true)
+        {
+            return;
+        }
+        announce(t, address, size, pc);
+        (*t).pending.is_atomic = true;
     }
 }
 

@@ -59,6 +59,37 @@ fn carry_out(
     }
 }
 
+/// What a compare-and-exchange expects is memory of the program: a plain read here, and a plain write if it fails.
+#[inline(never)]
+fn read_expected<T: Copy>(expected: &T, pc: usize) -> T {
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`, which reads this memory now.
+        unsafe {
+            access::settle(t);
+            access::range(t, expected as *const T as usize, size_of::<T>(), pc, false);
+            leave(t);
+        }
+    }
+    *expected
+}
+
+#[inline(never)]
+fn write_expected<T: Copy>(expected: &mut T, value: T, pc: usize) {
+    let (at, t) = (expected as *mut T as usize, enter());
+    if t.is_null() {
+        *expected = value;
+        return;
+    }
+    // SAFETY: in a hook of `t`, which writes this memory now.
+    unsafe {
+        access::before_write(t, at, size_of::<T>());
+        *expected = value;
+        access::written(t, at, size_of::<T>(), pc);
+        leave(t);
+    }
+}
+
 macro_rules! atomics {
     ($($type:ty, $atomic:ty, $size:literal, $load:ident $inner_load:ident, $store:ident $inner_store:ident,
         $cas:ident $cas_weak:ident $inner_cas:ident, $cas_val:ident $inner_cas_val:ident,
@@ -86,9 +117,11 @@ macro_rules! atomics {
         }
 
         extern "C" fn $inner_cas(a: &$atomic, expected: &mut $type, v: $type, yes: u32, no: u32, pc: usize) -> u32 {
-            let wanted = *expected;
+            let wanted = read_expected(expected, pc);
             let old = $inner_cas_val(a, wanted, v, yes, no, pc);
-            *expected = old;
+            if old != wanted {
+                write_expected(expected, old, pc);
+            }
             u32::from(old == wanted)
         }
 
@@ -248,9 +281,12 @@ extern "C" fn cas_val128(a: *mut u128, expected: u128, v: u128, pc: usize) -> u1
 }
 
 extern "C" fn cas128(a: *mut u128, expected: &mut u128, v: u128, pc: usize) -> u32 {
-    let wanted = *expected;
-    *expected = cas_val128(a, wanted, v, pc);
-    u32::from(*expected == wanted)
+    let wanted = read_expected(expected, pc);
+    let old = cas_val128(a, wanted, v, pc);
+    if old != wanted {
+        write_expected(expected, old, pc);
+    }
+    u32::from(old == wanted)
 }
 
 hook! {

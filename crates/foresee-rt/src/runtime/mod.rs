@@ -1,6 +1,7 @@
 //! Everything that is linked into programs.
 
 mod access;
+mod added;
 mod alloc;
 mod atomics;
 mod c11;
@@ -12,6 +13,7 @@ mod config;
 mod containers;
 mod cxx;
 mod events;
+mod formats;
 mod locks;
 mod log;
 mod memory;

@@ -3,111 +3,46 @@
 use core::ffi::c_int;
 
 use super::calls::{Call, List, calls, variadic};
+use super::formats::{Arguments, Conversions, Length};
 use super::next::real;
 use super::stdio::output;
 use super::strings::{text, text_within, wide_text};
-use super::sys;
-
-/// How long what a conversion stands for is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Length {
-    Char,
-    Short,
-    Int,
-    Long,
-    LongDouble,
-}
-
-/// The modifiers of a conversion, and how much of the format they take.
-pub(super) fn length(rest: &[u8]) -> (Length, usize) {
-    match rest {
-        [b'h', b'h', ..] => (Length::Char, 2),
-        [b'h', ..] => (Length::Short, 1),
-        [b'l', b'l', ..] => (Length::LongDouble, 2),
-        [b'l' | b'j' | b'z' | b't' | b'Z', ..] => (Length::Long, 1),
-        [b'q' | b'L', ..] => (Length::LongDouble, 1),
-        _ => (Length::Int, 0),
-    }
-}
-
-/// A number in a format, and how many digits it has.
-pub(super) fn number(rest: &[u8]) -> (usize, usize) {
-    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-    let value = rest[..digits]
-        .iter()
-        .fold(0usize, |n, b| n.saturating_mul(10).saturating_add(usize::from(b - b'0')));
-    (value, digits)
-}
 
 /// What a format and its arguments make libc read and write.
-///
-/// A format that numbers its arguments (`%2$s`) is left alone from the first such number on.
 pub(super) fn reads_arguments(c: &mut Call, format: usize, list: usize) {
     c.reads_text(format);
     // SAFETY: the program's own format and arguments.
-    let (mut rest, mut list) = unsafe { (sys::bytes(format as *const _), List::copy(list)) };
-    while let Some(at) = rest.iter().position(|&b| b == b'%') {
-        rest = &rest[at + 1..];
-        let flags = rest.iter().take_while(|b| b"-+ #0'I".contains(b)).count();
-        rest = &rest[flags..];
-        let star = |rest: &mut &[u8], list: &mut List| {
-            if rest.first() == Some(&b'*') {
-                *rest = &rest[1..];
-                // SAFETY: the format says that it is there.
-                return unsafe { list.word() } as c_int as isize;
-            }
-            let (n, digits) = number(rest);
-            *rest = &rest[digits..];
-            n as isize
-        };
-        star(&mut rest, &mut list);
-        let mut precision = None;
-        if rest.first() == Some(&b'.') {
-            rest = &rest[1..];
-            // A negative one is as good as none.
-            precision = usize::try_from(star(&mut rest, &mut list)).ok();
-        }
-        if rest.first() == Some(&b'$') {
-            return;
-        }
-        let (length, taken) = length(rest);
-        rest = &rest[taken..];
-        let Some((&conversion, behind)) = rest.split_first() else { return };
-        rest = behind;
+    let (conversions, list) = unsafe { (Conversions::of(format), List::copy(list)) };
+    let mut arguments = Arguments::new(conversions, list);
+    for conversion in conversions {
         // SAFETY: the format says what is there.
         unsafe {
-            match conversion {
-                b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'c' | b'C' | b'p' | b'b' | b'B' => {
-                    list.word();
+            arguments.count(conversion.width);
+            let precision = arguments.count(conversion.precision);
+            let class = match conversion.class() {
+                Ok(Some(class)) => class,
+                Ok(None) => continue,
+                Err(()) => return,
+            };
+            let word = arguments.take(conversion.number, class);
+            match (conversion.letter, conversion.length) {
+                (b's', Length::Int) if word != 0 => {
+                    let size = precision.map_or_else(|| text(word), |most| text_within(word, most));
+                    c.reads(word, size);
                 }
-                b'e' | b'f' | b'g' | b'a' | b'E' | b'F' | b'G' | b'A' => match length {
-                    Length::LongDouble => list.skip_long_double(),
-                    _ => list.skip_double(),
-                },
-                b's' if length == Length::Int => {
-                    let s = list.word();
-                    if s != 0 {
-                        c.reads(s, precision.map_or_else(|| text(s), |most| text_within(s, most)));
-                    }
+                (b's' | b'S', _) if word != 0 && precision.is_none() => {
+                    c.reads(word, wide_text(word));
                 }
-                b's' | b'S' => {
-                    let s = list.word();
-                    if s != 0 && precision.is_none() {
-                        c.reads(s, wide_text(s));
-                    }
-                }
-                b'n' => {
+                (b'n', length) => {
                     let size = match length {
                         Length::Char => 1,
                         Length::Short => 2,
                         Length::Int => 4,
                         _ => 8,
                     };
-                    c.writes(list.word(), size);
+                    c.writes(word, size);
                 }
-                b'm' | b'%' => {}
-                // What a program has taught libc, nobody else knows.
-                _ => return,
+                _ => {}
             }
         }
     }

@@ -11,9 +11,9 @@ use super::{
 const UNKNOWN: u32 = 0;
 const STARTING: u32 = 1;
 const RECORDED: u32 = 2;
-const NOT_RECORDED: u32 = 3;
+pub(super) const NOT_RECORDED: u32 = 3;
 
-static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
+pub(super) static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// Whether the fork that is under way is that of a recorded process.
 static FORKING: AtomicBool = AtomicBool::new(false);
 

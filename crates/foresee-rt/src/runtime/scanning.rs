@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use super::calls::{Call, List, variadic};
-use super::printing::{Length, length, number};
+use super::formats::{Length, length, number, numbered};
 use super::strings::{text, wide_text};
 use super::sys;
 
@@ -42,9 +42,11 @@ impl Kind {
 /// Goes through the targets of a format, with the bound that it names.
 fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize>) -> bool) {
     // SAFETY: the program's own format and arguments.
-    let (mut rest, mut list) = unsafe { (sys::bytes(format as *const _), List::copy(list)) };
+    let (mut rest, first) = unsafe { (sys::bytes(format as *const _), List::copy(list)) };
+    let mut list = first;
     while let Some(at) = rest.iter().position(|&b| b == b'%') {
         rest = &rest[at + 1..];
+        let which = numbered(&mut rest);
         let skipped = rest.iter().take_while(|b| b"*'I".contains(b)).count();
         let ignored = rest[..skipped].contains(&b'*');
         rest = &rest[skipped..];
@@ -92,8 +94,18 @@ fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize
             }),
             _ => return,
         };
+        if ignored {
+            continue;
+        }
+        if let Some(which) = which {
+            list = first;
+            // SAFETY: all arguments are pointers, and the format says that there are as many.
+            (1..which).for_each(|_| unsafe {
+                list.word();
+            });
+        }
         // SAFETY: the format says that it is there.
-        if !ignored && !each(Target { at: unsafe { list.word() }, kind }, width) {
+        if !each(Target { at: unsafe { list.word() }, kind }, width) {
             return;
         }
     }

@@ -102,8 +102,8 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
             return;
         }
         // The handler's hooks are not to take the announced store, or the wait, of what it interrupts for over.
-        let pending = core::mem::replace(&mut (*t).pending.size, 0);
-        let (address, pc, before) = ((*t).pending.address, (*t).pending.pc, (*t).pending.before);
+        let pending = (*t).pending;
+        (*t).pending.size = 0;
         let waiting = core::mem::take(&mut (*t).waiting);
         if busy == 1 {
             (*t).busy.store(0, Ordering::Relaxed);
@@ -114,8 +114,8 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         }
         super::access::settle_quietly(t);
         (*t).waiting = waiting;
-        if pending != 0 {
-            (*t).pending = thread::Pending { address, size: pending, pc, before };
+        if pending.size != 0 {
+            (*t).pending = pending;
             (*t).inexact = !config::free_running() && !token::is_held_by(t);
         }
     }

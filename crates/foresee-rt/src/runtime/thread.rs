@@ -17,6 +17,8 @@ pub(super) struct Pending {
     pub(super) pc: usize,
     /// The first bytes of the memory before the store.
     pub(super) before: u64,
+    /// Whether the instruction reads and writes in one step.
+    pub(super) is_atomic: bool,
 }
 
 /// One thread. What every hook looks at comes first, in one line of the cache. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
