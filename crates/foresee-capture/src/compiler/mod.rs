@@ -165,6 +165,8 @@ fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
             if read.compiles {
                 // Without it `x++` is a write alone.
                 flags.extend(["-mllvm", "-tsan-instrument-read-before-write=1"].map(Into::into));
+                // A variable that a loop changes only sometimes would be read before it in any case, also by threads that never do.
+                flags.extend(["-mllvm", "-disable-licm-promotion"].map(Into::into));
                 // The note of it tells later what was built for capture; types must be whole.
                 flags.extend(["-grecord-command-line", "-fstandalone-debug"].map(Into::into));
             }

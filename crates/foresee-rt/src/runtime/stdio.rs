@@ -138,6 +138,9 @@ calls! {
     Inside readdir(folder) |c| { c.looks_at_names(); };
     Inside readdir64(folder) |c| { c.looks_at_names(); };
     Outside mkstemp(path) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkdtemp(path) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkostemp(path, flags) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkstemps(path, behind) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
     Outside gethostname(to, n) |c| { c.may_write(to, n); } => |c, out| { if out as i32 == 0 { c.wrote_text(to); } };
     Outside strerror_r(error, to, n) |c| { c.may_write(to, n); } => |c, out| { if out == to && n > 0 { c.wrote_text(to); } };
     Outside __xpg_strerror_r(error, to, n) |c| { c.may_write(to, n); } => |c, out| { if n > 0 { c.wrote_text(to); } };

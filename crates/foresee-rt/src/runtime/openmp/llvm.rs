@@ -116,10 +116,10 @@ entries! {
         => void!(ordered(place(pc), None, Some(Tag::Look), || real!(__kmpc_doacross_wait(source => usize, who => usize, at => usize))));
     __kmpc_copyprivate(source, who, size, data, copy, did_it), pc
         => void!(copy_private(source, who, size, data, copy, did_it, place(pc)));
-    __kmpc_reduce(source, who, count, size, data, function, lock), pc => reduce(lock, pc, || real!(__kmpc_reduce(
-        source => usize, who => usize, count => usize, size => usize, data => usize, 0 => usize, lock => usize) -> usize));
-    __kmpc_reduce_nowait(source, who, count, size, data, function, lock), pc => reduce(lock, pc, || real!(__kmpc_reduce_nowait(
-        source => usize, who => usize, count => usize, size => usize, data => usize, 0 => usize, lock => usize) -> usize));
+    __kmpc_reduce(source, who, count, size, data, function, lock), pc => reduce(source, lock, pc, |source| real!(__kmpc_reduce(
+        source => *const Source, who => usize, count => usize, size => usize, data => usize, 0 => usize, lock => usize) -> usize));
+    __kmpc_reduce_nowait(source, who, count, size, data, function, lock), pc => reduce(source, lock, pc, |source| real!(__kmpc_reduce_nowait(
+        source => *const Source, who => usize, count => usize, size => usize, data => usize, 0 => usize, lock => usize) -> usize));
     __kmpc_end_reduce(source, who, lock), pc => void!({
         // The lock, if it was taken, is given back before the barrier is reached.
         locks::unlock(lock, pc, || ());
@@ -197,9 +197,24 @@ unsafe extern "C" fn copy_for_member(to: usize, from: usize) {
     }
 }
 
+/// A place in the source, and what the compiler can do there.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Source {
+    before: u32,
+    flags: u32,
+    behind: [usize; 2],
+}
+
 /// Says how the thread is to add its part: 1: alone, with the lock; 2: by atomic operations; 0: it was done. libomp is not told
-/// of the function that adds parts of several threads, so that it does not call it.
-fn reduce(lock: usize, pc: f64, act: impl FnOnce() -> usize) -> usize {
+/// of the function that adds parts of several threads, so that it does not call it; nor that there are atomic operations,
+/// some of which have no hooks.
+fn reduce(source: usize, lock: usize, pc: f64, act: impl FnOnce(*const Source) -> usize) -> usize {
+    const ATOMIC: u32 = 0x10;
+    // SAFETY: as clang made it.
+    let mut source = unsafe { *(source as *const Source) };
+    source.flags &= !ATOMIC;
+    let act = || act(&source);
     let t = enter();
     if t.is_null() {
         return act();
@@ -393,7 +408,7 @@ calls! {
     Away __kmpc_dispatch_fini_8(source, who);
     Away __kmpc_dispatch_fini_8u(source, who);
     Away __kmpc_dispatch_deinit(source, who);
-    Away __kmpc_doacross_init(source, who, count, what) |c| { c.reads(what, 24 * (count as u32 as usize)); };
+    Away __kmpc_doacross_init(source, who, count, what);
     Away __kmpc_doacross_fini(source, who);
     Inside __kmpc_single(source, who);
     Inside __kmpc_end_single(source, who);

@@ -35,8 +35,9 @@ mod llvm;
 mod locks;
 mod tasks;
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::calls::calls;
 use super::channels::Channel;
 use super::thread::Thread;
 use super::{access, back_in_program, enter, go_to_library, leave};
@@ -83,6 +84,24 @@ impl Team {
     }
 }
 
+/// Whether there has been a team.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// The program is over: what its libraries still do is not recorded if one of them is OpenMP's, which tidies up with locks
+/// and conditions that nobody else was seen to use.
+pub(super) fn retire() {
+    let t = super::thread::current();
+    if IS_USED.load(Relaxed) && !t.is_null() {
+        // SAFETY: the thread's own state.
+        unsafe {
+            if !enter().is_null() {
+                super::step_aside(t);
+            }
+            (*t).busy.store(super::IN_LIBRARY, Relaxed);
+        }
+    }
+}
+
 /// Begins a team: `act` has the library run its first argument, with the second, in all members.
 fn begin<R>(
     function: usize,
@@ -98,6 +117,7 @@ fn begin<R>(
     // SAFETY: in a hook of `t`; a team outlives its region.
     unsafe {
         access::settle(t);
+        IS_USED.store(true, Relaxed);
         let outer = (*t).team;
         let team = Team {
             first: (*t).id,
@@ -212,4 +232,23 @@ fn ordered(pc: usize, before: Option<Tag>, after: Option<Tag>, act: impl FnOnce(
             leave(t);
         }
     }
+}
+
+// Questions and settings: whichever comes first has the library initialise itself.
+calls! {
+    Inside omp_get_thread_num();
+    Inside omp_get_num_threads();
+    Inside omp_get_max_threads();
+    Inside omp_get_num_procs();
+    Inside omp_get_thread_limit();
+    Inside omp_get_level();
+    Inside omp_get_active_level();
+    Inside omp_in_parallel();
+    Inside omp_get_dynamic();
+    Inside omp_set_num_threads(count);
+    Inside omp_set_dynamic(on);
+    Inside omp_set_nested(on);
+    Inside omp_set_max_active_levels(count);
+    Inside omp_set_schedule(kind, chunk);
+    Inside omp_get_schedule(kind, chunk) |c| { c.writes(kind, 4); c.writes(chunk, 4); };
 }
