@@ -24,6 +24,7 @@
 //! ```
 
 pub mod asynchronous;
+pub mod correct;
 pub mod corpus;
 mod families;
 mod notation;
