@@ -7,7 +7,7 @@ use crate::symbols::{Coverage, Symbols};
 
 /// Libraries that stand between a program and the system. What they do to synchronise threads is
 /// recorded at their door, and they keep their hands off a program's variables otherwise.
-const SYSTEM: [&str; 15] = [
+const SYSTEM: [&str; 18] = [
     "linux-vdso",
     "ld-linux",
     "libc.so",
@@ -23,6 +23,9 @@ const SYSTEM: [&str; 15] = [
     "libatomic",
     "libforesee_rt",
     "libresolv",
+    "libgomp",
+    "libomp",
+    "libiomp",
 ];
 
 /// What was captured of a process.

@@ -157,6 +157,66 @@ pub mod how {
     pub const SHARED: u64 = 8;
 }
 
+/// What a channel is: the upper half of the value of [`Tag::Send`] and its relatives. The lower half is a number for its name.
+pub mod channel {
+    /// A file descriptor, which is the number.
+    pub const FILE: u64 = 0;
+    /// The environment of the process.
+    pub const ENVIRONMENT: u64 = 1;
+    /// A team of OpenMP: its beginning, its barriers, its end (the number is that of its first thread).
+    pub const TEAM: u64 = 2;
+    /// A task of OpenMP: made, then begun.
+    pub const TASK: u64 = 3;
+    /// The tasks of OpenMP that a thread has carried out.
+    pub const TASKS_DONE: u64 = 4;
+    /// What tasks of OpenMP depend on.
+    pub const DEPENDENCE: u64 = 5;
+    /// The ordered regions of a loop of OpenMP.
+    pub const ORDERED: u64 = 6;
+    /// Signals that threads of the process send each other.
+    pub const SIGNALS: u64 = 7;
+    /// A set of semaphores of System V (the number is its own).
+    pub const SEMAPHORES: u64 = 8;
+    /// A queue of messages of System V (the number is its own).
+    pub const MESSAGES: u64 = 9;
+    /// A word that threads wait at by `syscall` (the number is the low half of its address).
+    pub const FUTEX: u64 = 10;
+    /// Whether there is a file of some name.
+    pub const FILE_NAME: u64 = 11;
+    /// Which files there are.
+    pub const FILE_NAMES: u64 = 12;
+    /// A lock on a file.
+    pub const FILE_LOCK: u64 = 13;
+    /// What is told to libc's own threads, for timers and the like.
+    pub const HELPERS: u64 = 14;
+
+    /// How the names of channels begin.
+    pub const NAMES: [&str; 15] = [
+        "fd",
+        "environment",
+        "omp_team",
+        "omp_task",
+        "omp_tasks_done",
+        "omp_depend",
+        "omp_ordered",
+        "signals",
+        "semaphores",
+        "messages",
+        "futex",
+        "file_name",
+        "file_names",
+        "file_lock",
+        "helpers",
+    ];
+    /// Of these there is only one.
+    pub const SINGLE: [u64; 4] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS];
+
+    /// The number of a channel that is no file.
+    pub const fn id(kind: u64, number: u64) -> u64 {
+        number << 8 | kind << 3 | 7
+    }
+}
+
 tags! {
     /// The records that follow are of another thread (value: its number).
     Switch = 0x80;
@@ -210,7 +270,7 @@ tags! {
     OnceDone = 0xa0;
     /// It was found to be done (address).
     OnceSeen = 0xa1;
-    /// Something is sent through a channel (address: its number, value: the file descriptor).
+    /// Something is sent through a channel (address: its number, value: see [`channel`]).
     Send = 0xa4;
     /// Something is received from a channel (address, value).
     Receive = 0xa5;

@@ -25,6 +25,7 @@
 
 pub mod asynchronous;
 pub mod corpus;
+pub mod correct;
 mod families;
 mod notation;
 pub mod oracle;

@@ -1,5 +1,6 @@
 //! Programs that tests run: found, installed where that can be done, or missed loudly.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
@@ -22,17 +23,29 @@ pub fn compilers() -> [[&'static str; 2]; 2] {
 /// # Panics
 /// If it is still missing then.
 pub fn need(command: &str, package: &str) {
+    need_that(command, package, || runs(command));
+}
+
+/// The same for a file, a library for example.
+///
+/// # Panics
+/// If it is still missing then.
+pub fn need_file(path: &str, package: &str) {
+    need_that(path, package, || Path::new(path).exists());
+}
+
+fn need_that(what: &str, package: &str, is_there: impl Fn() -> bool) {
     // One test installs, the others wait and find it there.
     static INSTALLING: Mutex<()> = Mutex::new(());
     let installing = INSTALLING.lock();
-    if !runs(command) {
+    if !is_there() {
         apt(&["update", "-qq"]);
         apt(&["install", "-qqy", "-o", "DPkg::Lock::Timeout=300", package]);
     }
     drop(installing);
     assert!(
-        runs(command),
-        "`{command}` is missing and could not be installed: this test needs it (Debian: apt-get install {package})"
+        is_there(),
+        "`{what}` is missing and could not be installed: this test needs it (Debian: apt-get install {package})"
     );
 }
 

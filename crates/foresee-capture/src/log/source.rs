@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{HashMap, HashSet};
-use foresee_rt::format::{Access, RECORD_MAX, Tag, how, order};
+use foresee_rt::format::{Access, RECORD_MAX, Tag, channel, how, order};
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
     Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
@@ -302,15 +302,17 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(var)
     }
 
-    /// The variable that stands for a channel, called after the file descriptor that it was first seen as.
-    fn channel(&mut self, id: u64, file: u64) -> Result<VarId> {
+    /// The variable that stands for a channel, called after what it is and the number it was first seen with.
+    fn channel(&mut self, id: u64, value: u64) -> Result<VarId> {
         if let Some(&var) = self.channels.get(&id) {
             return Ok(var);
         }
+        let (what, number) = (value >> 32, value as u32);
+        let name = channel::NAMES.get(what as usize).copied().unwrap_or("channel");
         self.text.clear();
-        match u32::try_from(file) {
-            Ok(u32::MAX) => self.text.push_str("environment"),
-            _ => self.text.push_str(&format!("fd({file})")),
+        self.text.push_str(name);
+        if !channel::SINGLE.contains(&what) {
+            self.text.push_str(&format!("({number})"));
         }
         self.make_unique(Namespace::Var);
         let var = self.names.vars.intern(&self.text).map_err(too_many)?;

@@ -211,6 +211,51 @@ atomics! {
          __tsan_atomic64_fetch_nand nand64 fetch_nand];
 }
 
+// What gcc makes of OpenMP's atomic operations on numbers that the processor cannot add at once comes too late for hooks; `foresee
+// cc` has it call libatomic's functions instead, which are these.
+hook! {
+    __atomic_load_1 => load8, "rdx";
+    __atomic_store_1 => store8, "rcx";
+    __atomic_compare_exchange_1 => cas8, "r9";
+    __atomic_exchange_1 => exchange8, "rcx";
+    __atomic_fetch_add_1 => add8, "rcx";
+    __atomic_fetch_sub_1 => sub8, "rcx";
+    __atomic_fetch_and_1 => and8, "rcx";
+    __atomic_fetch_or_1 => or8, "rcx";
+    __atomic_fetch_xor_1 => xor8, "rcx";
+    __atomic_fetch_nand_1 => nand8, "rcx";
+    __atomic_load_2 => load16, "rdx";
+    __atomic_store_2 => store16, "rcx";
+    __atomic_compare_exchange_2 => cas16, "r9";
+    __atomic_exchange_2 => exchange16, "rcx";
+    __atomic_fetch_add_2 => add16, "rcx";
+    __atomic_fetch_sub_2 => sub16, "rcx";
+    __atomic_fetch_and_2 => and16, "rcx";
+    __atomic_fetch_or_2 => or16, "rcx";
+    __atomic_fetch_xor_2 => xor16, "rcx";
+    __atomic_fetch_nand_2 => nand16, "rcx";
+    __atomic_load_4 => load32, "rdx";
+    __atomic_store_4 => store32, "rcx";
+    __atomic_compare_exchange_4 => cas32, "r9";
+    __atomic_exchange_4 => exchange32, "rcx";
+    __atomic_fetch_add_4 => add32, "rcx";
+    __atomic_fetch_sub_4 => sub32, "rcx";
+    __atomic_fetch_and_4 => and32, "rcx";
+    __atomic_fetch_or_4 => or32, "rcx";
+    __atomic_fetch_xor_4 => xor32, "rcx";
+    __atomic_fetch_nand_4 => nand32, "rcx";
+    __atomic_load_8 => load64, "rdx";
+    __atomic_store_8 => store64, "rcx";
+    __atomic_compare_exchange_8 => cas64, "r9";
+    __atomic_exchange_8 => exchange64, "rcx";
+    __atomic_fetch_add_8 => add64, "rcx";
+    __atomic_fetch_sub_8 => sub64, "rcx";
+    __atomic_fetch_and_8 => and64, "rcx";
+    __atomic_fetch_or_8 => or64, "rcx";
+    __atomic_fetch_xor_8 => xor64, "rcx";
+    __atomic_fetch_nand_8 => nand64, "rcx";
+}
+
 /// Compares and swaps sixteen bytes; the answer is what was there.
 fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
     let (low, high): (u64, u64);

@@ -34,7 +34,7 @@ hook! {
 /// A start routine's `int` comes back in the low half of the word that pthread's returns, which is where `thrd_join`
 /// looks for it; so the routine itself can be handed to pthread.
 extern "C" fn create(handle: *mut usize, start: usize, argument: usize, pc: usize) -> c_int {
-    match threads::start_thread(handle, core::ptr::null(), start, argument, pc) {
+    match threads::start_thread(handle, core::ptr::null(), start, argument, false, pc) {
         0 => 0,
         12 => 3, // ENOMEM, thrd_nomem
         _ => 2,

@@ -16,6 +16,8 @@ pub(super) enum Way {
     Outside,
     /// Without the token: it may block.
     Aside,
+    /// Without the token, and nothing that it calls is recorded: a library that may block and is modelled as a whole.
+    Away,
 }
 
 /// One call of such a function by a recorded thread.
@@ -125,9 +127,9 @@ pub(super) fn carry_out(
         match call.way {
             Way::Inside => {}
             Way::Outside => leave(t),
-            Way::Aside => step_aside(t),
+            Way::Aside | Way::Away => step_aside(t),
         }
-        let out = act();
+        let out = if call.way == Way::Away { super::in_library(act) } else { act() };
         if call.way != Way::Inside && enter().is_null() {
             return out;
         }

@@ -6,17 +6,47 @@
 
 use super::calls::{Call, Way, calls};
 use super::next::real;
-use super::{sync, sys};
-use crate::format::Tag;
+use super::thread::Thread;
+use super::{kernel, sync, sys};
+use crate::format::{Tag, channel};
 
 /// Something that bytes go into and come out of.
 #[derive(Clone, Copy)]
 pub(super) struct Channel {
     /// The same for all that speak of the same thing.
     id: usize,
-    /// The file descriptor that is used.
+    /// The file descriptor that is used, or what it is called otherwise.
     file: u32,
+    /// What it is, as it is recorded.
+    what: u64,
     kind: Kind,
+}
+
+impl Channel {
+    /// Something else than a file that carries order.
+    pub(super) const fn made(what: u64, number: usize, called: u32) -> Channel {
+        let id = channel::id(what, number as u64) as usize;
+        Channel { id, file: called, what, kind: Kind::Other }
+    }
+
+    /// Whether it is an event counter or the like.
+    fn is_of_kernel(self) -> bool {
+        self.id & 7 == 5
+    }
+
+    /// What tells it from others, without what kind it is.
+    pub(super) const fn number(self) -> usize {
+        self.id & 0x00ff_ffff_ffff_ffff
+    }
+
+    /// Records a step on the channel.
+    ///
+    /// # Safety
+    /// In a hook of `t`.
+    pub(super) unsafe fn note(self, t: *mut Thread, tag: Tag, pc: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { sync(t, tag, pc, self.id, self.what << 32 | u64::from(self.file)) }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +59,7 @@ enum Kind {
 }
 
 /// The environment, which is no file, but told of in the same way.
-const ENVIRONMENT: Channel = Channel { id: 6, file: u32::MAX, kind: Kind::Other };
+const ENVIRONMENT: Channel = Channel::made(channel::ENVIRONMENT, 0, 0);
 
 const FSTAT: usize = 5;
 const POLL: usize = 7;
@@ -43,7 +73,7 @@ const POLLOUT: u16 = 4;
 const AT_ONCE: usize = 4096;
 
 /// What a file descriptor is about; `None` if it is about nothing that carries order.
-fn channel(file: usize) -> Option<Channel> {
+pub(super) fn channel(file: usize) -> Option<Channel> {
     let mut stat = [0u64; 18];
     // SAFETY: the kernel fills the structure.
     if unsafe { sys::syscall!(FSTAT, file as u32, stat.as_mut_ptr()) } != 0 {
@@ -60,9 +90,9 @@ fn channel(file: usize) -> Option<Channel> {
         0o020_000 => (Kind::Other, special << 3 | 4),
         0o040_000 => return None,
         // Event counters and the like: the kernel has one node for all of them.
-        _ => (Kind::Other, (file as u32 as usize) << 3 | 5),
+        _ => (Kind::Other, kernel::first_of(file as u32) << 3 | 5),
     };
-    Some(Channel { id, file: file as u32, kind })
+    Some(Channel { id, file: file as u32, what: channel::FILE, kind })
 }
 
 /// Both ends of a connection have the same number; so have all sockets that are not connected, and all datagrams.
@@ -100,15 +130,30 @@ fn connection(file: usize) -> usize {
 
 /// Whether the kernel would not make a thread wait.
 fn is_ready(file: u32, for_what: u16) -> bool {
+    wait_until(file, for_what, 0)
+}
+
+/// Waits until the kernel would not make a thread wait, for some milliseconds; for ever, if there are fewer than none.
+fn wait_until(file: u32, for_what: u16, time: isize) -> bool {
     let mut wish = u64::from(file) | u64::from(for_what) << 32;
     // SAFETY: one wish, which outlives the call.
-    unsafe { sys::syscall!(POLL, &raw mut wish, 1, 0) == 1 }
+    unsafe { sys::syscall!(POLL, &raw mut wish, 1, time) == 1 }
+}
+
+/// Waits until there is something to be received, as a call that the caller is about to make would.
+pub(super) fn await_input(file: usize) {
+    wait_until(file as u32, POLLIN, -1);
+}
+
+/// Whether something can be received at once.
+pub(super) fn has_input(file: usize) -> bool {
+    is_ready(file as u32, POLLIN)
 }
 
 impl Call {
-    fn note(&mut self, tag: Tag, channel: Channel) {
+    pub(super) fn note(&mut self, tag: Tag, channel: Channel) {
         // SAFETY: in a hook of the thread.
-        unsafe { sync(self.t, tag, self.pc, channel.id, u64::from(channel.file)) }
+        unsafe { channel.note(self.t, tag, self.pc) }
     }
 
     /// Something is sent now, through a call that cannot block for long.
@@ -133,8 +178,22 @@ impl Call {
         }
     }
 
+    /// A message is sent through a queue, which the kernel shows as a file.
+    pub(super) fn sends_message(&mut self, file: usize) {
+        if let Some(channel) = channel(file) {
+            self.way = if is_ready(channel.file, POLLOUT) { Way::Outside } else { Way::Aside };
+            self.note(Tag::Send, channel);
+        }
+    }
+
+    /// A message is going to be received.
+    pub(super) fn receives_message(&mut self, file: usize) {
+        self.source = channel(file);
+        self.way = if has_input(file) { Way::Outside } else { Way::Aside };
+    }
+
     /// Something is going to be received.
-    fn receives(&mut self, file: usize) {
+    pub(super) fn receives(&mut self, file: usize) {
         self.source = channel(file);
         self.way = match self.source {
             Some(channel) if channel.kind != Kind::OnDisk && !is_ready(channel.file, POLLIN) => {
@@ -149,6 +208,14 @@ impl Call {
         // SAFETY: the thread's own word.
         let nothing = out as i32 == -1 && unsafe { *sys::__errno_location() } == EAGAIN;
         self.note(if nothing { Tag::Look } else { Tag::Receive }, channel);
+        if let Some(besides) = kernel::told_by(channel.file).filter(|_| channel.is_of_kernel()) {
+            self.note(Tag::Look, besides);
+        }
+    }
+
+    /// Bytes of the program's go into a pipe.
+    pub(super) fn splices(&mut self, file: usize, list: usize, count: usize) {
+        self.sends_pieces(file, list, count);
     }
 
     /// A file of stdio's is written to; what it holds back for now is sent when the buffer is full, or now.
@@ -166,7 +233,7 @@ impl Call {
     }
 
     /// It is asked whether something could be received.
-    fn looks(&mut self, file: usize) {
+    pub(super) fn looks(&mut self, file: usize) {
         if let Some(channel) = channel(file) {
             self.note(Tag::Look, channel);
         }
@@ -207,7 +274,7 @@ impl Call {
     }
 
     /// As many bytes as the result says.
-    fn wrote_result(&mut self, at: usize, out: usize) {
+    pub(super) fn wrote_result(&mut self, at: usize, out: usize) {
         self.wrote(at, usize::try_from(out as isize).unwrap_or(0));
     }
 
@@ -239,7 +306,6 @@ calls! {
     Outside sendmsg(file, what, flags) |c| { c.reads(what, 56); let (list, n) = message(what); c.sends_pieces(file, list, n); };
     Outside eventfd_write(file, n) |c| { c.sends_bytes(file, 8); };
     Outside shutdown(file, how) |c| { c.sends(file); };
-    Outside close(file) |c| { c.sends(file); };
     Outside listen(file, room) |c| { c.sends(file); };
 }
 
@@ -291,10 +357,25 @@ calls! {
     Aside pselect(count, reading, writing, odd, time, mask) |c| { asks_sets(c, count, [reading, writing, odd]); }
         => |c, out| { looked_at_sets(c, count, [reading, writing, odd]); };
     Aside epoll_wait(file, to, count, time) |c| { c.may_write(to, 12 * (count as u32 as usize)); }
-        => |c, out| { c.looks(file); c.wrote(to, 12 * usize::try_from(out as i32).unwrap_or(0)); };
+        => |c, out| { c.looks(file); c.wrote_ready(file, to, out); };
+    Aside epoll_pwait2(file, to, count, time, mask) |c| { c.reads(time, 16); c.may_write(to, 12 * (count as u32 as usize)); }
+        => |c, out| { c.looks(file); c.wrote_ready(file, to, out); };
     Aside epoll_pwait(file, to, count, time, mask) |c| { c.may_write(to, 12 * (count as u32 as usize)); }
-        => |c, out| { c.looks(file); c.wrote(to, 12 * usize::try_from(out as i32).unwrap_or(0)); };
-    Outside epoll_ctl(file, what, other, event) |c| { c.reads(event, 12); c.sends(file); };
+        => |c, out| { c.looks(file); c.wrote_ready(file, to, out); };
+    Outside epoll_ctl(file, what, other, event) |c| { c.reads(event, 12); c.sends(file); kernel::watch(file, other, event); };
+}
+
+impl Call {
+    /// What `epoll` says is ready: whoever made it so comes before.
+    fn wrote_ready(&mut self, epoll: usize, to: usize, out: usize) {
+        let count = usize::try_from(out as i32).unwrap_or(0);
+        self.wrote(to, 12 * count);
+        for i in 0..count {
+            // SAFETY: the program's own list, just filled; entries have twelve bytes.
+            let data = unsafe { ((to + 12 * i + 4) as *const usize).read_unaligned() };
+            kernel::watched(epoll, data, |file| self.looks(file));
+        }
+    }
 }
 
 fn looked_at_all(c: &mut Call, wishes: usize, count: usize, out: usize) {

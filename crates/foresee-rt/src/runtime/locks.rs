@@ -193,6 +193,9 @@ hook! {
     pthread_spin_lock => spin_lock, "rsi";
     pthread_spin_trylock => spin_trylock, "rsi";
     pthread_spin_unlock => spin_unlock, "rsi";
+    flockfile => file_lock, "rsi";
+    ftrylockfile => file_trylock, "rsi";
+    funlockfile => file_unlock, "rsi";
 }
 
 extern "C" fn mutex_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
@@ -332,4 +335,34 @@ extern "C" fn spin_trylock(lock: Lock, pc: usize) -> c_int {
 
 extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
     give::<false>(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
+}
+
+/// The locks of stdio's files; what stdio takes them for itself is not seen, and orders nothing.
+fn file_attempt(file: Lock) -> c_int {
+    if real!(ftrylockfile(file => Lock) -> c_int) == 0 { 0 } else { EBUSY }
+}
+
+extern "C" fn file_lock(file: Lock, pc: usize) {
+    take::<false>(
+        file,
+        Tag::Acquire,
+        0,
+        pc,
+        || file_attempt(file),
+        || {
+            real!(flockfile(file => Lock));
+            0
+        },
+    );
+}
+
+extern "C" fn file_trylock(file: Lock, pc: usize) -> c_int {
+    try_take::<false>(file, Tag::Acquire, pc, || file_attempt(file))
+}
+
+extern "C" fn file_unlock(file: Lock, pc: usize) {
+    give::<false>(file, pc, || {
+        real!(funlockfile(file => Lock));
+        0
+    });
 }

@@ -14,11 +14,13 @@ mod containers;
 mod cxx;
 mod events;
 mod formats;
+mod kernel;
 mod locks;
 mod log;
 mod memory;
 mod modules;
 mod next;
+mod openmp;
 mod others;
 mod printing;
 mod process;
@@ -155,6 +157,65 @@ unsafe fn step_aside(t: *mut Thread) {
             token::release(t);
         }
         leave(t);
+    }
+}
+
+/// What `busy` says of a thread in a library whose functions are modelled as a whole, as OpenMP's are: what the library
+/// calls is not recorded. Unlike in a hook, signals are handled at once.
+const IN_LIBRARY: u32 = 3;
+
+/// Lets a library `act` without recording what it calls.
+fn in_library<R>(act: impl FnOnce() -> R) -> R {
+    let t = thread::current();
+    if t.is_null() {
+        return act();
+    }
+    // SAFETY: the thread's own state.
+    unsafe {
+        let before = (*t).busy.swap(IN_LIBRARY, Ordering::Relaxed);
+        let out = act();
+        (*t).busy.store(before, Ordering::Relaxed);
+        out
+    }
+}
+
+/// Ends a hook before a call into such a library that may block, and makes the call.
+unsafe fn go_to_library<R>(t: *mut Thread, act: impl FnOnce() -> R) -> R {
+    // SAFETY: in a hook of `t`, by the caller's promise.
+    unsafe { step_aside(t) };
+    in_library(act)
+}
+
+/// Runs code of the program that a library calls. `before` and `after` are steps of the thread in hooks around it.
+fn back_in_program(
+    before: impl FnOnce(*mut Thread),
+    run: impl FnOnce(),
+    after: impl FnOnce(*mut Thread),
+) {
+    let known = thread::current();
+    let mut state = IN_LIBRARY;
+    if !known.is_null() {
+        // SAFETY: the thread's own state.
+        state = unsafe { (*known).busy.swap(0, Ordering::Relaxed) };
+    }
+    let t = enter();
+    if t.is_null() {
+        run();
+    } else {
+        before(t);
+        // SAFETY: in a hook of `t`.
+        unsafe { leave(t) };
+        run();
+        if !enter().is_null() {
+            after(t);
+            // SAFETY: in a hook of `t`.
+            unsafe { step_aside(t) };
+        }
+    }
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the thread's own state.
+        unsafe { (*t).busy.store(state, Ordering::Relaxed) };
     }
 }
 

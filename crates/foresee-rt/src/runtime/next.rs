@@ -1,6 +1,6 @@
 //! The functions that ours stand in front of.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::sys;
@@ -43,10 +43,40 @@ impl Next {
             if at.is_null() {
                 at = sys::dlsym(sys::RTLD_NEXT, self.name.as_ptr());
             }
+            if at.is_null() {
+                at = self.find_in_openmp();
+            }
             at as usize
         };
         self.at.store(at, Ordering::Relaxed);
         at
+    }
+}
+
+impl Next {
+    /// The linker leaves out a library all of whose functions that the program calls are ours.
+    #[cold]
+    fn find_in_openmp(&self) -> *mut c_void {
+        const NOW: c_int = 2;
+        let name = self.name.to_bytes();
+        let libraries = match (
+            name.starts_with(b"__kmpc_"),
+            name.starts_with(b"GOMP_") || name.starts_with(b"omp_"),
+        ) {
+            (true, _) => [c"libomp.so.5", c"libomp.so", c"libiomp5.so"],
+            (_, true) => [c"libgomp.so.1", c"libgomp.so", c"libomp.so.5"],
+            _ => return core::ptr::null_mut(),
+        };
+        for library in libraries {
+            // SAFETY: names are C strings.
+            unsafe {
+                let handle = sys::dlopen(library.as_ptr(), NOW);
+                if !handle.is_null() {
+                    return sys::dlsym(handle, self.name.as_ptr());
+                }
+            }
+        }
+        core::ptr::null_mut()
     }
 }
 

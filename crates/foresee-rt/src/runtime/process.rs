@@ -162,10 +162,16 @@ fn settle() {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
+/// Runs when the program ends by itself, before the libraries are told.
+extern "C" fn end_of_program() {
+    end();
+    super::openmp::retire();
+}
+
 #[cfg(foresee_object)]
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static END: extern "C" fn() = end;
+static END: extern "C" fn() = end_of_program;
 
 macro_rules! exits {
     ($($name:ident)*) => { $(

@@ -105,12 +105,15 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         let pending = (*t).pending;
         (*t).pending.size = 0;
         let waiting = core::mem::take(&mut (*t).waiting);
-        if busy == 1 {
+        // A thread that has said farewell is not recorded any more; all others are.
+        let is_recorded = matches!(busy, 1 | super::IN_LIBRARY);
+        if is_recorded {
             (*t).busy.store(0, Ordering::Relaxed);
         }
+        super::kernel::signal_arrived();
         call(signal, information, context);
-        if busy == 1 {
-            (*t).busy.store(1, Ordering::Relaxed);
+        if is_recorded {
+            (*t).busy.store(busy, Ordering::Relaxed);
         }
         super::access::settle_quietly(t);
         (*t).waiting = waiting;

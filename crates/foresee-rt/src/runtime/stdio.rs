@@ -95,25 +95,25 @@ calls! {
 
 // Names of files.
 calls! {
-    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); };
-    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); };
-    Outside freopen(path, mode, file) |c| { c.reads_text(path); c.reads_text(mode); };
+    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
+    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
+    Outside freopen(path, mode, file) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
     Outside fdopen(file, mode) |c| { c.reads_text(mode); };
     Outside popen(command, mode) |c| { c.reads_text(command); c.reads_text(mode); };
-    Outside open(path, flags, mode) |c| { c.reads_text(path); };
-    Outside open64(path, flags, mode) |c| { c.reads_text(path); };
-    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); };
-    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); };
-    Outside creat(path, mode) |c| { c.reads_text(path); };
-    Outside opendir(path) |c| { c.reads_text(path); };
-    Outside access(path, mode) |c| { c.reads_text(path); };
-    Outside unlink(path) |c| { c.reads_text(path); };
-    Outside remove(path) |c| { c.reads_text(path); };
-    Outside rename(from, to) |c| { c.reads_text(from); c.reads_text(to); };
-    Outside mkdir(path, mode) |c| { c.reads_text(path); };
-    Outside rmdir(path) |c| { c.reads_text(path); };
+    Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
+    Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
+    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
+    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
+    Outside creat(path, mode) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside opendir(path) |c| { c.reads_text(path); c.looks_at_name(path); c.looks_at_names(); };
+    Outside access(path, mode) |c| { c.reads_text(path); c.looks_at_name(path); };
+    Outside unlink(path) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside remove(path) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside rename(from, to) |c| { c.reads_text(from); c.reads_text(to); c.changes_name(from); c.changes_name(to); };
+    Outside mkdir(path, mode) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside rmdir(path) |c| { c.reads_text(path); c.changes_name(path); };
     Outside chdir(path) |c| { c.reads_text(path); };
-    Outside readlink(path, to, n) |c| { c.reads_text(path); c.may_write(to, n); }
+    Outside readlink(path, to, n) |c| { c.reads_text(path); c.looks_at_name(path); c.may_write(to, n); }
         => |c, out| { c.wrote(to, usize::try_from(out as isize).unwrap_or(0)); };
     Outside realpath(path, to) |c| { c.reads_text(path); c.may_write(to, 4096); c.allocates(); } => |c, out| { c.wrote_text(out); };
     Outside __realpath_chk(path, to, room) |c| { c.reads_text(path); c.may_write(to, 4096); c.allocates(); }
@@ -123,7 +123,24 @@ calls! {
     Outside pipe(to) |c| { c.writes(to, 8); };
     Outside pipe2(to, flags) |c| { c.writes(to, 8); };
     Outside socketpair(family, kind, protocol, to) |c| { c.writes(to, 8); };
+    Outside link(from, to) |c| { c.reads_text(from); c.reads_text(to); c.looks_at_name(from); c.changes_name(to); };
+    Outside symlink(from, to) |c| { c.reads_text(from); c.reads_text(to); c.changes_name(to); };
+    Outside mkfifo(path, mode) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside truncate(path, size) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside unlinkat(folder, path, flags) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside mkdirat(folder, path, mode) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside renameat(folder, from, other, to) |c| { c.reads_text(from); c.reads_text(to); c.changes_name(from); c.changes_name(to); };
+    Outside renameat2(folder, from, other, to, flags) |c| { c.reads_text(from); c.reads_text(to); c.changes_name(from); c.changes_name(to); };
+    Outside linkat(folder, from, other, to, flags) |c| { c.reads_text(from); c.reads_text(to); c.looks_at_name(from); c.changes_name(to); };
+    Outside faccessat(folder, path, mode, flags) |c| { c.reads_text(path); c.looks_at_name(path); };
+    Outside euidaccess(path, mode) |c| { c.reads_text(path); c.looks_at_name(path); };
+    Outside eaccess(path, mode) |c| { c.reads_text(path); c.looks_at_name(path); };
+    Inside readdir(folder) |c| { c.looks_at_names(); };
+    Inside readdir64(folder) |c| { c.looks_at_names(); };
     Outside mkstemp(path) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkdtemp(path) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkostemp(path, flags) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
+    Outside mkstemps(path, behind) |c| { c.reads_text(path); c.may_write(path, text(path)); } => |c, out| { c.wrote_text(path); };
     Outside gethostname(to, n) |c| { c.may_write(to, n); } => |c, out| { if out as i32 == 0 { c.wrote_text(to); } };
     Outside strerror_r(error, to, n) |c| { c.may_write(to, n); } => |c, out| { if out == to && n > 0 { c.wrote_text(to); } };
     Outside __xpg_strerror_r(error, to, n) |c| { c.may_write(to, n); } => |c, out| { if n > 0 { c.wrote_text(to); } };
@@ -133,7 +150,7 @@ calls! {
 macro_rules! fills {
     ($($name:ident($($arg:ident),*), $to:ident, $size:literal $(, $path:ident)?;)*) => {
         calls! { $(
-            Outside $name($($arg),*) |c| { $(c.reads_text($path);)? c.may_write($to, $size); }
+            Outside $name($($arg),*) |c| { $(c.reads_text($path); c.looks_at_name($path);)? c.may_write($to, $size); }
                 => |c, out| { if out as i32 == 0 { c.wrote($to, $size); } };
         )* }
     };
@@ -186,8 +203,6 @@ calls! {
     Aside system(command) |c| { c.reads_text(command); };
     Aside pclose(file);
     Aside pause();
-    Aside sigwait(set, to) |c| { c.may_write(to, 4); } => |c, out| { if out as i32 == 0 { c.wrote(to, 4); } };
     Aside sigsuspend(mask);
-    Aside flock(file, how);
     Aside fsync(file);
 }

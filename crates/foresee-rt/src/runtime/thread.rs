@@ -52,6 +52,14 @@ pub(super) struct Thread {
     pub(super) argument: usize,
     /// What `pthread_once` is to call, its control word, and who asked; zero once it was called.
     pub(super) once: [usize; 3],
+    /// Whether it was started by a library that is modelled as a whole.
+    pub(super) is_of_library: bool,
+    /// The team of OpenMP that it is a member of; null outside of parallel regions.
+    pub(super) team: *const super::openmp::Team,
+    /// How many barriers of the team it has been through, its beginning included.
+    pub(super) round: u32,
+    /// The function that copies what a `single` has made, while it is under way.
+    pub(super) copies: usize,
     /// Whether the pending store may have happened without the token.
     pub(super) inexact: bool,
     /// How much of `fuel` was taken for other reasons than that a hook was counted.

@@ -96,6 +96,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
         }
         log::put(t, Tag::ThreadBegin as u8, 0, low, size as u64);
         (*t).begun = true;
+        if !is_main && (*t).start == 0 {
+            super::kernel::helper_began(t);
+        }
     }
     t
 }
@@ -141,6 +144,9 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
             thread::ask_for_farewell(t);
             return;
         }
+        // A thread of a library's own ends within the library.
+        let _ =
+            (*t).busy.compare_exchange(super::IN_LIBRARY, 0, Ordering::Relaxed, Ordering::Relaxed);
         if !enter().is_null() {
             sync(t, Tag::ThreadEnd, 0, 0, 0);
             if !config::free_running() && token::is_held_by(t) {
@@ -161,7 +167,12 @@ extern "C" fn trampoline(argument: *mut c_void) -> *mut c_void {
         }
         let (start, argument) = ((*t).start, (*t).argument as *mut c_void);
         if !begin(t).is_null() {
-            leave(t);
+            if (*t).is_of_library {
+                step_aside(t);
+                (*t).busy.store(super::IN_LIBRARY, Ordering::Relaxed);
+            } else {
+                leave(t);
+            }
         }
         let start: extern "C" fn(*mut c_void) -> *mut c_void = core::mem::transmute(start);
         start(argument)
@@ -175,15 +186,25 @@ extern "C" fn create(
     argument: usize,
     pc: usize,
 ) -> c_int {
-    start_thread(handle, attributes, start, argument, pc)
+    let t = thread::current();
+    // SAFETY: the thread's own state.
+    if !t.is_null() && unsafe { (*t).busy.load(Ordering::Relaxed) } == super::IN_LIBRARY {
+        let mut out = 0;
+        let run = || out = start_thread(handle, attributes, start, argument, true, pc);
+        super::back_in_program(|_| {}, run, |_| {});
+        return out;
+    }
+    start_thread(handle, attributes, start, argument, false, pc)
 }
 
-/// Starts a thread; the new one waits until its start is recorded.
+/// Starts a thread; the new one waits until its start is recorded. One that `is_of_library` begins in a library that is
+/// modelled as a whole.
 pub(super) fn start_thread(
     handle: *mut usize,
     attributes: *const c_void,
     start: usize,
     argument: usize,
+    is_of_library: bool,
     pc: usize,
 ) -> c_int {
     let plain = |start: usize, argument: usize| real!(pthread_create(handle => *mut usize, attributes => *const c_void, start => usize, argument => usize) -> c_int);
@@ -208,6 +229,7 @@ pub(super) fn start_thread(
         }
         (*new).start = start;
         (*new).argument = argument;
+        (*new).is_of_library = is_of_library;
         let entry: extern "C" fn(*mut c_void) -> *mut c_void = trampoline;
         let out = plain(entry as usize, new as usize);
         if out == 0 {

@@ -1,0 +1,469 @@
+//! What threads tell each other through the kernel other than by bytes: signals, queues, semaphores and messages of System V,
+//! files that come and go, locks on files, words that are waited at, readiness.
+//!
+//! All of it is told by steps on channels (`channels.rs`). That is exact for what is received from who sent it, and orders more
+//! than need be where several things share a channel: all signals are one, all files of the same name are one, and what is
+//! done to a set of semaphores or a queue stays in the order observed.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+use super::calls::{Call, Way, calls, stand_in_front};
+use super::channels::{self, Channel};
+use super::next::real;
+use super::thread::Thread;
+use super::{access, enter, leave, step_aside, sys};
+use crate::format::{Tag, channel};
+
+const EAGAIN: i32 = 11;
+
+fn error() -> i32 {
+    // SAFETY: the thread's own word.
+    unsafe { *sys::__errno_location() }
+}
+
+// Signals: sent before they are received, by whatever means.
+
+const SIGNALS: Channel = Channel::made(channel::SIGNALS, 0, 0);
+/// Whether the process has sent any.
+static HAS_SENT: AtomicBool = AtomicBool::new(false);
+
+impl Call {
+    fn sends_signal(&mut self) {
+        HAS_SENT.store(true, Relaxed);
+        self.note(Tag::Send, SIGNALS);
+    }
+
+    /// A signal was received, or time was up.
+    fn received_signal(&mut self, is_there: bool) {
+        self.note(if is_there { Tag::Receive } else { Tag::Look }, SIGNALS);
+    }
+}
+
+/// A handler is about to run.
+pub(super) fn signal_arrived() {
+    if HAS_SENT.load(Relaxed) {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`.
+            unsafe {
+                SIGNALS.note(t, Tag::Look, 0);
+                leave(t);
+            }
+        }
+    }
+}
+
+calls! {
+    Outside kill(who, signal) |c| { c.sends_signal(); };
+    Outside tgkill(group, who, signal) |c| { c.sends_signal(); };
+    Outside pthread_kill(who, signal) |c| { c.sends_signal(); };
+    Outside sigqueue(who, signal, value) |c| { c.sends_signal(); };
+    Outside pthread_sigqueue(who, signal, value) |c| { c.sends_signal(); };
+    Aside sigwait(set, to) |c| { c.reads(set, 8); c.may_write(to, 4); }
+        => |c, out| { c.received_signal(out as i32 == 0); if out as i32 == 0 { c.wrote(to, 4); } };
+    Aside sigwaitinfo(set, to) |c| { c.reads(set, 8); c.may_write(to, 128); }
+        => |c, out| { c.received_signal(out as i32 > 0); if out as i32 > 0 { c.wrote(to, 128); } };
+    Aside sigtimedwait(set, to, time) |c| { c.reads(set, 8); c.reads(time, 16); c.may_write(to, 128); }
+        => |c, out| { c.received_signal(out as i32 > 0); if out as i32 > 0 { c.wrote(to, 128); } };
+}
+
+// Timers and the like have functions of the program called by threads that libc starts without telling.
+
+const HELPERS: Channel = Channel::made(channel::HELPERS, 0, 0);
+
+/// The first step of a thread that was not seen to be started.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn helper_began(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    unsafe { HELPERS.note(t, Tag::Look, 0) }
+}
+
+calls! {
+    Outside timer_create(clock, event, to) |c| { c.reads(event, 64); c.note(Tag::Send, HELPERS); c.writes(to, 8); };
+    Outside timer_settime(timer, flags, new, old) |c| { c.reads(new, 32); c.note(Tag::Send, HELPERS); c.writes(old, 32); };
+    Outside timerfd_settime(file, flags, new, old) |c| { c.reads(new, 32); c.sends(file); c.writes(old, 32); };
+    Outside mq_notify(queue, event) |c| { c.reads(event, 64); c.note(Tag::Send, HELPERS); c.looks(queue); };
+}
+
+// Queues of messages, which Linux shows as files.
+calls! {
+    Outside mq_send(queue, from, n, priority) |c| { c.reads(from, n); c.sends_message(queue); };
+    Outside mq_timedsend(queue, from, n, priority, time) |c| { c.reads(from, n); c.reads(time, 16); c.sends_message(queue); };
+    Outside mq_receive(queue, to, n, priority) |c| { c.may_write(to, n); c.may_write(priority, 4); c.receives_message(queue); }
+        => |c, out| { c.wrote_result(to, out); if out as isize >= 0 { c.wrote(priority, 4); } };
+    Outside mq_timedreceive(queue, to, n, priority, time)
+        |c| { c.may_write(to, n); c.may_write(priority, 4); c.reads(time, 16); c.receives_message(queue); }
+        => |c, out| { c.wrote_result(to, out); if out as isize >= 0 { c.wrote(priority, 4); } };
+}
+
+// System V.
+
+fn semaphores(id: usize) -> Channel {
+    Channel::made(channel::SEMAPHORES, id as u32 as usize, id as u32)
+}
+
+fn messages(id: usize) -> Channel {
+    Channel::made(channel::MESSAGES, id as u32 as usize, id as u32)
+}
+
+impl Call {
+    /// Semaphores are raised now, and what is lowered, or waited for, afterwards.
+    fn operates(&mut self, id: usize, list: usize, count: usize) {
+        self.reads(list, 6 * count);
+        let mut waits = false;
+        for i in 0..count {
+            // SAFETY: the program's own list: which one, by how much, flags.
+            let by = unsafe { *((list + 6 * i + 2) as *const i16) };
+            waits |= by <= 0;
+        }
+        self.note(Tag::Send, semaphores(id));
+        self.way = if waits { Way::Aside } else { Way::Outside };
+    }
+
+    fn operated(&mut self, id: usize, out: usize) {
+        let failed = out as i32 != 0 && error() == EAGAIN;
+        self.note(if failed { Tag::Look } else { Tag::Receive }, semaphores(id));
+    }
+}
+
+calls! {
+    Outside semop(id, list, count) |c| { c.operates(id, list, count); } => |c, out| { c.operated(id, out); };
+    Outside semtimedop(id, list, count, time) |c| { c.reads(time, 16); c.operates(id, list, count); } => |c, out| { c.operated(id, out); };
+    Outside semctl(id, which, command, value) |c| { c.note(Tag::Send, semaphores(id)); };
+    Aside msgsnd(id, from, n, flags) |c| { c.reads(from, n.saturating_add(8)); c.note(Tag::Send, messages(id)); };
+    Aside msgrcv(id, to, n, kind, flags) |c| { c.may_write(to, n.saturating_add(8)); } => |c, out| {
+        c.note(if out as isize >= 0 { Tag::Receive } else { Tag::Look }, messages(id));
+        if let Ok(n) = usize::try_from(out as isize) {
+            c.wrote(to, n + 8);
+        }
+    };
+    Outside msgctl(id, command, to) |c| { c.note(Tag::Send, messages(id)); };
+}
+
+// Whether there is a file: by the last part of its name, for there are many ways to it.
+
+const NAMES: Channel = Channel::made(channel::FILE_NAMES, 0, 0);
+
+fn file_name(path: usize) -> Channel {
+    // SAFETY: a C string of the program's.
+    let path = unsafe { sys::bytes(path as *const _) };
+    let end = path.iter().rposition(|&b| b != b'/').map_or(0, |i| i + 1);
+    let start = path[..end].iter().rposition(|&b| b == b'/').map_or(0, |i| i + 1);
+    let hash = path[start..end].iter().fold(0xcbf2_9ce4_8422_2325, |h: usize, &b| {
+        (h ^ usize::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Channel::made(channel::FILE_NAME, hash & 0x00ff_ffff_ffff_ffff, hash as u32)
+}
+
+impl Call {
+    /// A file of that name comes or goes, or may.
+    pub(super) fn changes_name(&mut self, path: usize) {
+        if path != 0 {
+            self.note(Tag::Send, file_name(path));
+            self.note(Tag::Send, NAMES);
+        }
+    }
+
+    /// What happens depends on whether there is a file of that name.
+    pub(super) fn looks_at_name(&mut self, path: usize) {
+        if path != 0 {
+            self.note(Tag::Look, file_name(path));
+        }
+    }
+
+    /// What happens depends on which files there are.
+    pub(super) fn looks_at_names(&mut self) {
+        self.note(Tag::Look, NAMES);
+    }
+
+    /// A file is opened, and may be made.
+    pub(super) fn opens_with(&mut self, path: usize, flags: usize) {
+        const CREATE: usize = 0o100;
+        if flags & CREATE != 0 { self.changes_name(path) } else { self.looks_at_name(path) }
+    }
+
+    /// The same for `fopen`.
+    pub(super) fn opens(&mut self, path: usize, mode: usize) {
+        // SAFETY: a C string of the program's.
+        let mode = unsafe { sys::bytes(mode as *const _) };
+        if mode.first() == Some(&b'r') { self.looks_at_name(path) } else { self.changes_name(path) }
+    }
+}
+
+// Locks on files exclude each other by the file that was opened, not by the thread: given back before they are taken.
+
+static HAS_LOCKED: AtomicBool = AtomicBool::new(false);
+const UNLOCK: usize = 8;
+
+fn file_lock(file: usize) -> Option<Channel> {
+    channels::channel(file).map(|c| Channel::made(channel::FILE_LOCK, c.number(), file as u32))
+}
+
+impl Call {
+    fn gives_file(&mut self, file: usize) {
+        if let Some(channel) = file_lock(file) {
+            self.note(Tag::Send, channel);
+        }
+    }
+
+    fn took_file(&mut self, file: usize, out: usize) {
+        HAS_LOCKED.store(true, Relaxed);
+        if let Some(channel) = file_lock(file) {
+            self.note(if out as i32 == 0 { Tag::Receive } else { Tag::Look }, channel);
+        }
+    }
+}
+
+const OFD_SETLK: u32 = 37;
+const OFD_SETLKW: u32 = 38;
+const DUPFD: u32 = 0;
+const DUPFD_CLOEXEC: u32 = 1030;
+
+/// A lock on part of a file, or its end.
+fn is_unlock(lock: usize) -> bool {
+    // SAFETY: the program's own structure, which begins with the kind.
+    unsafe { *(lock as *const i16) == 2 }
+}
+
+calls! {
+    Outside flock(file, how) |c| {
+        if how & UNLOCK != 0 { c.gives_file(file); } else { c.way = Way::Aside; }
+    } => |c, out| { if how & UNLOCK == 0 { c.took_file(file, out); } };
+    Outside fcntl(file, command, argument) |c| { c.controls(file, command, argument); } => |c, out| { c.controlled(file, command, argument, out); };
+    Outside fcntl64(file, command, argument) |c| { c.controls(file, command, argument); } => |c, out| { c.controlled(file, command, argument, out); };
+    Outside close(file) |c| { c.sends(file); if HAS_LOCKED.load(Relaxed) { c.gives_file(file); } };
+}
+
+impl Call {
+    fn controls(&mut self, file: usize, command: usize, argument: usize) {
+        if matches!(command as u32, OFD_SETLK | OFD_SETLKW) {
+            self.reads(argument, 32);
+            if is_unlock(argument) {
+                self.gives_file(file);
+            } else {
+                self.way = Way::Aside;
+            }
+        }
+    }
+
+    fn controlled(&mut self, file: usize, command: usize, argument: usize, out: usize) {
+        match command as u32 {
+            OFD_SETLK | OFD_SETLKW if !is_unlock(argument) => self.took_file(file, out),
+            DUPFD | DUPFD_CLOEXEC => same_as(out, file),
+            _ => {}
+        }
+    }
+}
+
+// Words that are waited at.
+
+const FUTEX: usize = 202;
+
+calls! {
+    Outside syscall(number, a, b, c1, d, e, f) |c| {
+        if number == FUTEX {
+            let word = Channel::made(channel::FUTEX, a, a as u32);
+            match b & 127 {
+                // Waiting, for a word or for a lock.
+                0 | 6 | 9 | 11 | 13 => c.way = Way::Aside,
+                _ => c.note(Tag::Send, word),
+            }
+        }
+    } => |c, out| {
+        if number == FUTEX && matches!(b & 127, 0 | 6 | 9 | 11 | 13) {
+            c.note(Tag::Look, Channel::made(channel::FUTEX, a, a as u32));
+        }
+    };
+}
+
+// Event counters and the like under several descriptors.
+
+const FILES: usize = 4096;
+/// The descriptor that each is a copy of, and one; zero if it is none.
+static FIRST: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
+
+/// The descriptor that this was first known by.
+pub(super) fn first_of(file: u32) -> usize {
+    match FIRST.get(file as usize).map_or(0, |first| first.load(Relaxed)) {
+        0 => file as usize,
+        first => first as usize - 1,
+    }
+}
+
+fn same_as(new: usize, old: usize) {
+    if new as i32 >= 0
+        && let Some(first) = FIRST.get(new as u32 as usize)
+    {
+        first.store(first_of(old as u32) as u32 + 1, Relaxed);
+    }
+}
+
+fn is_new(file: usize) {
+    if let Some(first) = FIRST.get(file as u32 as usize) {
+        first.store(0, Relaxed);
+    }
+}
+
+calls! {
+    Inside dup(file) => |c, out| { same_as(out, file); };
+    Outside dup2(file, other) |c| { c.sends(other); } => |c, out| { same_as(out, file); };
+    Outside dup3(file, other, flags) |c| { c.sends(other); } => |c, out| { same_as(out, file); };
+    Inside eventfd(count, flags) => |c, out| { is_new(out); };
+    Inside timerfd_create(clock, flags) => |c, out| { is_new(out); };
+    Inside epoll_create(size) => |c, out| { is_new(out); };
+    Inside epoll_create1(flags) => |c, out| { is_new(out); };
+    // Whoever reads from these learns of signals, or of files that came or went.
+    Inside signalfd(file, set, flags) |c| { c.reads(set, 8); } => |c, out| { tells_of(out, SIGNALS_TOO); };
+    Inside inotify_init() => |c, out| { tells_of(out, NAMES_TOO); };
+    Inside inotify_init1(flags) => |c, out| { tells_of(out, NAMES_TOO); };
+}
+
+/// What a descriptor tells of besides.
+static TELLS: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
+const SIGNALS_TOO: u32 = 1;
+const NAMES_TOO: u32 = 2;
+
+fn tells_of(file: usize, what: u32) {
+    is_new(file);
+    if let Some(tells) = TELLS.get(file as u32 as usize) {
+        tells.store(what, Relaxed);
+    }
+}
+
+/// What else whoever receives from a channel comes after.
+pub(super) fn told_by(file: u32) -> Option<Channel> {
+    let first = first_of(file);
+    match TELLS.get(first).map_or(0, |tells| tells.load(Relaxed)) {
+        SIGNALS_TOO => Some(SIGNALS),
+        NAMES_TOO => Some(NAMES),
+        _ => None,
+    }
+}
+
+// What `epoll` watches: which descriptor the program's word for it stands for.
+
+const WATCHED: usize = 1 << 16;
+static WATCHES: AtomicPtr<[AtomicUsize; 2]> = AtomicPtr::new(core::ptr::null_mut());
+
+fn watches() -> *mut [AtomicUsize; 2] {
+    let mut table = WATCHES.load(Relaxed);
+    if table.is_null() {
+        table = sys::reserve(WATCHED * size_of::<[AtomicUsize; 2]>()).cast();
+        WATCHES.store(table, Relaxed);
+    }
+    table
+}
+
+/// Goes through the entries that may be about a word, until `each` has seen enough or there are no more.
+fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) -> bool) {
+    let table = watches();
+    if table.is_null() {
+        return;
+    }
+    let mut at = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    for _ in 0..WATCHED {
+        // SAFETY: the table has so many entries.
+        if each(unsafe { &*table.add(at & (WATCHED - 1)) }) {
+            return;
+        }
+        at += 1;
+    }
+}
+
+/// `epoll_ctl`: the program's word stands for a descriptor. What it stood for before is kept: that orders more, not less.
+pub(super) fn watch(epoll: usize, file: usize, event: usize) {
+    if event == 0 {
+        return;
+    }
+    // SAFETY: the program's own structure: what to watch for, and the word.
+    let data = unsafe { ((event + 4) as *const usize).read_unaligned() };
+    let key = epoll as u32 as usize + 1 | (file as u32 as usize) << 32;
+    entries(epoll as u32 as usize, data, |entry| {
+        let there = entry[0].load(Relaxed);
+        if there == 0 {
+            entry[1].store(data, Relaxed);
+            entry[0].store(key, Relaxed);
+        }
+        there == 0 || there == key && entry[1].load(Relaxed) == data
+    });
+}
+
+/// The descriptors that a word of the program's may stand for.
+pub(super) fn watched(epoll: usize, data: usize, mut each: impl FnMut(usize)) {
+    let epoll = epoll as u32 as usize;
+    entries(epoll, data, |entry| {
+        let there = entry[0].load(Relaxed);
+        if there as u32 as usize == epoll + 1 && entry[1].load(Relaxed) == data {
+            each(there >> 32);
+        }
+        there == 0
+    });
+}
+
+// From one file to another, through the kernel: what is sent comes after what was received.
+
+/// Moves bytes from one file to another by `act`, after waiting for some to be there.
+fn relay(from: usize, to: usize, waits: bool, pc: f64, act: impl Fn() -> usize) -> usize {
+    let mut t = enter();
+    if t.is_null() {
+        return act();
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        access::settle(t);
+        if waits && !channels::has_input(from) {
+            step_aside(t);
+            channels::await_input(from);
+            t = enter();
+            if t.is_null() {
+                return act();
+            }
+        }
+        let pc = pc.to_bits() as usize;
+        if let Some(channel) = channels::channel(from) {
+            channel.note(t, Tag::Receive, pc);
+        }
+        if let Some(channel) = channels::channel(to) {
+            channel.note(t, Tag::Send, pc);
+        }
+        leave(t);
+        act()
+    }
+}
+
+/// Whether reading from the file waits for something to be there.
+fn does_wait(file: usize) -> bool {
+    const NONBLOCK: isize = 0o4000;
+    const GET_FLAGS: usize = 3;
+    const FCNTL: usize = 72;
+    // SAFETY: a plain question.
+    unsafe { sys::syscall!(FCNTL, file as u32, GET_FLAGS, 0) & NONBLOCK == 0 }
+}
+
+macro_rules! relays {
+    ($($name:ident($($arg:ident),*), $from:ident => $to:ident, $waits:expr;)*) => { $(
+        mod $name {
+            use super::*;
+
+            #[allow(unused_variables)]
+            pub(super) extern "C" fn handle($($arg: usize,)* pc: f64) -> usize {
+                relay($from, $to, $waits, pc, || real!($name($($arg => usize),*) -> usize))
+            }
+        }
+        stand_in_front! { $name => $name::handle }
+    )* };
+}
+
+relays! {
+    splice(from, at, to, other, n, flags), from => to, flags & 2 == 0 && does_wait(from);
+    tee(from, to, n, flags), from => to, flags & 2 == 0 && does_wait(from);
+    sendfile(to, from, at, n), from => to, does_wait(from);
+    sendfile64(to, from, at, n), from => to, does_wait(from);
+    copy_file_range(from, at, to, other, n, flags), from => to, false;
+}
+
+calls! {
+    Outside vmsplice(file, list, count, flags) |c| { c.splices(file, list, count); };
+}
