@@ -5,9 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::family::{Family, VARIABLE};
+use crate::hang::Hangs;
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +25,7 @@ pub struct Recording<'a> {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ended {
     /// By itself, or by a signal.
     pub status: ExitStatus,
@@ -31,6 +33,10 @@ pub struct Ended {
     pub timed_out: bool,
     /// How long it ran.
     pub took: Duration,
+    /// The process.
+    pub process: u32,
+    /// The processes that we ended because their threads waited for each other.
+    pub hung: Vec<u32>,
 }
 
 /// How long to wait.
@@ -68,20 +74,21 @@ pub fn launch(
     let start = Instant::now();
     let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
-    let ended = |status, timed_out| Ended { status, timed_out, took: start.elapsed() };
-    let mut pause = Pause::default();
+    let process = child.id();
+    let mut hangs = Hangs::in_folder(folder);
+    let (tell, told) = mpsc::channel();
+    // Nobody asks any more if this fails.
+    std::thread::spawn(move || drop(tell.send(child.wait())));
     let status = loop {
-        let status = match patience.timeout {
-            None => Some(child.wait()?),
-            Some(_) => child.try_wait()?,
-        };
-        match status {
-            Some(status) => break status,
-            None if is_late() => {
-                end_all(&family, child.id())?;
-                return Ok(ended(child.wait()?, true));
+        match told.recv_timeout(LOOK) {
+            Ok(status) => break status?,
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_late() => hangs.end(),
+            Err(_) => {
+                end_all(&family, process)?;
+                let status = told.recv().map_err(io::Error::other)??;
+                let (took, hung) = (start.elapsed(), hangs.ended);
+                return Ok(Ended { status, timed_out: true, took, process, hung });
             }
-            None => pause.take(),
         }
     };
     let mut pause = Pause::default();
@@ -90,8 +97,9 @@ pub fn launch(
     while !left.is_empty() {
         let recording = family.recording();
         if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
-            end_all(&family, child.id())?;
-            return Ok(ended(status, true));
+            end_all(&family, process)?;
+            let (took, hung) = (start.elapsed(), hangs.ended);
+            return Ok(Ended { status, timed_out: true, took, process, hung });
         }
         // Others are none of our business, once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
@@ -101,11 +109,15 @@ pub fn launch(
         if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
             (patience.outlived)(Outlived::Recorded(&recording));
         }
+        hangs.end();
         pause.take();
         left = family.running();
     }
-    Ok(ended(status, false))
+    Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
 }
+
+/// How often it is looked whether a program still does something.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a process that the program left behind may take to begin its log.
 const GRACE: Duration = Duration::from_millis(500);

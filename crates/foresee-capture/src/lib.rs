@@ -1,7 +1,9 @@
 //! The host side of capture: what stands between a program built for capture and a trace.
 
 pub mod compiler;
+pub mod failure;
 mod family;
+mod hang;
 pub mod launch;
 pub mod log;
 pub mod naming;

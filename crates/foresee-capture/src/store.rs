@@ -104,7 +104,8 @@ impl Told<'_> {
         }
         let summary = Summary::new(self.log, self.symbols, self.trusted);
         let mut remarks = source.remarks().clone();
-        remarks.partial = summary.partial().or(remarks.partial);
+        let partial: Vec<String> = summary.partial().into_iter().chain(remarks.partial).collect();
+        remarks.partial = (!partial.is_empty()).then(|| partial.join("; "));
         sink.finish(source.names(), &remarks)?;
         let mut notes = vec![summary.line(self.log, &source.stats())];
         for name in &summary.nameless {

@@ -107,9 +107,14 @@ pub(crate) struct RunArgs {
     /// Record every access, also to memory that only one thread ever touches.
     #[arg(long)]
     pub(crate) all: bool,
-    /// End the program after so many seconds.
+    /// End the program after so many seconds. One whose threads all wait for each other is ended in any
+    /// case.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
+    /// Do not count it as a finding that the program fails: with an exit status other than 0, by a
+    /// signal, or because it hangs.
+    #[arg(long)]
+    pub(crate) ignore_program_failure: bool,
     /// End the recording after so many mebibytes.
     #[arg(long, value_name = "MIB")]
     pub(crate) log_limit: Option<u64>,

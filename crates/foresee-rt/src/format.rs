@@ -34,7 +34,7 @@ pub struct Head {
     /// The process that forked it, if it began by a fork of a recorded process; else 0.
     pub forked_from: u32,
     /// 0: running (or killed); 1: ended by itself; 2: the log could not be written; 3: the log reached its
-    /// limit; 4: another program took its place.
+    /// limit; 4: another program took its place; 5: ended by the launcher, because all threads waited for each other.
     pub state: u32,
     /// The error number behind state 2.
     pub error: u32,
@@ -52,6 +52,30 @@ pub struct Head {
     pub pending: [u64; 4],
     /// When recording began, in nanoseconds of the real-time clock.
     pub started: u64,
+    /// What the program did last to end itself: one of [`last`], return address, what it says, thread.
+    pub last: [u64; 4],
+    /// How many threads have been started and have not ended.
+    pub living: u32,
+    /// How many of them wait, without a limit in time, for what only another thread of the process can give them.
+    pub blocked: u32,
+    /// Changes whenever one of the two numbers above does.
+    pub changes: u32,
+    /// Whether the program has a signal handler, which could do what a thread waits for.
+    pub handlers: u32,
+}
+
+/// What a program did last to end itself.
+pub mod last {
+    /// It called `exit` or a relative (the status).
+    pub const EXIT: u64 = 1;
+    /// It called `abort`.
+    pub const ABORT: u64 = 2;
+    /// An assertion failed.
+    pub const ASSERTION: u64 = 3;
+    /// An instruction could not be carried out (the signal); the return address is the byte behind the instruction's first.
+    pub const FAULT: u64 = 4;
+    /// It sent itself a signal (the signal).
+    pub const RAISE: u64 = 5;
 }
 
 /// How an access touches memory.
@@ -125,6 +149,10 @@ pub mod how {
     pub const TIMED: u64 = 4;
     /// Together with other readers.
     pub const SHARED: u64 = 8;
+    /// Other processes can take it, too, and give it back.
+    pub const FOREIGN: u64 = 16;
+    /// If its owner dies, the next one gets it.
+    pub const ROBUST: u64 = 32;
 }
 
 tags! {
@@ -138,6 +166,8 @@ tags! {
     Fork = 0x83;
     /// A thread was waited for (value: its number).
     Join = 0x84;
+    /// A thread begins to wait for the end of another (value: its number).
+    RequestEnd = 0x85;
     /// A thread is named (bytes: the name).
     ThreadName = 0x86;
     /// A lock is taken (address: the lock; value: [`how`]).
@@ -150,6 +180,11 @@ tags! {
     TryFailed = 0x8b;
     /// A lock is made anew (address).
     LockInit = 0x8c;
+    /// A thread begins to wait for a lock (address; value: [`how`]); the next counted record of the thread says that it
+    /// does no longer.
+    Request = 0x8d;
+    /// A thread waits no longer for what it requested last, and did not get it.
+    Withdrawn = 0x8e;
     /// A wait for a condition begins (address: the condition, value: the lock).
     WaitBegin = 0x90;
     /// A wait for a condition is over (address, value).
@@ -174,6 +209,8 @@ tags! {
     BarrierArrive = 0x9d;
     /// A thread is let through a barrier (address).
     BarrierLeave = 0x9e;
+    /// A thread begins to wait for a semaphore (address).
+    RequestSem = 0x9f;
     /// An initialisation that happens once is done (address: its control word).
     OnceDone = 0xa0;
     /// It was found to be done (address).
@@ -225,7 +262,18 @@ impl Tag {
 
     /// Whether the record is counted among its thread's, for the places of [`Delayed`] accesses.
     pub const fn is_counted(self) -> bool {
-        !matches!(self, Tag::Switch | Tag::Module | Tag::Delayed | Tag::Took | Tag::Instrumented)
+        !matches!(
+            self,
+            Tag::Switch
+                | Tag::Module
+                | Tag::Delayed
+                | Tag::Took
+                | Tag::Instrumented
+                | Tag::Request
+                | Tag::RequestEnd
+                | Tag::RequestSem
+                | Tag::Withdrawn
+        )
     }
 }
 

@@ -33,6 +33,8 @@ struct Lock {
     id: Option<LockId>,
     owner: Option<(u32, u32)>,
     readers: Vec<(u32, u32)>,
+    /// Whether somebody gets it when its owner ends.
+    is_robust: bool,
 }
 
 #[derive(Debug, Default)]
@@ -275,6 +277,11 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Sync(tag) => tag.is_counted(),
         };
         if !counted {
+            if let What::Sync(tag) = record.what
+                && self.log.unanswered.contains(&record.at)
+            {
+                return self.request(record, tag, out);
+            }
             return Ok(());
         }
         let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
@@ -411,6 +418,24 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(*self.external.insert(id))
     }
 
+    /// What a thread asks for and is not given before the log ends.
+    fn request(&mut self, record: &Record<'_>, tag: Tag, out: &mut Out<'_>) -> Result<()> {
+        let who = self.thread(record.thread)?;
+        let loc = self.location(self.log.place(record.pc))?;
+        let (op, target) = match tag {
+            Tag::Request => {
+                let shared = record.value & how::SHARED != 0;
+                let op = if shared { Op::RequestShared } else { Op::Request };
+                (op, self.lock(record.address)?.0)
+            }
+            Tag::RequestEnd => (Op::Await, self.thread(record.value as u32)?.0),
+            Tag::RequestSem => (Op::Block, self.object(record.address, "", "")?.0),
+            _ => return Ok(()),
+        };
+        out.put(Event::new(who, op).with_loc(loc).with_target(target), &[]);
+        Ok(())
+    }
+
     fn sync(
         &mut self,
         record: &Record<'_>,
@@ -454,6 +479,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if shared { Op::AcquireShared } else { Op::Acquire };
                 out.put(event(op).with_target(id.0), &[]);
                 let lock = self.locks.entry(address).or_default();
+                lock.is_robust = value & how::ROBUST != 0;
                 if !shared {
                     lock.owner = Some((me, lock.owner.map_or(0, |o| o.1) + 1));
                 } else if let Some(reader) = lock.readers.iter_mut().find(|r| r.0 == me) {
@@ -593,6 +619,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                 };
                 let op = if arrives { Op::Rmw } else { Op::VolatileRead };
                 out.put(event(op).with_target(var.0), &[]);
+                if arrives && self.log.unanswered.contains(&record.at) {
+                    out.put(event(Op::Block).with_target(var.0), &[]);
+                }
             }
             Tag::OnceDone | Tag::OnceSeen => {
                 let var = self.object(address, "", "")?;
@@ -653,7 +682,20 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if tag == Tag::RegionBegin { Op::Begin } else { Op::End };
                 out.put(event(op).with_target(sym.0), &[]);
             }
-            Tag::ThreadEnd
+            Tag::ThreadEnd => {
+                // That a thread has ended goes without saying, unless it has what others may want.
+                let keeps = |lock: &Lock| {
+                    let is_reader = lock.readers.iter().any(|reader| reader.0 == me);
+                    !lock.is_robust && (lock.owner.is_some_and(|o| o.0 == me) || is_reader)
+                };
+                if self.locks.values().any(keeps) {
+                    out.put(event(Op::ThreadEnd), &[]);
+                }
+            }
+            Tag::Request
+            | Tag::RequestEnd
+            | Tag::RequestSem
+            | Tag::Withdrawn
             | Tag::ThreadName
             | Tag::Switch
             | Tag::Module
@@ -710,12 +752,29 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.remarks.cut_short = match header.end {
             End::Ended | End::Replaced => None,
             End::Running => Some("the program did not end by itself".to_owned()),
+            End::Hung => Some("the threads of the program waited for each other".to_owned()),
             End::Failed(error) => {
                 let error = std::io::Error::from_raw_os_error(error as i32);
                 Some(format!("the log could not be written any further: {error}"))
             }
             End::Limit => Some("the log reached the limit that was set for it".to_owned()),
         };
+        if matches!(header.end, End::Ended | End::Replaced) {
+            let names = |has_begun: bool| -> Vec<String> {
+                let of = self.log.unfinished().filter(|thread| thread.1 == has_begun);
+                of.map(|(number, _)| self.log.thread_name(number)).collect()
+            };
+            let parts = [
+                (names(true), "had not ended when the program did"),
+                (names(false), "had not begun when the program ended"),
+            ];
+            let parts = parts.iter().filter(|(names, _)| !names.is_empty());
+            let parts: Vec<String> =
+                parts.map(|(names, what)| format!("{} {what}", listed(names))).collect();
+            if !parts.is_empty() {
+                self.remarks.partial = Some(parts.join("; "));
+            }
+        }
         let warnings = &mut self.remarks.warnings;
         if self.stats.external_writes > 0 {
             warnings.push(format!(
@@ -731,6 +790,24 @@ impl<'l, N: Names> LogSource<'l, N> {
             ));
         }
         Ok(())
+    }
+}
+
+/// How many names are listed at most.
+const MOST_LISTED: usize = 8;
+
+/// `T1, T2 and T3`; of many, the first.
+fn listed(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) if names.len() <= MOST_LISTED => {
+            format!("{} and {last}", others.join(", "))
+        }
+        _ => format!(
+            "{} and {} more threads",
+            names[..MOST_LISTED].join(", "),
+            names.len() - MOST_LISTED
+        ),
     }
 }
 

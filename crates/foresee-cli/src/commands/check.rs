@@ -22,7 +22,8 @@ use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace, Validated,
+    Batch, EventSource, FileOrder, Finding, FindingKind, Names, Outcome, ReadError, Remarks, Trace,
+    Validated,
 };
 
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         let mut raw = trace.open_raw().with_context(|| trace.name())?;
         thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
     }
-    look(wanted, &args.analysis, &trace, &[])
+    look(wanted, &args.analysis, &trace, &[], Vec::new())
 }
 
 /// What is looked for, once that is known to be possible.
@@ -114,17 +115,19 @@ impl Wanted {
     }
 }
 
-/// Looks for it in a trace and prints the report, with `notes` of how the trace came about;
-/// returns the exit status.
+/// Looks for it in a trace and prints the report, with `notes` of how the trace came about and what
+/// was `found` then; returns the exit status.
 pub(crate) fn look(
     wanted: Wanted,
     args: &AnalysisArgs,
     trace: &Input<'_>,
     notes: &[String],
+    found: Vec<Finding>,
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let suppressions = Config::new(&args.checks)?.suppressions()?;
     let (mut report, parts) = search(wanted, args, trace)?;
+    put_first(&mut report, found);
     report.suppress(suppressions);
     draw_first(args, &report)?;
     report.remarks.warnings.splice(0..0, notes.iter().cloned());
@@ -137,6 +140,43 @@ pub(crate) fn look(
         }
     }
     Ok(status)
+}
+
+/// Puts findings that did not come from an analysis of the trace before all others.
+fn put_first(report: &mut Report, found: Vec<Finding>) {
+    let Some(first) = found.first() else { return };
+    report.analysed.insert(
+        0,
+        Analysed {
+            name: first.analysis,
+            property: None,
+            outcome: Outcome::Exhausted,
+            statement: first.message.clone(),
+            notes: Vec::new(),
+            stats: Vec::new(),
+        },
+    );
+    report.witnesses.splice(0..0, found.iter().map(|_| None));
+    report.findings.splice(0..0, found);
+}
+
+/// Prints a report of findings without a trace; returns the exit status.
+pub(crate) fn print_findings(
+    args: &AnalysisArgs,
+    name: &str,
+    found: Vec<Finding>,
+) -> anyhow::Result<u8> {
+    let mut report = Report {
+        name: name.to_owned(),
+        trace: TraceFacts::default(),
+        analysed: Vec::new(),
+        findings: Vec::new(),
+        witnesses: Vec::new(),
+        remarks: Remarks::default(),
+        suppressions: Suppressions::default(),
+    };
+    put_first(&mut report, found);
+    print(args, &report)
 }
 
 /// Looks for it in a trace.

@@ -1,13 +1,12 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use foresee_capture::launch::{Outlived, Patience, Recording, launch};
+use foresee_capture::failure;
+use foresee_capture::launch::{Ended, Outlived, Patience, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
@@ -74,17 +73,46 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let ended = launch(&args.command, &logs, &recording, patience)
         .with_context(|| format!("cannot run `{name}`"))?;
-    if ended.timed_out {
-        output::note(&format!("{name} was ended after {} seconds", ended.took.as_secs()));
-    } else if !ended.status.success() {
-        output::note(&format!("{name} {}", how_it_ended(ended.status)));
+    let how = failure::how(&ended);
+    if let Some(how) = &how {
+        output::note(&format!("{name} {how}"));
     }
+    let how = how.filter(|_| !args.ignore_program_failure);
+    let failed = how.as_ref().map(|how| Failed { how, ended: &ended });
     let found = log::find(&logs).context("cannot look for the log")?;
     if found.is_empty() {
         output::note(&nothing_captured(&name, program.built));
-        return Ok(3);
+        return match failed {
+            Some(failed) => failed.report(args, &name),
+            None => Ok(3),
+        };
     }
-    report(args, wanted, &name, &found, folder.path())
+    report(args, wanted, &name, &found, folder.path(), failed)
+}
+
+/// That the program failed, as far as it has not been told yet.
+#[derive(Clone, Copy)]
+struct Failed<'e> {
+    how: &'e str,
+    ended: &'e Ended,
+}
+
+impl Failed<'_> {
+    /// Whether this is the process to tell it of: that which failed or hung, or the first if it was
+    /// not captured.
+    fn is_of(&self, number: usize, log: &Log, logs: &[Log]) -> bool {
+        let is_it = |log: &Log| match self.ended.hung.as_slice() {
+            [] => log.header.pid == self.ended.process,
+            hung => hung.contains(&log.header.pid),
+        };
+        is_it(log) || number == 0 && !logs.iter().any(is_it)
+    }
+
+    /// Tells it of a program of which nothing was captured.
+    fn report(&self, args: &RunArgs, name: &str) -> anyhow::Result<u8> {
+        let found = vec![failure::finding(name, self.how, self.ended, None)];
+        check::print_findings(&args.analysis, name, found)
+    }
 }
 
 /// Whether every access matters: where critical sections may swap, or where nobody knows yet what
@@ -96,17 +124,15 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
         || checks.any(|name| !keeps_causality(name))
         || !wanted.atomics().is_empty()
         || args.analysis.checks.infer_regions
-        // What goes wrong without a specification is looked for beyond it, unless the trace is only
-        // to be kept.
+        // What goes wrong without a specification is looked for beyond it.
         || !wanted.analyses.is_empty() && args.analysis.check.is_empty()
 }
 
-/// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
-/// is not only to be kept.
+/// What to look for: whatever goes wrong without a specification, if nothing is said.
 fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted::new(&args.analysis)?;
     let is_nothing = wanted.compiled.is_empty() && args.analysis.check.is_empty();
-    if is_nothing && args.keep.is_none() {
+    if is_nothing {
         wanted.analyses = vec![checks::by_default(&args.analysis)?];
     }
     Ok(wanted)
@@ -119,13 +145,15 @@ fn report(
     name: &str,
     found: &[PathBuf],
     folder: &Path,
+    mut failed: Option<Failed<'_>>,
 ) -> anyhow::Result<u8> {
     let mut status = None;
     let mut absent = None;
     let mut wanted = Some(wanted);
-    for (i, tail) in found.iter().enumerate() {
-        let log = Log::open(tail).context("the log cannot be read")?;
-        let symbols = symbols_of(&log);
+    let logs: Result<Vec<Log>, _> = found.iter().map(|tail| Log::open(tail)).collect();
+    let logs = logs.context("the log cannot be read")?;
+    for (i, log) in logs.iter().enumerate() {
+        let symbols = symbols_of(log);
         let ready = match wanted.take() {
             Some(wanted) => wanted,
             None => self::wanted(args)?,
@@ -147,7 +175,7 @@ fn report(
             (None, _) => folder.join(format!("trace-{i}.fse")),
         };
         let told = Told {
-            log: &log,
+            log,
             symbols: &symbols,
             spelt: &spelt,
             trusted: &args.trust,
@@ -157,17 +185,20 @@ fn report(
         let notes = told.store(&path, folder, &mut |events| bar.set_position(events));
         bar.finish_and_clear();
         let notes = notes.with_context(|| format!("{title}: the log cannot be made a trace"))?;
-        if ready.compiled.is_empty() && ready.analyses.is_empty() {
-            notes.iter().for_each(|note| output::note(note));
-            output::note(&format!("the trace of {title} is in {}", path.display()));
-            status = status.max(Some(0));
-            continue;
+        let mut found = Vec::new();
+        if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {
+            let it = Some((log, &symbols));
+            found.push(failure::finding(name, failed.how, failed.ended, it));
         }
         let input = InputArgs { trace: path, input_format: None, repair: false };
         let trace = Input::titled(&input, title);
-        let one = check::look(ready, &args.analysis, &trace, &notes)?;
+        let one = check::look(ready, &args.analysis, &trace, &notes, found)?;
         // What was found counts more than what was not looked at.
         status = status.max(Some(if one == 1 { 4 } else { one }));
+    }
+    if let Some(failed) = failed.filter(|_| status.is_some()) {
+        failed.report(args, name)?;
+        status = Some(4);
     }
     match (status, absent) {
         (Some(4), _) => Ok(1),
@@ -249,14 +280,6 @@ fn outlived(name: &str, left: &Outlived<'_>) -> String {
         Outlived::NotRecorded(left) => {
             format!("{name} has ended; the {} still run, and are not recorded", list(left))
         }
-    }
-}
-
-fn how_it_ended(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit status {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "did not end well".to_owned(),
     }
 }
 

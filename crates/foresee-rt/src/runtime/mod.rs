@@ -3,6 +3,7 @@
 mod access;
 mod alloc;
 mod atomics;
+mod blocking;
 mod c11;
 mod calls;
 mod channels;
@@ -10,6 +11,7 @@ mod clocks;
 mod conds;
 mod config;
 mod cxx;
+mod ending;
 mod events;
 mod locks;
 mod log;

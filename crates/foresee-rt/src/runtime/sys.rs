@@ -91,6 +91,13 @@ pub(super) fn futex_wake(word: &core::sync::atomic::AtomicU32, count: u32) {
     unsafe { syscall!(FUTEX, word.as_ptr(), 129, count) };
 }
 
+/// Sleeps for so many nanoseconds, or until a signal comes.
+pub(super) fn sleep(nanoseconds: u64) {
+    let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
+    // SAFETY: the time outlives the call.
+    unsafe { syscall!(35, time.as_ptr(), 0) };
+}
+
 /// This thread, as the kernel knows it.
 pub(super) fn thread_id() -> u32 {
     // SAFETY: asks for a number.
@@ -176,6 +183,15 @@ pub(super) unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
 pub(super) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 pub(super) const RTLD_DEFAULT: *mut c_void = core::ptr::null_mut();
 
+/// What lies at an address, as the dynamic linker tells of it.
+#[repr(C)]
+pub(super) struct DlInfo {
+    pub(super) file: *const c_char,
+    pub(super) base: *const c_void,
+    pub(super) symbol: *const c_char,
+    pub(super) at: *const c_void,
+}
+
 /// One module, as the dynamic linker tells of it.
 #[repr(C)]
 pub(super) struct PhdrInfo {
@@ -228,6 +244,12 @@ unsafe extern "C" {
         size: *mut usize,
     ) -> c_int;
     pub(super) fn pthread_attr_destroy(attributes: *mut [u64; 8]) -> c_int;
+    pub(super) fn __cxa_atexit(
+        act: unsafe extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        module: *mut c_void,
+    ) -> c_int;
+    pub(super) fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
     pub(super) fn pthread_self() -> usize;
     pub(super) fn __errno_location() -> *mut c_int;
 }

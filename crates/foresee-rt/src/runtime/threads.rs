@@ -4,10 +4,10 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::next::real;
-use super::thread::{self, Thread};
+use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, clocks, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys,
-    token,
+    Errno, access, blocking, clocks, come_in, config, ending, enter, hook, leave, log, modules,
+    shadow, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -73,6 +73,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
     unsafe {
         (*t).busy.store(1, Ordering::Relaxed);
         (*t).tid = sys::thread_id();
+        if (*t).life.swap(life::BEGUN, Ordering::SeqCst) == 0 {
+            log::count_threads(1, 0);
+        }
         let handle = sys::pthread_self();
         remember(handle, (*t).id);
         thread::ask_for_farewell(t);
@@ -114,6 +117,9 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
                 token::release(t);
             }
         }
+        blocking::end(t);
+        (*t).life.store(life::ENDED, Ordering::SeqCst);
+        log::count_threads(-1, 0);
         // For good: there is no way to tell of what comes now.
         (*t).busy.store(2, Ordering::Relaxed);
     }
@@ -168,12 +174,16 @@ pub(super) fn start_thread(
             leave(t);
             return out;
         }
+        ending::expect_threads();
+        (*new).is_reserve = modules::is_of_runtime(pc);
         (*new).start = start;
         (*new).argument = argument;
         let entry: extern "C" fn(*mut c_void) -> *mut c_void = trampoline;
         let out = plain(entry as usize, new as usize);
         if out == 0 {
             remember(*handle, (*new).id);
+            (*new).life.store(life::STARTED, Ordering::SeqCst);
+            log::count_threads(1, 0);
             access::written(t, handle as usize, 8, pc);
             sync(t, Tag::Fork, pc, 0, u64::from((*new).id));
             clocks::started(t, new);
@@ -185,11 +195,13 @@ pub(super) fn start_thread(
     }
 }
 
-/// Waits for a thread by `wait` and records it, and what libc writes of its result, if that worked.
+/// Waits for a thread by `wait`, at the latest for some time if it `is_timed`, and records it, and what libc writes of its
+/// result, if that worked.
 pub(super) fn wait_for(
     handle: usize,
     result: *mut c_void,
     size: usize,
+    is_timed: bool,
     pc: usize,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -203,9 +215,18 @@ pub(super) fn wait_for(
         if !result.is_null() {
             access::before_write(t, result as usize, size);
         }
-        step_aside(t);
-        let out = wait();
-        if out == 0 && !enter().is_null() {
+        let is_requested = !is_timed && other.is_some();
+        if is_requested {
+            access::settle(t);
+            log::put_uncounted_at(t, Tag::RequestEnd, pc, 0, other.unwrap_or(0));
+        }
+        let out = blocking::aside(t, is_requested, wait);
+        if out != 0 {
+            if is_requested && !enter().is_null() {
+                blocking::withdraw(t);
+                leave(t);
+            }
+        } else if !enter().is_null() {
             if let Some(other) = other {
                 sync(t, Tag::Join, pc, 0, other);
                 clocks::ended(t, thread::get(other as u32));
@@ -225,6 +246,7 @@ extern "C" fn join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
         handle,
         out,
         8,
+        false,
         pc,
         || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int),
     )
@@ -235,6 +257,7 @@ extern "C" fn try_join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int),
     )
@@ -245,6 +268,7 @@ extern "C" fn timed_join(handle: usize, out: *mut c_void, until: usize, pc: usiz
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_timedjoin_np(handle => usize, out => *mut c_void, until => usize) -> c_int),
     )
@@ -261,6 +285,7 @@ extern "C" fn clock_join(
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_clockjoin_np(handle => usize, out => *mut c_void, clock => c_int, until => usize) -> c_int),
     )
