@@ -15,7 +15,7 @@ pub const PROGRAM_FAILURE: &str = "program-failure";
 pub fn how(ended: &Ended) -> Option<String> {
     match (ended.status.code(), ended.status.signal()) {
         _ if ended.hung.contains(&ended.process) => {
-            Some("hung: all its threads waited for each other".to_owned())
+            Some("hung: all its threads waited, and none was left to wake them".to_owned())
         }
         _ if ended.timed_out => Some(format!("was ended after {} seconds", ended.took.as_secs())),
         _ if ended.status.success() => match ended.hung.len() {

@@ -22,6 +22,8 @@ pub struct Recording<'a> {
     pub watch: Option<&'a Path>,
     /// How many bytes of log at most.
     pub limit: Option<u64>,
+    /// What the lengths of turns begin with: equal seeds make equal turns.
+    pub seed: u64,
 }
 
 /// How a program ended.
@@ -62,6 +64,7 @@ pub fn launch(
     child.args(arguments).env(VARIABLE, folder);
     child.env("FORESEE_MODE", if recording.is_free_running { "async" } else { "sync" });
     child.env("FORESEE_FILTER", if recording.is_unfiltered { "none" } else { "shared" });
+    child.env("FORESEE_SEED", recording.seed.to_string());
     match recording.watch {
         Some(file) => child.env("FORESEE_WATCH", file),
         None => child.env_remove("FORESEE_WATCH"),

@@ -63,6 +63,7 @@ sources! {
     "runtime/threads.rs"
     "runtime/token.rs"
     "runtime/tsan.rs"
+    "runtime/turns.rs"
 }
 
 /// `foresee.h`, for programs that want to name events.

@@ -752,7 +752,9 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.remarks.cut_short = match header.end {
             End::Ended | End::Replaced => None,
             End::Running => Some("the program did not end by itself".to_owned()),
-            End::Hung => Some("the threads of the program waited for each other".to_owned()),
+            End::Hung => {
+                Some("all threads of the program waited, and none was left to wake them".to_owned())
+            }
             End::Failed(error) => {
                 let error = std::io::Error::from_raw_os_error(error as i32);
                 Some(format!("the log could not be written any further: {error}"))

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         let mut raw = trace.open_raw().with_context(|| trace.name())?;
         thinned::ensure_whole(&mut raw, specs).with_context(|| trace.name())?;
     }
-    look(wanted, &args.analysis, &trace, &[], Vec::new())
+    look(wanted, &args.analysis, &trace)
 }
 
 /// What is looked for, once that is known to be possible.
@@ -115,31 +115,50 @@ impl Wanted {
     }
 }
 
-/// Looks for it in a trace and prints the report, with `notes` of how the trace came about and what
-/// was `found` then; returns the exit status.
-pub(crate) fn look(
-    wanted: Wanted,
+/// Looks for it in a trace and prints the report; returns the exit status.
+fn look(wanted: Wanted, args: &AnalysisArgs, trace: &Input<'_>) -> anyhow::Result<u8> {
+    let (report, parts) = examine(wanted, args, trace, &[], Vec::new())?;
+    tell(args, report, &parts, trace)
+}
+
+/// Prints a report of a trace, and draws its pictures; returns the exit status.
+pub(crate) fn tell(
     args: &AnalysisArgs,
+    report: Report,
+    parts: &[Part],
     trace: &Input<'_>,
-    notes: &[String],
-    found: Vec<Finding>,
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
-    let suppressions = Config::new(&args.checks)?.suppressions()?;
-    let (mut report, parts) = search(wanted, args, trace)?;
-    put_first(&mut report, found);
-    report.suppress(suppressions);
-    draw_first(args, &report)?;
-    report.remarks.warnings.splice(0..0, notes.iter().cloned());
-    let status = print(args, &report)?;
+    let status = show(args, report)?;
     if let Some(mut pictures) = pictures {
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
-        for Part { spec, resolved, claims, .. } in &parts {
+        for Part { spec, resolved, claims, .. } in parts {
             let predictions = claims.predictions.borrow();
             pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
         }
     }
     Ok(status)
+}
+
+/// Looks for it in a trace, and adds `notes` and what was `found` already.
+pub(crate) fn examine(
+    wanted: Wanted,
+    args: &AnalysisArgs,
+    trace: &Input<'_>,
+    notes: &[String],
+    found: Vec<Finding>,
+) -> anyhow::Result<(Report, Vec<Part>)> {
+    let (mut report, parts) = search(wanted, args, trace)?;
+    put_first(&mut report, found);
+    report.remarks.warnings.splice(0..0, notes.iter().cloned());
+    Ok((report, parts))
+}
+
+/// Prints what is left of a report without what is not wanted; returns the exit status.
+pub(crate) fn show(args: &AnalysisArgs, mut report: Report) -> anyhow::Result<u8> {
+    report.suppress(Config::new(&args.checks)?.suppressions()?);
+    draw_first(args, &report)?;
+    print(args, &report)
 }
 
 /// Puts findings that did not come from an analysis of the trace before all others.
@@ -151,7 +170,7 @@ fn put_first(report: &mut Report, found: Vec<Finding>) {
             name: first.analysis,
             property: None,
             outcome: Outcome::Exhausted,
-            statement: first.message.clone(),
+            statement: "the program failed in this run".to_owned(),
             notes: Vec::new(),
             stats: Vec::new(),
         },
@@ -160,12 +179,8 @@ fn put_first(report: &mut Report, found: Vec<Finding>) {
     report.findings.splice(0..0, found);
 }
 
-/// Prints a report of findings without a trace; returns the exit status.
-pub(crate) fn print_findings(
-    args: &AnalysisArgs,
-    name: &str,
-    found: Vec<Finding>,
-) -> anyhow::Result<u8> {
+/// A report of findings without a trace.
+pub(crate) fn without_trace(name: &str, found: Vec<Finding>) -> Report {
     let mut report = Report {
         name: name.to_owned(),
         trace: TraceFacts::default(),
@@ -176,7 +191,7 @@ pub(crate) fn print_findings(
         suppressions: Suppressions::default(),
     };
     put_first(&mut report, found);
-    print(args, &report)
+    report
 }
 
 /// Looks for it in a trace.

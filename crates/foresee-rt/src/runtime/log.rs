@@ -478,6 +478,15 @@ pub(super) fn note_handler() {
     }
 }
 
+/// How many hooks were counted.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn hooks() -> u64 {
+    // SAFETY: the head is mapped; only the holder of the token counts.
+    unsafe { (*(*LOG.0.get()).head).hooks }
+}
+
 /// Records nothing from now on, because there is more than can be recorded.
 ///
 /// # Safety

@@ -33,6 +33,7 @@ mod thread;
 mod threads;
 mod token;
 mod tsan;
+mod turns;
 
 use core::sync::atomic::{Ordering, compiler_fence};
 

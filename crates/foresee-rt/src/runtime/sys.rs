@@ -85,6 +85,34 @@ pub(super) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, nanos
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, value, time.as_ptr()) };
 }
 
+/// The same for one of those that [`futex_wake_among`] tells apart.
+pub(super) fn futex_wait_as(
+    word: &core::sync::atomic::AtomicU32,
+    value: u32,
+    nanoseconds: u64,
+    id: u32,
+) {
+    let until = now() + nanoseconds;
+    let time = [until / 1_000_000_000, until % 1_000_000_000];
+    // Private, by the real-time clock.
+    const WAIT_BITSET: usize = 9 | 128 | 256;
+    // SAFETY: the word and the time outlive the call.
+    unsafe {
+        syscall!(FUTEX, word.as_ptr(), WAIT_BITSET, value, time.as_ptr(), 0, 1u32 << (id % 32))
+    };
+}
+
+/// Wakes one of those that sleep on `word` and have these numbers, modulo 32, if there is one; else one of the others.
+pub(super) fn futex_wake_among(word: &core::sync::atomic::AtomicU32, set: u32) {
+    const WAKE_BITSET: usize = 10 | 128;
+    for set in [set, !set] {
+        // SAFETY: waking has no effect on memory.
+        if set != 0 && unsafe { syscall!(FUTEX, word.as_ptr(), WAKE_BITSET, 1, 0, 0, set) } > 0 {
+            return;
+        }
+    }
+}
+
 /// Wakes so many of those that sleep on `word`.
 pub(super) fn futex_wake(word: &core::sync::atomic::AtomicU32, count: u32) {
     // SAFETY: waking has no effect on memory.

@@ -29,6 +29,8 @@ pub(super) struct Thread {
     pub(super) busy: AtomicU32,
     /// How many more hooks before the token is handed on.
     pub(super) fuel: i32,
+    /// How many there were when the turn began.
+    pub(super) turn: i32,
     /// How many records the thread has that are counted.
     pub(super) place: u32,
     pub(super) pending: Pending,

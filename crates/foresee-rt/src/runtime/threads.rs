@@ -88,6 +88,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
                 sys::pthread_attr_destroy(&mut attributes);
             }
         }
+        // The one that started us lets us get into line before it goes on.
+        (*t).go.store(2, Ordering::Release);
+        sys::futex_wake(&(*t).go, 1);
         if come_in(t).is_null() {
             return core::ptr::null_mut();
         }
@@ -189,11 +192,29 @@ pub(super) fn start_thread(
             clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);
+            if !config::free_running() {
+                wait_until_in_line(new);
+                token::tally(t);
+            }
         }
         leave(t);
         out
     }
 }
+
+/// Waits, for a moment, until a new thread is ready for its first step. Otherwise a thread of a short program would have ended
+/// before the next one is there, and they would never be seen side by side.
+unsafe fn wait_until_in_line(new: *mut Thread) {
+    let since = sys::now();
+    // SAFETY: threads stay where they are.
+    let go = unsafe { &(*new).go };
+    while go.load(Ordering::Acquire) == 1 && sys::now().wrapping_sub(since) < TO_GET_IN_LINE {
+        sys::futex_wait(go, 1, TO_GET_IN_LINE);
+    }
+}
+
+/// How long that may take.
+const TO_GET_IN_LINE: u64 = 5_000_000;
 
 /// Waits for a thread by `wait`, at the latest for some time if it `is_timed`, and records it, and what libc writes of its
 /// result, if that worked.
