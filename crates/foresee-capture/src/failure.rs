@@ -82,17 +82,29 @@ pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symb
     let of = |thread: u32| log.last_places().find(|(number, _)| *number == thread);
     if let Some((what, pc, thread)) = told {
         finding.details.push(("thread".to_owned(), log.thread_name(thread)));
-        finding.add_place(what, place(pc));
-        // Libraries abort and fault for what their callers did.
-        if place(pc).is_empty()
-            && let Some((_, pc)) = of(thread)
-        {
+        // Libraries, and our runtime, abort and fault for what their callers did.
+        let stack = log.header.stack.iter().map(|&word| log.place(word));
+        let stack = stack.filter(|pc| pc.module.is_some_and(|m| log.modules[m].instrumented));
+        let mut known = std::iter::once(pc).chain(stack).filter(|&pc| is_own(symbols, pc));
+        if let Some(pc) = known.next() {
+            finding.add_place(what, place(pc));
+        } else if let Some((_, pc)) = of(thread) {
             finding.add_place("the last step seen of the thread", place(pc));
         }
     } else if let Some((_, pc)) = of(1) {
         finding.add_place("the last step seen of main", place(pc));
     }
     finding
+}
+
+/// Whether a place is in the program's own code, of which the lines are known.
+fn is_own(symbols: &Symbols, pc: Pc) -> bool {
+    let place = symbols.place(pc.address.wrapping_sub(1));
+    let is_ours = |name: &String| name.starts_with("foresee_rt::");
+    place
+        .0
+        .first()
+        .is_some_and(|frame| frame.line.is_some() && !frame.function.as_ref().is_some_and(is_ours))
 }
 
 /// Where something happened, as a detail and as what suppressions name.

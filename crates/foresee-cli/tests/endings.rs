@@ -42,7 +42,6 @@ fn main_returns_without_joining() {
     let (status, out, err) = bench.run("-- ./program");
     assert_eq!((status, err.as_str()), (3, ""), "{out}");
     assert!(out.contains("T1 had not ended when the program did"), "{out}");
-    assert!(out.contains("2 threads, 1 variables") || out.contains("2 threads"), "{out}");
 }
 
 #[test]
@@ -74,7 +73,7 @@ fn failures_have_places() {
         ("abort();", "the call of abort: end.c:9"),
         ("assert(n == 5);", "the assertion that failed: end.c:9"),
         ("*(volatile int *)0 = n;", "the instruction that failed: end.c:9"),
-        ("n = 1 / (n - n);", "the instruction that failed: end.c:9"),
+        ("volatile int zero = 0; n = 1 / zero;", "the instruction that failed: end.c:9"),
         ("raise(SIGTERM);", "the call of raise: end.c:9"),
     ] {
         bench.write(
@@ -115,7 +114,8 @@ fn a_deadlock_that_happened_is_observed_and_ended() {
         let to = format!("t.{format}");
         let mut convert = bench.foresee();
         convert.args(["trace", "convert", "t.fse", "--to", format, "-o", &to]);
-        assert!(convert.status().unwrap().success());
+        // What was cut short is told again.
+        assert_eq!(convert.output().unwrap().status.code(), Some(3), "{format}");
         let check = bench.foresee().args(["check", &to, "--check", "deadlock"]).output().unwrap();
         let out = bench::text(&check.stdout);
         assert!(out.contains("T1 and T2 wait for each other for ever"), "{format}\n{out}");
@@ -164,12 +164,12 @@ fn a_lock_kept_to_the_end_is_predicted() {
 #[test]
 fn a_plugin_without_hooks_counts_as_a_module() {
     let bench = built("dlopen_main.c");
-    for (unload, flags) in [("", ""), ("", "-O2")] {
+    for flags in ["", "-O2"] {
         let mut gcc = Command::new("gcc");
         gcc.current_dir(bench.dir.path()).args(["-shared", "-fPIC", "-o", "plug.so"]);
         gcc.args(flags.split_whitespace()).arg(program("dlopen_plug.c"));
         assert!(gcc.status().unwrap().success());
-        let (status, out, err) = bench.run(&format!("-- ./program ./plug.so{unload}"));
+        let (status, out, err) = bench.run("-- ./program ./plug.so");
         assert_eq!(status, 3, "{out}{err}");
         assert!(out.contains("not built for capture: plug.so"), "{out}{err}");
     }
@@ -207,7 +207,6 @@ fn runs_are_varied_and_merged() {
     assert_eq!(status, 1, "{out}{err}");
     assert!(out.contains("./program (12 runs)"), "{out}");
     assert!(out.contains("OBSERVED program-failure") && out.contains("PREDICTED race"), "{out}");
-    assert_eq!(out.matches("PREDICTED race").count(), out.matches("PREDICTED race [").count());
     let shown = out.lines().filter(|line| line.contains("of 12 show it; this is from --seed"));
     assert!(shown.count() >= 2, "{out}");
     assert!(bench.path("t.fse").exists() && bench.path("t.run12.fse").exists());

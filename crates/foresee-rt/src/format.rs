@@ -62,7 +62,13 @@ pub struct Head {
     pub changes: u32,
     /// Whether the program has a signal handler, which could do what a thread waits for.
     pub handlers: u32,
+    /// The words on top of the stack when an instruction could not be carried out: the runtime and libc fail for what their
+    /// callers asked.
+    pub stack: [u64; STACK],
 }
+
+/// How many words of the stack are noted.
+pub const STACK: usize = 128;
 
 /// What a program did last to end itself.
 pub mod last {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION, how, last};
+use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, STACK, Tag, VERSION, how, last};
 
 use channels::Channels;
 use memory::Boundaries;
@@ -102,6 +102,8 @@ pub struct Header {
     pub size: u64,
     /// What the program did to end itself, the return address and the thread.
     pub last: Option<(Last, u64, u32)>,
+    /// What lay on top of the stack then, if that was a fault.
+    pub stack: Vec<u64>,
 }
 
 /// A file of code or data that was in the program's memory.
@@ -250,6 +252,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         hooks: long(64),
         started: long(104),
         size: long(48),
+        stack: (0..STACK).map(|i| long(160 + 8 * i)).collect(),
         last: last(long(112), long(128)).map(|last| (last, long(120), long(136) as u32)),
     };
     let pending = [long(72), long(80), long(88), long(96)];
@@ -419,6 +422,11 @@ impl Log {
         // The first thread ends with the program.
         let open = self.lives.iter().filter(|(number, life)| **number != 1 && !life.has_ended);
         open.filter(move |(_, life)| !is_reserve(life)).map(|(&n, life)| (n, life.has_begun))
+    }
+
+    /// Whether somebody still waits when the log ends.
+    fn leaves_waiting(&self) -> bool {
+        !self.unanswered.is_empty() || self.lives.values().any(|life| life.wait.is_some())
     }
 
     /// Where each thread that has not ended was last seen.

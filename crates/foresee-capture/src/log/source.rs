@@ -683,12 +683,13 @@ impl<'l, N: Names> LogSource<'l, N> {
                 out.put(event(op).with_target(sym.0), &[]);
             }
             Tag::ThreadEnd => {
-                // That a thread has ended goes without saying, unless it has what others may want.
+                // That a thread has ended goes without saying, unless it has what others may want, or somebody waits
+                // whom it could have helped.
                 let keeps = |lock: &Lock| {
                     let is_reader = lock.readers.iter().any(|reader| reader.0 == me);
                     !lock.is_robust && (lock.owner.is_some_and(|o| o.0 == me) || is_reader)
                 };
-                if self.locks.values().any(keeps) {
+                if self.log.leaves_waiting() || self.locks.values().any(keeps) {
                     out.put(event(Op::ThreadEnd), &[]);
                 }
             }

@@ -10,7 +10,7 @@ use super::thread::Thread;
 use super::{config, token};
 use crate::format::{
     BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, MAGIC, PC_SIZES, POINTER, RECORD_MAX,
-    SIZES, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code, zigzag,
+    SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code, zigzag,
 };
 
 /// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
@@ -174,6 +174,7 @@ pub(super) fn open(forked_from: u32) -> bool {
                 blocked: 0,
                 changes: 0,
                 handlers: 0,
+                stack: [0; STACK],
             });
             compiler_fence(Ordering::Release);
             (*log.head).magic = MAGIC;
@@ -438,6 +439,22 @@ pub(super) fn note_last(what: u64, pc: usize, value: u64, thread: u32) {
         let head = (*LOG.0.get()).head;
         if !head.is_null() && !(what == last::ABORT && (*head).last[0] == last::ASSERTION) {
             (*head).last = [what, pc as u64, value, u64::from(thread)];
+        }
+    }
+}
+
+/// Notes what lies on top of a stack, as far as it goes.
+///
+/// # Safety
+/// `top` is the stack pointer of a thread; if its stack is not as deep as that, the process dies here, of the same signal.
+pub(super) unsafe fn note_stack(top: *const u64) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            for (i, word) in (*head).stack.iter_mut().enumerate() {
+                *word = top.add(i).read_volatile();
+            }
         }
     }
 }

@@ -69,7 +69,8 @@ fn noting_faults() -> Action {
     Action { handler: handler as usize, flags: SA_SIGINFO | SA_ONSTACK, ..Action::DEFAULT }
 }
 
-/// Where the instruction pointer stands in what the kernel says of an interrupted thread.
+/// Where stack and instruction pointer stand in what the kernel says of an interrupted thread.
+const RSP: usize = 20;
 const RIP: usize = 21;
 
 /// Notes where it happened, and lets it happen again, without us.
@@ -80,6 +81,7 @@ unsafe extern "C" fn fault(signal: c_int, information: *mut c_void, context: *mu
         let id = if t.is_null() { 0 } else { (*t).id };
         let at = context.cast::<usize>().add(RIP).read();
         log::note_last(last::FAULT, at + 1, signal as u64, id);
+        log::note_stack(context.cast::<*const u64>().add(RSP).read());
         set_plainly(signal, &Action::DEFAULT, core::ptr::null_mut());
         // One that somebody sent does not come again by itself.
         if information.cast::<c_int>().add(2).read() <= 0 {
