@@ -90,7 +90,7 @@ impl Family {
 const ROUNDS: usize = 400;
 
 /// `123.0.tail` is of the process 123.
-fn leading_number(name: &OsStr) -> Option<u32> {
+pub(crate) fn leading_number(name: &OsStr) -> Option<u32> {
     name.to_str()?.split('.').next()?.parse().ok()
 }
 
@@ -101,12 +101,35 @@ fn processes() -> HashMap<u32, u32> {
     names.filter_map(|name| living(name.parse().ok()?)).collect()
 }
 
+/// Whether a process has just so many threads, and all of them sleep.
+pub(crate) fn is_asleep(process: u32, threads: u32) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    let mut sleeping = 0;
+    for task in tasks {
+        let Some(line) = task.ok().and_then(|t| fs::read_to_string(t.path().join("stat")).ok())
+        else {
+            return false;
+        };
+        match after_name(&line).and_then(|mut words| words.next()) {
+            Some("S") => sleeping += 1,
+            // The first thread of a process stays when it has ended.
+            Some("Z" | "X") => {}
+            _ => return false,
+        }
+    }
+    sleeping == threads
+}
+
+/// What the kernel says of a process or thread, from its state on. The name before it, between parentheses, may contain
+/// anything.
+fn after_name(line: &str) -> Option<std::str::SplitWhitespace<'_>> {
+    Some(line.rsplit_once(')')?.1.split_whitespace())
+}
+
 /// A process and its parent, if it still runs.
 fn living(process: u32) -> Option<(u32, u32)> {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, between parentheses, may contain anything.
-    let (_, rest) = line.rsplit_once(')')?;
-    let mut words = rest.split_whitespace();
+    let mut words = after_name(&line)?;
     let is_gone = matches!(words.next()?, "Z" | "X");
     let parent = words.next()?.parse().ok()?;
     (!is_gone).then_some((process, parent))

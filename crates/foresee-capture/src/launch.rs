@@ -5,9 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::family::{Family, VARIABLE};
+use crate::hang::Hangs;
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
@@ -20,10 +22,12 @@ pub struct Recording<'a> {
     pub watch: Option<&'a Path>,
     /// How many bytes of log at most.
     pub limit: Option<u64>,
+    /// What the lengths of turns begin with: equal seeds make equal turns.
+    pub seed: u64,
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ended {
     /// By itself, or by a signal.
     pub status: ExitStatus,
@@ -31,6 +35,10 @@ pub struct Ended {
     pub timed_out: bool,
     /// How long it ran.
     pub took: Duration,
+    /// The process.
+    pub process: u32,
+    /// The processes that we ended because their threads waited for each other.
+    pub hung: Vec<u32>,
 }
 
 /// How long to wait.
@@ -56,6 +64,7 @@ pub fn launch(
     child.args(arguments).env(VARIABLE, folder);
     child.env("FORESEE_MODE", if recording.is_free_running { "async" } else { "sync" });
     child.env("FORESEE_FILTER", if recording.is_unfiltered { "none" } else { "shared" });
+    child.env("FORESEE_SEED", recording.seed.to_string());
     match recording.watch {
         Some(file) => child.env("FORESEE_WATCH", file),
         None => child.env_remove("FORESEE_WATCH"),
@@ -68,20 +77,21 @@ pub fn launch(
     let start = Instant::now();
     let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
-    let ended = |status, timed_out| Ended { status, timed_out, took: start.elapsed() };
-    let mut pause = Pause::default();
+    let process = child.id();
+    let mut hangs = Hangs::in_folder(folder);
+    let (tell, told) = mpsc::channel();
+    // Nobody asks any more if this fails.
+    std::thread::spawn(move || drop(tell.send(child.wait())));
     let status = loop {
-        let status = match patience.timeout {
-            None => Some(child.wait()?),
-            Some(_) => child.try_wait()?,
-        };
-        match status {
-            Some(status) => break status,
-            None if is_late() => {
-                end_all(&family, child.id())?;
-                return Ok(ended(child.wait()?, true));
+        match told.recv_timeout(LOOK) {
+            Ok(status) => break status?,
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_late() => hangs.end(),
+            Err(_) => {
+                end_all(&family, process)?;
+                let status = told.recv().map_err(io::Error::other)??;
+                let (took, hung) = (start.elapsed(), hangs.ended);
+                return Ok(Ended { status, timed_out: true, took, process, hung });
             }
-            None => pause.take(),
         }
     };
     let mut pause = Pause::default();
@@ -90,8 +100,9 @@ pub fn launch(
     while !left.is_empty() {
         let recording = family.recording();
         if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
-            end_all(&family, child.id())?;
-            return Ok(ended(status, true));
+            end_all(&family, process)?;
+            let (took, hung) = (start.elapsed(), hangs.ended);
+            return Ok(Ended { status, timed_out: true, took, process, hung });
         }
         // Others are none of our business, once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
@@ -101,11 +112,15 @@ pub fn launch(
         if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
             (patience.outlived)(Outlived::Recorded(&recording));
         }
+        hangs.end();
         pause.take();
         left = family.running();
     }
-    Ok(ended(status, false))
+    Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
 }
+
+/// How often it is looked whether a program still does something.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a process that the program left behind may take to begin its log.
 const GRACE: Duration = Duration::from_millis(500);

@@ -2,7 +2,9 @@
 
 pub mod assembler;
 pub mod compiler;
+pub mod failure;
 mod family;
+mod hang;
 pub mod launch;
 pub mod log;
 pub mod naming;

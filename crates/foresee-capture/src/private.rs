@@ -54,6 +54,8 @@ impl Owners {
             }
             let owner = entry(&mut self.owners, event.var().index());
             *owner = match *owner {
+                // Somebody waits there for others.
+                _ if event.op() == Op::Block => Owner::Many,
                 Owner::Nobody => Owner::One(event.thread()),
                 Owner::One(thread) if thread == event.thread() => continue,
                 _ => Owner::Many,

@@ -119,8 +119,9 @@ impl Told<'_> {
         }
         let summary = Summary::new(self.log, self.symbols, self.trusted);
         let mut remarks = source.remarks().clone();
-        let reasons = [summary.partial(), remarks.partial].into_iter().flatten();
-        remarks.partial = reasons.reduce(|all, reason| format!("{all}; {reason}"));
+        if let Some(reason) = summary.partial() {
+            remarks.add_partial(&reason);
+        }
         sink.finish(source.names(), &remarks)?;
         let mut notes = vec![summary.line(self.log, &source.stats())];
         for name in &summary.nameless {

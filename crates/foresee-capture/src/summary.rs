@@ -7,7 +7,7 @@ use crate::symbols::{Coverage, Symbols};
 
 /// Libraries that stand between a program and the system. What they do to synchronise threads is
 /// recorded at their door, and they keep their hands off a program's variables otherwise.
-const SYSTEM: [&str; 18] = [
+const SYSTEM: [&str; 19] = [
     "linux-vdso",
     "ld-linux",
     "libc.so",
@@ -26,6 +26,7 @@ const SYSTEM: [&str; 18] = [
     "libgomp",
     "libomp",
     "libiomp",
+    "libnss_",
 ];
 
 /// What was captured of a process.
@@ -56,7 +57,9 @@ impl Summary {
         for module in &log.modules {
             let name = file_name(&module.path);
             let is_trusted = trusted.iter().any(|t| name.starts_with(t.as_str()));
-            if name.is_empty() || SYSTEM.iter().any(|s| name.starts_with(s)) {
+            // Tables of characters are loaded by libc when they are needed, and belong to it.
+            let is_table = module.path.parent().is_some_and(|folder| folder.ends_with("gconv"));
+            if name.is_empty() || is_table || SYSTEM.iter().any(|s| name.starts_with(s)) {
                 continue;
             }
             summary.modules += 1;

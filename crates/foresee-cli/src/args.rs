@@ -104,12 +104,24 @@ pub(crate) struct RunArgs {
     /// Whether threads take turns, so that the order of what they do is known, or run freely.
     #[arg(long, value_enum, default_value_t = CaptureMode::Sync)]
     pub(crate) mode: CaptureMode,
+    /// What decides how long the turns of threads are. Another seed is another schedule; the same one
+    /// is the same again, as far as the system does not interfere.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Run the program so many times, with one seed after the other, and report what all runs show.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
     /// Record every access, also to memory that only one thread ever touches.
     #[arg(long)]
     pub(crate) all: bool,
-    /// End the program after so many seconds.
+    /// End the program after so many seconds. One whose threads all wait for each other is ended in any
+    /// case.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
+    /// Do not count it as a finding that the program fails: with an exit status other than 0, by a
+    /// signal, or because it hangs.
+    #[arg(long)]
+    pub(crate) ignore_program_failure: bool,
     /// End the recording after so many mebibytes.
     #[arg(long, value_name = "MIB")]
     pub(crate) log_limit: Option<u64>,

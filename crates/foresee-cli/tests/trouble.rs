@@ -62,20 +62,25 @@ fn the_programs_own_end_is_shown() {
     let bench = Bench::new();
     bench.write("s.spec", ORDERED);
     let main = "int shared, done;\n#include <stdlib.h>\n#include <unistd.h>\n#include <signal.h>\n";
-    for (body, flags, status, says) in [
-        ("shared = 1; done = 1; return 7;", "", 0, "ended with exit status 7"),
-        ("shared = 1; done = 1; _exit(4);", "", 0, "ended with exit status 4"),
-        ("shared = 1; abort();", "", 3, "was killed by signal 6"),
-        ("shared = 1; kill(getpid(), 9);", "", 3, "was killed by signal 9"),
-        ("shared = 1; *(volatile int *)0 = 1;", "", 3, "was killed by signal 11"),
-        ("shared = 1; sleep(60);", "--timeout 1 ", 3, "was ended after 1 second"),
+    for (body, flags, is_whole, says) in [
+        ("shared = 1; done = 1; return 7;", "", true, "ended with exit status 7"),
+        ("shared = 1; done = 1; _exit(4);", "", true, "ended with exit status 4"),
+        ("shared = 1; abort();", "", false, "was killed by signal 6"),
+        ("shared = 1; kill(getpid(), 9);", "", false, "was killed by signal 9"),
+        ("shared = 1; *(volatile int *)0 = 1;", "", false, "was killed by signal 11"),
+        ("shared = 1; sleep(60);", "--timeout 1 ", false, "was ended after 1 second"),
     ] {
         bench.write("end.c", &format!("{main}int main(void) {{ {body} }}\n"));
         bench.built("cc -w end.c -o program");
-        let (found, out, err) = bench.run(&format!("{flags}--spec s.spec -- ./program"));
-        assert_eq!(found, status, "{body}\n{out}{err}");
-        assert!(err.contains(says), "{body}\n{out}{err}");
-        assert_eq!(status == 3, out.contains("cut short"), "{body}\n{out}{err}");
+        let (status, out, err) = bench.run(&format!("{flags}--spec s.spec -- ./program"));
+        assert_eq!(status, 1, "{body}\n{out}{err}");
+        assert!(err.contains(says) && out.contains(says), "{body}\n{out}{err}");
+        assert!(out.contains("OBSERVED program-failure"), "{body}\n{out}{err}");
+        assert_eq!(!is_whole, out.contains("cut short"), "{body}\n{out}{err}");
+        let ignore = format!("{flags}--ignore-program-failure --spec s.spec -- ./program");
+        let (status, out, err) = bench.run(&ignore);
+        assert_eq!(status, if is_whole { 0 } else { 3 }, "{body}\n{out}{err}");
+        assert!(err.contains(says) && !out.contains("program-failure"), "{body}\n{out}{err}");
     }
 }
 

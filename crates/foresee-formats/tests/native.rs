@@ -21,6 +21,7 @@ fn small_trace() -> Trace {
     values.extend_from_within(..10);
     for (i, &op) in Op::ALL.iter().enumerate() {
         let most = match op.target_kind() {
+            _ if op.requests() => 0,
             TargetKind::Var => 1,
             TargetKind::Sym => 3,
             _ => 0,

@@ -14,7 +14,7 @@ use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis};
 use foresee_testkit::{corpus, oracle, trace};
-use foresee_trace::{Event, Finding, FindingKind, LockId, Op, Outcome, Trace};
+use foresee_trace::{Event, Finding, FindingKind, Id, LockId, Op, Outcome, Trace};
 
 /// Runs the check.
 fn check(trace: &Trace) -> (Vec<Finding>, Analysed) {
@@ -39,7 +39,8 @@ fn with_places(mut trace: Trace) -> Trace {
 
 /// The events at which the threads of each finding are stuck, the earliest first.
 fn rings(findings: &[Finding]) -> BTreeSet<Vec<usize>> {
-    let findings = findings.iter().filter(|finding| finding.message.contains("each other"));
+    let findings =
+        findings.iter().filter(|finding| finding.message.contains("can wait for each other"));
     let ring = |finding: &Finding| {
         let next = &finding.witness.as_ref().unwrap().next;
         let mut ring: Vec<usize> = next.iter().map(|&event| event as usize).collect();
@@ -132,6 +133,95 @@ fn deadlocks_are_those_of_exhaustive_search() {
     compare("anything", 0..1_000, foresee_testkit::random_trace);
     println!("{real} deadlocks, {three} of more than two threads");
     assert!(real > 4_000 && three > 100, "{real} {three}");
+}
+
+/// The acquires at which a finding says that a thread waits for a lock whose owner has ended.
+fn after_the_end(findings: &[Finding]) -> BTreeSet<usize> {
+    let about = |finding: &&Finding| finding.message.contains("without giving it back");
+    let found = findings.iter().filter(about);
+    found.map(|finding| finding.witness.as_ref().unwrap().next[0] as usize).collect()
+}
+
+#[test]
+fn locks_kept_to_the_end_are_those_of_exhaustive_search() {
+    let plain = Nested { locks: 2, ends: 6, ..Nested::PLAIN };
+    let families = [
+        ("plain", plain),
+        ("accesses", Nested { accesses: 40, rmws: 20, ..plain }),
+        ("fork and join", Nested { forks: 20, ..plain }),
+        ("read-write locks", Nested { shared: 50, ..plain }),
+        ("try-locks and waits", Nested { tries: 30, waits: 15, ..plain }),
+    ];
+    let (mut all, mut all_found, mut settled) = (0, 0, 0);
+    for (name, family) in families {
+        for seed in 0..600 {
+            let trace = with_places(family.trace(seed, 12 + seed as usize % 14));
+            let (findings, analysed) = check(&trace);
+            let (found, real) = (after_the_end(&findings), oracle::endless_acquires(&trace));
+            let context = format!("seed {seed} of {name}\n{trace}\n{}", analysed.statement);
+            assert!(found.is_subset(&real), "{found:?} {real:?} {context}");
+            if analysed.outcome == Outcome::Exhausted {
+                assert_eq!(found, real, "{context}");
+                settled += 1;
+            }
+            all += real.len();
+            all_found += found.len();
+        }
+    }
+    println!("{all} locks kept to the end, {all_found} found, {settled} traces settled");
+    assert!(
+        all > 500 && all_found * 100 >= all * 99 && settled > 200,
+        "{all} {all_found} {settled}"
+    );
+}
+
+#[test]
+fn threads_left_waiting_are_those_that_nobody_can_help() {
+    let plain = Nested { stuck: 12, locks: 2, ..Nested::PLAIN };
+    let families = [
+        ("locks", plain),
+        ("three locks", Nested { locks: 3, ..plain }),
+        ("four threads", Nested { threads: 4, ..plain }),
+        ("read-write locks", Nested { shared: 50, ..plain }),
+        ("ended owners", Nested { ends: 10, ..plain }),
+        ("waits", Nested { waits: 25, stuck: 20, ends: 8, ..plain }),
+        ("timed", Nested { tries: 40, waits: 20, ..plain }),
+        ("fork and join", Nested { forks: 20, stuck: 15, ..plain }),
+        ("all stuck", Nested { stuck: 40, ends: 10, waits: 20, ..plain }),
+        ("everything", Nested { waits: 15, forks: 10, shared: 20, rmws: 20, ends: 6, ..plain }),
+    ];
+    let (mut with_stuck, mut without, mut rings) = (0, 0, 0);
+    for (name, family) in families {
+        for seed in 0..1_000 {
+            let trace = with_places(family.trace(seed, 8 + seed as usize % 14));
+            let (findings, analysed) = check(&trace);
+            let left = oracle::left_waiting(&trace);
+            let context = format!("seed {seed} of {name}\n{trace}\n{left:?} {findings:#?}");
+            let observed = findings.iter().filter(|f| f.kind == FindingKind::Observed);
+            let observed: Vec<&Finding> = observed.collect();
+            assert_eq!(observed.is_empty(), left.is_empty(), "{context}");
+            // Every thread that waits for ever is named, and nobody else is said to wait.
+            let mut named = BTreeSet::new();
+            for finding in &observed {
+                let threads = finding.details.iter().filter(|(_, text)| text.contains("waits for"));
+                named.extend(threads.map(|(thread, _)| thread.as_str()));
+                rings += usize::from(finding.message.contains("each other"));
+            }
+            let left: BTreeSet<&str> = left.iter().map(|&t| trace.names.threads.get(t)).collect();
+            assert_eq!(named, left, "{context}");
+            let last = |t: usize| trace.events.iter().rfind(|e| e.thread().index() == t);
+            let asks = |t: usize| last(t).is_some_and(|e| e.op().requests());
+            if (0..trace.names.threads.len()).any(asks) {
+                assert_ne!(analysed.outcome, Outcome::Exhausted, "{context}");
+            }
+            match left.is_empty() {
+                true => without += 1,
+                false => with_stuck += 1,
+            }
+        }
+    }
+    println!("{with_stuck} traces with threads left waiting, {without} without, {rings} rings");
+    assert!(with_stuck > 1_000 && without > 1_000 && rings > 200);
 }
 
 #[test]

@@ -7,10 +7,12 @@
 mod diagram;
 pub mod json;
 mod lattice_svg;
+mod merge;
 mod report;
 mod svg;
 pub mod text;
 
 pub use diagram::{Arrow, Diagram, Row};
 pub use lattice_svg::lattice_svg;
+pub use merge::merge;
 pub use report::{Report, TraceFacts, exit_status};

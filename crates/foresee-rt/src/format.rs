@@ -34,7 +34,7 @@ pub struct Head {
     /// The process that forked it, if it began by a fork of a recorded process; else 0.
     pub forked_from: u32,
     /// 0: running (or killed); 1: ended by itself; 2: the log could not be written; 3: the log reached its
-    /// limit; 4: another program took its place.
+    /// limit; 4: another program took its place; 5: ended by the launcher, because all threads waited for each other.
     pub state: u32,
     /// The error number behind state 2.
     pub error: u32,
@@ -52,6 +52,36 @@ pub struct Head {
     pub pending: [u64; 4],
     /// When recording began, in nanoseconds of the real-time clock.
     pub started: u64,
+    /// What the program did last to end itself: one of [`last`], return address, what it says, thread.
+    pub last: [u64; 4],
+    /// How many threads have been started and have not ended.
+    pub living: u32,
+    /// How many of them wait, without a limit in time, for what only another thread of the process can give them.
+    pub blocked: u32,
+    /// Changes whenever one of the two numbers above does.
+    pub changes: u32,
+    /// Whether the program has a signal handler, which could do what a thread waits for.
+    pub handlers: u32,
+    /// The words on top of the stack when an instruction could not be carried out: the runtime and libc fail for what their
+    /// callers asked.
+    pub stack: [u64; STACK],
+}
+
+/// How many words of the stack are noted.
+pub const STACK: usize = 128;
+
+/// What a program did last to end itself.
+pub mod last {
+    /// It called `exit` or a relative (the status).
+    pub const EXIT: u64 = 1;
+    /// It called `abort`.
+    pub const ABORT: u64 = 2;
+    /// An assertion failed.
+    pub const ASSERTION: u64 = 3;
+    /// An instruction could not be carried out (the signal); the return address is the byte behind the instruction's first.
+    pub const FAULT: u64 = 4;
+    /// It sent itself a signal (the signal).
+    pub const RAISE: u64 = 5;
 }
 
 /// How an access touches memory.
@@ -155,6 +185,10 @@ pub mod how {
     pub const TIMED: u64 = 4;
     /// Together with other readers.
     pub const SHARED: u64 = 8;
+    /// Other processes can take it, too, and give it back.
+    pub const FOREIGN: u64 = 16;
+    /// If its owner dies, the next one gets it.
+    pub const ROBUST: u64 = 32;
 }
 
 /// What a channel is: the upper half of the value of [`Tag::Send`] and its relatives. The lower half is a number for its name.
@@ -230,6 +264,8 @@ tags! {
     Join = 0x84;
     /// A thread has the token again: whatever others do is over, and what it does itself comes after this.
     Turn = 0x85;
+    /// A thread begins to wait for the end of another (value: its number).
+    RequestEnd = 0x87;
     /// A thread is named (bytes: the name).
     ThreadName = 0x86;
     /// A lock is taken (address: the lock; value: [`how`]).
@@ -242,6 +278,11 @@ tags! {
     TryFailed = 0x8b;
     /// A lock is made anew (address).
     LockInit = 0x8c;
+    /// A thread begins to wait for a lock (address; value: [`how`]); the next counted record of the thread says that it
+    /// does no longer.
+    Request = 0x8d;
+    /// A thread waits no longer for what it requested last, and did not get it.
+    Withdrawn = 0x8e;
     /// A wait for a condition begins (address: the condition, value: the lock).
     WaitBegin = 0x90;
     /// A wait for a condition is over (address, value).
@@ -266,6 +307,8 @@ tags! {
     BarrierArrive = 0x9d;
     /// A thread is let through a barrier (address).
     BarrierLeave = 0x9e;
+    /// A thread begins to wait for a semaphore (address).
+    RequestSem = 0x9f;
     /// An initialisation that happens once is done (address: its control word).
     OnceDone = 0xa0;
     /// It was found to be done (address).
@@ -333,6 +376,10 @@ impl Tag {
                 | Tag::Instrumented
                 | Tag::Data
                 | Tag::Bytes
+                | Tag::Request
+                | Tag::RequestEnd
+                | Tag::RequestSem
+                | Tag::Withdrawn
         )
     }
 }

@@ -34,6 +34,7 @@ sources! {
     "runtime/added.rs"
     "runtime/alloc.rs"
     "runtime/atomics.rs"
+    "runtime/blocking.rs"
     "runtime/c11.rs"
     "runtime/calls.rs"
     "runtime/channels.rs"
@@ -42,6 +43,7 @@ sources! {
     "runtime/config.rs"
     "runtime/containers.rs"
     "runtime/cxx.rs"
+    "runtime/ending.rs"
     "runtime/events.rs"
     "runtime/formats.rs"
     "runtime/kernel.rs"
@@ -70,6 +72,7 @@ sources! {
     "runtime/threads.rs"
     "runtime/token.rs"
     "runtime/tsan.rs"
+    "runtime/turns.rs"
 }
 
 /// `foresee.h`, for programs that want to name events.

@@ -12,7 +12,7 @@
 //! | what else could happen if locks only exclude, and reads see what they saw? | [`Reorderings`] |
 //! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
 //! | which accesses could come at once? | [`races()`] |
-//! | which threads could wait for each other in a ring? | [`deadlocks`], [`endless_waits`] |
+//! | which threads could wait for each other in a ring? | [`deadlocks`], [`endless_waits`], [`endless_acquires`], [`left_waiting`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
 //! | which regions are not atomic in every order? | [`atomicity`] |
 
@@ -31,7 +31,7 @@ mod schedulable;
 pub mod wellformed;
 
 pub use closure::{Order, Relation, reads_from};
-pub use deadlock::{deadlocks, deadlocks_reading, endless_waits};
+pub use deadlock::{deadlocks, deadlocks_reading, endless_acquires, endless_waits, left_waiting};
 pub use ideals::{Ideals, matching_events, pattern_predictable};
 pub use language::Language;
 pub use linearisations::{count_runs, for_each_run};

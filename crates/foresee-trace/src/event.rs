@@ -121,6 +121,16 @@ ops! {
     Busy = 42, "busy", Lock;
     /// A lock was not to be had even together with other readers.
     BusyShared = 43, "rbusy", Lock;
+    /// The thread waits until it has the lock for itself alone; what it does next is to take it. As its last event: it
+    /// waits still.
+    Request = 44, "req", Lock;
+    /// The thread waits until it shares the lock.
+    RequestShared = 45, "rreq", Lock;
+    /// The thread waits for the end of another; what it does next is to join it.
+    Await = 46, "await", Thread;
+    /// The thread waits for what others do to a variable that stands for something else: a semaphore, a barrier. What it
+    /// does next is to access it.
+    Block = 47, "block", Var;
     /// A remark on the thread's next event, an atomic access of the variable: it orders nothing.
     Relaxed = 48, "relaxed", Var;
     /// The same of a read-modify-write that acquires but does not release.
@@ -140,6 +150,30 @@ impl Op {
     #[inline]
     pub fn reads(self) -> bool {
         matches!(self, Op::Read | Op::VolatileRead | Op::Rmw)
+    }
+
+    /// Whether the thread waits for something, and its next event is that it has it.
+    #[inline]
+    pub fn requests(self) -> bool {
+        matches!(self, Op::Request | Op::RequestShared | Op::Await | Op::Block)
+    }
+
+    /// Whether this is what a thread does next that has made the request.
+    pub fn answers(self, request: Op) -> bool {
+        match request {
+            Op::Request | Op::RequestShared => matches!(
+                self,
+                Op::Acquire
+                    | Op::AcquireInner
+                    | Op::AcquireShared
+                    | Op::AcquireSharedInner
+                    | Op::Busy
+                    | Op::BusyShared
+            ),
+            Op::Await => self == Op::Join,
+            Op::Block => self.reads() || self.writes(),
+            _ => false,
+        }
     }
 
     /// Whether a variable is written by a step of the program.

@@ -80,6 +80,19 @@ pub struct Remarks {
     pub warnings: Vec<String>,
 }
 
+impl Remarks {
+    /// Adds a reason why the trace does not hold everything.
+    pub fn add_partial(&mut self, reason: &str) {
+        match &mut self.partial {
+            Some(all) => {
+                all.push_str("; ");
+                all.push_str(reason);
+            }
+            none => *none = Some(reason.to_owned()),
+        }
+    }
+}
+
 /// A stream of events, from whatever format.
 ///
 /// Sources are pulled a batch at a time, so that the virtual call costs nothing per event and an

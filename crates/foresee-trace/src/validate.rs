@@ -318,6 +318,7 @@ enum Fault {
     AfterJoin(u64),
     AfterEnd,
     WhileWaiting(CondId),
+    WhileAsking(Event),
     BeginNotFirst,
     ForkOfSelf,
     ForkOfKnown,
@@ -372,6 +373,10 @@ impl fmt::Display for Told<'_> {
             Fault::AfterEnd => write!(f, "{what} by {t}, but {t} has ended"),
             Fault::WhileWaiting(c) => {
                 write!(f, "{what} by {t}, but {t} is waiting for {}", names.conds.get(c))
+            }
+            Fault::WhileAsking(asked) => {
+                let asked = asked.describe(names, pool);
+                write!(f, "{what} by {t}, but {t} waits since {asked}")
             }
             Fault::BeginNotFirst => {
                 write!(f, "{what} by {t}, but {t} has earlier events; it must be the first")
@@ -437,6 +442,8 @@ struct Thread {
     ended: bool,
     joined: Option<u64>,
     waiting: Option<Waiting>,
+    /// What it has requested and not been given.
+    asking: Option<Event>,
     calls: Entered,
     regions: Entered,
 }
@@ -489,7 +496,17 @@ impl Thread {
     /// Whether the thread can have no event now.
     #[inline]
     fn is_still(&self) -> bool {
-        self.ended | self.joined.is_some() | self.waiting.is_some()
+        self.ended | self.joined.is_some() | self.waiting.is_some() | self.asking.is_some()
+    }
+}
+
+impl Thread {
+    /// Whether the event is what the thread has asked for.
+    #[cold]
+    fn is_answered(&self, event: &Event) -> bool {
+        let answers =
+            |asked: &Event| event.op().answers(asked.op()) && event.target() == asked.target();
+        !self.ended && self.joined.is_none() && self.asking.as_ref().is_some_and(answers)
     }
 }
 
@@ -556,7 +573,7 @@ impl Rules {
             return Ok(op);
         }
         let thread = entry(&mut self.threads, event.thread().index());
-        if thread.is_still() && op != Op::WaitEnd {
+        if thread.is_still() && op != Op::WaitEnd && !thread.is_answered(event) {
             return Err(self.why_still(event.thread()));
         }
         let op = match op {
@@ -569,6 +586,7 @@ impl Rules {
         let thread = &mut self.threads[event.thread().index()];
         thread.known = true;
         thread.started = true;
+        thread.asking = op.requests().then_some(*event);
         self.events += 1;
         Ok(op)
     }
@@ -576,9 +594,10 @@ impl Rules {
     #[cold]
     fn why_still(&self, t: ThreadId) -> Fault {
         let thread = &self.threads[t.index()];
-        match (thread.joined, thread.waiting) {
-            (Some(at), _) => Fault::AfterJoin(at),
-            (_, Some(waiting)) => Fault::WhileWaiting(waiting.cond),
+        match (thread.joined, thread.waiting, thread.asking) {
+            (Some(at), ..) => Fault::AfterJoin(at),
+            (_, Some(waiting), _) => Fault::WhileWaiting(waiting.cond),
+            (_, _, Some(asked)) => Fault::WhileAsking(asked),
             _ => Fault::AfterEnd,
         }
     }
@@ -686,7 +705,8 @@ impl Rules {
                 if event.other() == t {
                     return Err(Fault::JoinOfSelf);
                 }
-                if child.begun && !child.ended || child.waiting.is_some() {
+                let is_stuck = child.waiting.is_some() || child.asking.is_some();
+                if child.begun && !child.ended || is_stuck {
                     return Err(Fault::JoinOfRunning);
                 }
                 child.known = true;
@@ -725,6 +745,7 @@ impl Rules {
             Op::WaitBegin => self.wait_begin(event),
             Op::WaitEnd => self.wait_end(event),
             Op::Wait | Op::Notify | Op::NotifyAll | Op::Event | Op::Try | Op::TryFor => Ok(op),
+            Op::Request | Op::RequestShared | Op::Await | Op::Block => Ok(op),
             // Remarks and fences change nothing that others could find to be impossible.
             Op::Relaxed
             | Op::AcquireOnly

@@ -13,10 +13,11 @@ mod unseen;
 #[cfg(test)]
 mod unseen_tests;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, Tag, VERSION};
+use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, STACK, Tag, VERSION, how, last};
 
 use channels::Channels;
 use memory::Boundaries;
@@ -63,6 +64,23 @@ pub enum End {
     Limit,
     /// The program handed over to another.
     Replaced,
+    /// All threads waited for each other, and the launcher ended them.
+    Hung,
+}
+
+/// What a program did to end itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// It called `exit` or a relative, with this status.
+    Exit(u8),
+    /// It called `abort`.
+    Abort,
+    /// An assertion failed.
+    Assertion,
+    /// It could not carry out an instruction, and got this signal.
+    Fault(u8),
+    /// It sent itself this signal.
+    Raise(u8),
 }
 
 /// What a log says of itself.
@@ -86,6 +104,10 @@ pub struct Header {
     pub started: u64,
     /// Bytes of log.
     pub size: u64,
+    /// What the program did to end itself, the return address and the thread.
+    pub last: Option<(Last, u64, u32)>,
+    /// What lay on top of the stack then, if that was a fault.
+    pub stack: Vec<u64>,
 }
 
 /// A file of code or data that was in the program's memory.
@@ -126,6 +148,27 @@ pub struct Log {
     called: HashMap<u32, String>,
     /// The store that was under way when the program died.
     pending: Option<(u32, u64, u64, u64)>,
+    /// Where the records of requests stand that were never answered.
+    unanswered: HashSet<u64>,
+    /// What became of each thread.
+    lives: BTreeMap<u32, Life>,
+}
+
+/// What became of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    has_begun: bool,
+    has_ended: bool,
+    /// The return address of its last record that has one.
+    place: u64,
+    /// Where it was started.
+    started: u64,
+    /// Where the record of what it asked for last stands, if it has done nothing since.
+    request: Option<u64>,
+    /// How many counted records it has.
+    counted: u32,
+    /// Where the wait began that it is in.
+    wait: Option<u32>,
 }
 
 /// An access that was held back.
@@ -194,6 +237,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         2 => End::Failed(word(32)),
         3 => End::Limit,
         4 => End::Replaced,
+        5 => End::Hung,
         n => {
             return Err(LogError::Corrupt(
                 path.to_owned(),
@@ -212,6 +256,8 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         hooks: long(64),
         started: long(104),
         size: long(48),
+        stack: (0..STACK).map(|i| long(160 + 8 * i)).collect(),
+        last: last(long(112), long(128)).map(|last| (last, long(120), long(136) as u32)),
     };
     let pending = [long(72), long(80), long(88), long(96)];
     let (base, end, capacity) = (long(40), long(48), long(56));
@@ -234,18 +280,25 @@ impl Log {
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
+            unanswered: HashSet::default(),
+            lives: BTreeMap::new(),
         };
         let [address, pc, size, thread] = head.pending;
         if size != 0 && size <= 1 << 32 && !matches!(log.header.end, End::Ended | End::Replaced) {
             log.pending = Some((thread as u32, address, pc, size));
             log.boundaries.add(address, size);
         }
-        // For each thread, how many counted records it has, and where the wait began that it is in.
-        let mut threads: HashMap<u32, (u32, Option<u32>)> = HashMap::default();
+        let mut threads: HashMap<u32, Life> = HashMap::default();
         let mut instrumented = Vec::new();
         while let Some(record) = records.next_record()? {
             log.records += 1;
+            if record.what == What::Sync(Tag::Fork) {
+                threads.entry(record.value as u32).or_default().started = record.pc;
+            }
             let thread = threads.entry(record.thread).or_default();
+            if record.pc != 0 {
+                thread.place = record.pc;
+            }
             match record.what {
                 What::Access(_, size) => log.boundaries.add(record.address, size as u64),
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
@@ -276,21 +329,37 @@ impl Log {
                 What::Sync(tag) => tag.is_counted(),
             };
             if counted {
+                thread.request = None;
                 match record.what {
-                    What::Sync(Tag::WaitBegin) => thread.1 = Some(thread.0),
-                    What::Sync(Tag::WaitEnd) => thread.1 = None,
+                    What::Sync(Tag::WaitBegin) => thread.wait = Some(thread.counted),
+                    What::Sync(Tag::WaitEnd) => thread.wait = None,
                     // It comes back from the wait.
                     What::Sync(Tag::Turn) => {}
                     _ => {
-                        if let Some(place) = thread.1 {
+                        if let Some(place) = thread.wait {
                             log.interrupted.insert((record.thread, place));
                         }
                     }
                 }
-                thread.0 += 1;
+                thread.counted += 1;
+            }
+            match record.what {
+                What::Sync(Tag::ThreadBegin) => thread.has_begun = true,
+                What::Sync(Tag::ThreadEnd) => thread.has_ended = true,
+                What::Sync(Tag::Request) if record.value & how::TIMED != 0 => {}
+                What::Sync(
+                    Tag::Request | Tag::RequestEnd | Tag::RequestSem | Tag::BarrierArrive,
+                ) => thread.request = Some(record.at),
+                What::Sync(Tag::Withdrawn) => thread.request = None,
+                _ => {}
             }
         }
-        log.threads = threads.len();
+        log.threads = threads.values().filter(|life| life.counted > 0).count();
+        // Of what comes after the end of a log nothing is known.
+        if !matches!(log.header.end, End::Limit | End::Failed(_)) {
+            log.unanswered = threads.values().filter_map(|life| life.request).collect();
+        }
+        log.lives = threads.into_iter().collect();
         // In the order of the log among themselves: a write stands before the reads of what it wrote.
         log.delayed.sort_by_key(Held::place);
         for pc in instrumented {
@@ -357,6 +426,39 @@ impl Log {
         }
     }
 
+    /// The threads that had not ended when the recording did, by number, and whether they had begun. Those that a library
+    /// keeps in reserve are not expected to end.
+    pub fn unfinished(&self) -> impl Iterator<Item = (u32, bool)> {
+        let is_reserve = |life: &Life| {
+            let module = self.place(life.started).module.map(|m| &self.modules[m].path);
+            let name = module.and_then(|path| path.file_name()).unwrap_or_default();
+            RESERVES.iter().any(|library| name.to_string_lossy().starts_with(library))
+        };
+        // The first thread ends with the program.
+        let open = self.lives.iter().filter(|(number, life)| **number != 1 && !life.has_ended);
+        open.filter(move |(_, life)| !is_reserve(life)).map(|(&n, life)| (n, life.has_begun))
+    }
+
+    /// Whether somebody still waits when the log ends.
+    fn leaves_waiting(&self) -> bool {
+        !self.unanswered.is_empty() || self.lives.values().any(|life| life.wait.is_some())
+    }
+
+    /// Where each thread that has not ended was last seen.
+    pub fn last_places(&self) -> impl Iterator<Item = (u32, Pc)> {
+        let open = self.lives.iter().filter(|(_, life)| !life.has_ended && life.counted > 0);
+        open.map(|(&number, life)| (number, self.place(life.place)))
+    }
+
+    /// What a thread is called in the trace, if no other has its name.
+    pub fn thread_name(&self, number: u32) -> String {
+        match (self.called.get(&number), number) {
+            (Some(name), _) => name.clone(),
+            (None, 1) => "main".to_owned(),
+            (None, n) => format!("T{}", n.saturating_sub(1)),
+        }
+    }
+
     /// The accesses held back from the one at `from` on that belong to this place.
     fn delayed_from(&self, from: usize, thread: u32, place: u32) -> &[Held] {
         let rest = self.delayed.get(from..).unwrap_or(&[]);
@@ -367,6 +469,20 @@ impl Log {
     fn delayed_at(&self, thread: u32, place: u32) -> usize {
         self.delayed.partition_point(|d| d.place() < (thread, place))
     }
+}
+
+/// Libraries whose threads never end.
+const RESERVES: [&str; 3] = ["libgomp", "libomp", "libiomp"];
+
+fn last(what: u64, value: u64) -> Option<Last> {
+    Some(match what {
+        last::EXIT => Last::Exit(value as u8),
+        last::ABORT => Last::Abort,
+        last::ASSERTION => Last::Assertion,
+        last::FAULT => Last::Fault(value as u8),
+        last::RAISE => Last::Raise(value as u8),
+        _ => return None,
+    })
 }
 
 fn module(record: &Record<'_>) -> Option<Module> {

@@ -40,6 +40,8 @@ struct Lock {
     id: Option<LockId>,
     owner: Option<(u32, u32)>,
     readers: Vec<(u32, u32)>,
+    /// Whether somebody gets it when its owner ends.
+    is_robust: bool,
 }
 
 #[derive(Debug, Default)]
@@ -327,6 +329,11 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Sync(tag) => tag.is_counted(),
         };
         if !counted {
+            if let What::Sync(tag) = record.what
+                && self.log.unanswered.contains(&record.at)
+            {
+                return self.request(record, tag, out);
+            }
             match record.what {
                 What::Sync(Tag::Took) => self.history.took(record.value as u32),
                 What::Sync(Tag::Data) => {
@@ -639,6 +646,24 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(*self.external.insert(id))
     }
 
+    /// What a thread asks for and is not given before the log ends.
+    fn request(&mut self, record: &Record<'_>, tag: Tag, out: &mut Out<'_>) -> Result<()> {
+        let who = self.thread(record.thread)?;
+        let loc = self.location(self.log.place(record.pc))?;
+        let (op, target) = match tag {
+            Tag::Request => {
+                let shared = record.value & how::SHARED != 0;
+                let op = if shared { Op::RequestShared } else { Op::Request };
+                (op, self.lock(record.address)?.0)
+            }
+            Tag::RequestEnd => (Op::Await, self.thread(record.value as u32)?.0),
+            Tag::RequestSem => (Op::Block, self.object(record.address, "", "")?.0),
+            _ => return Ok(()),
+        };
+        out.put(Event::new(who, op).with_loc(loc).with_target(target), &[]);
+        Ok(())
+    }
+
     fn sync(
         &mut self,
         record: &Record<'_>,
@@ -688,6 +713,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if shared { Op::AcquireShared } else { Op::Acquire };
                 out.put(event(op).with_target(id.0), &[]);
                 let lock = self.locks.entry(address).or_default();
+                lock.is_robust = value & how::ROBUST != 0;
                 if !shared {
                     lock.owner = Some((me, lock.owner.map_or(0, |o| o.1) + 1));
                 } else if let Some(reader) = lock.readers.iter_mut().find(|r| r.0 == me) {
@@ -832,6 +858,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                 };
                 let op = if arrives { Op::Rmw } else { Op::VolatileRead };
                 out.put(event(op).with_target(var.0), &[]);
+                if arrives && self.log.unanswered.contains(&record.at) {
+                    out.put(event(Op::Block).with_target(var.0), &[]);
+                }
             }
             Tag::OnceDone | Tag::OnceSeen => {
                 let var = self.object(address, "", "")?;
@@ -908,8 +937,22 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if tag == Tag::RegionBegin { Op::Begin } else { Op::End };
                 out.put(event(op).with_target(sym.0), &[]);
             }
-            Tag::ThreadEnd
-            | Tag::Turn
+            Tag::ThreadEnd => {
+                // That a thread has ended goes without saying, unless it has what others may want, or somebody waits
+                // whom it could have helped.
+                let keeps = |lock: &Lock| {
+                    let is_reader = lock.readers.iter().any(|reader| reader.0 == me);
+                    !lock.is_robust && (lock.owner.is_some_and(|o| o.0 == me) || is_reader)
+                };
+                if self.log.leaves_waiting() || self.locks.values().any(keeps) {
+                    out.put(event(Op::ThreadEnd), &[]);
+                }
+            }
+            Tag::Turn
+            | Tag::Request
+            | Tag::RequestEnd
+            | Tag::RequestSem
+            | Tag::Withdrawn
             | Tag::ThreadName
             | Tag::Switch
             | Tag::Module
@@ -982,24 +1025,42 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.remarks.cut_short = match header.end {
             End::Ended | End::Replaced => None,
             End::Running => Some("the program did not end by itself".to_owned()),
+            End::Hung => {
+                Some("all threads of the program waited, and none was left to wake them".to_owned())
+            }
             End::Failed(error) => {
                 let error = std::io::Error::from_raw_os_error(error as i32);
                 Some(format!("the log could not be written any further: {error}"))
             }
             End::Limit => Some("the log reached the limit that was set for it".to_owned()),
         };
-        let warnings = &mut self.remarks.warnings;
+        if matches!(header.end, End::Ended | End::Replaced) {
+            let names = |has_begun: bool| -> Vec<String> {
+                let of = self.log.unfinished().filter(|thread| thread.1 == has_begun);
+                of.map(|(number, _)| self.log.thread_name(number)).collect()
+            };
+            let parts = [
+                (names(true), "had not ended when the program did"),
+                (names(false), "had not begun when the program ended"),
+            ];
+            let parts = parts.iter().filter(|(names, _)| !names.is_empty());
+            let parts: Vec<String> =
+                parts.map(|(names, what)| format!("{} {what}", listed(names))).collect();
+            if !parts.is_empty() {
+                self.remarks.add_partial(&parts.join("; "));
+            }
+        }
         if self.stats.external_writes > 0 {
             let n = self.stats.external_writes;
             let (reads, they, come) =
                 if n == 1 { ("read", "it", "comes") } else { ("reads", "they", "come") };
-            self.remarks.partial = Some(format!(
+            self.remarks.add_partial(&format!(
                 "{n} {reads} saw what no captured step wrote (code without hooks did): {they} {come} after everything that \
                  the threads which can have written it had done by then, and what could happen across that is not predicted"
             ));
         }
         if header.takes > 0 || self.stats.inexact > 0 {
-            warnings.push(format!(
+            self.remarks.warnings.push(format!(
                 "{} accesses may stand in the wrong place: a thread slept in a call that foresee does not know ({} times)",
                 self.stats.inexact, header.takes
             ));
@@ -1018,6 +1079,24 @@ struct Unseen {
     known: u32,
     is_touched: bool,
     loc: LocId,
+}
+
+/// How many names are listed at most.
+const MOST_LISTED: usize = 8;
+
+/// `T1, T2 and T3`; of many, the first.
+fn listed(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) if names.len() <= MOST_LISTED => {
+            format!("{} and {last}", others.join(", "))
+        }
+        _ => format!(
+            "{} and {} more threads",
+            names[..MOST_LISTED].join(", "),
+            names.len() - MOST_LISTED
+        ),
+    }
 }
 
 /// Where events go: a batch, and where each came from.

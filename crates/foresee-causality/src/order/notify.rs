@@ -103,6 +103,12 @@ impl<T: Copy> Wakeups<T> {
         robbed.kept.take().map(|k| k.note)
     }
 
+    /// Whether a notification is kept for a thread that waits.
+    pub fn is_woken(&self, c: CondId, thread: ThreadId) -> bool {
+        let waiting = self.conds.get(c.index()).map_or(&[][..], |cond| &cond.waiting);
+        waiting.iter().any(|waiter| waiter.thread == thread && waiter.kept.is_some())
+    }
+
     /// The same pairing with other things remembered.
     pub(crate) fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> Wakeups<U> {
         let mut conds = Vec::with_capacity(self.conds.len());

@@ -22,7 +22,8 @@ use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Finding, FindingKind, Names, ReadError, Trace, Validated,
+    Batch, EventSource, FileOrder, Finding, FindingKind, Names, Outcome, ReadError, Remarks, Trace,
+    Validated,
 };
 
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReportFormat};
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         let mut raw = trace.open_raw().with_context(|| trace.name())?;
         thinned::ensure_whole(*order, &mut raw, specs).with_context(|| trace.name())?;
     }
-    look(wanted, &args.analysis, &trace, &[])
+    look(wanted, &args.analysis, &trace)
 }
 
 /// What is looked for, once that is known to be possible.
@@ -118,29 +119,83 @@ impl Wanted {
     }
 }
 
-/// Looks for it in a trace and prints the report, with `notes` of how the trace came about;
-/// returns the exit status.
-pub(crate) fn look(
-    wanted: Wanted,
+/// Looks for it in a trace and prints the report; returns the exit status.
+fn look(wanted: Wanted, args: &AnalysisArgs, trace: &Input<'_>) -> anyhow::Result<u8> {
+    let (report, parts) = examine(wanted, args, trace, &[], Vec::new())?;
+    tell(args, report, &parts, trace)
+}
+
+/// Prints a report of a trace, and draws its pictures; returns the exit status.
+pub(crate) fn tell(
     args: &AnalysisArgs,
+    report: Report,
+    parts: &[Part],
     trace: &Input<'_>,
-    notes: &[String],
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
-    let suppressions = Config::new(&args.checks)?.suppressions()?;
-    let (mut report, parts) = search(wanted, args, trace)?;
-    report.suppress(suppressions);
-    draw_first(args, &report)?;
-    report.remarks.warnings.splice(0..0, notes.iter().cloned());
-    let status = print(args, &report)?;
+    let status = show(args, report)?;
     if let Some(mut pictures) = pictures {
         let whole = Trace::load(&mut trace.open()?).with_context(|| trace.name())?;
-        for Part { spec, resolved, claims, .. } in &parts {
+        for Part { spec, resolved, claims, .. } in parts {
             let predictions = claims.predictions.borrow();
             pictures.draw(&whole, spec, resolved, &predictions, parts.len() == 1)?;
         }
     }
     Ok(status)
+}
+
+/// Looks for it in a trace, and adds `notes` and what was `found` already.
+pub(crate) fn examine(
+    wanted: Wanted,
+    args: &AnalysisArgs,
+    trace: &Input<'_>,
+    notes: &[String],
+    found: Vec<Finding>,
+) -> anyhow::Result<(Report, Vec<Part>)> {
+    let (mut report, parts) = search(wanted, args, trace)?;
+    put_first(&mut report, found);
+    report.remarks.warnings.splice(0..0, notes.iter().cloned());
+    Ok((report, parts))
+}
+
+/// Prints what is left of a report without what is not wanted; returns the exit status.
+pub(crate) fn show(args: &AnalysisArgs, mut report: Report) -> anyhow::Result<u8> {
+    report.suppress(Config::new(&args.checks)?.suppressions()?);
+    draw_first(args, &report)?;
+    print(args, &report)
+}
+
+/// Puts findings that did not come from an analysis of the trace before all others.
+fn put_first(report: &mut Report, found: Vec<Finding>) {
+    let Some(first) = found.first() else { return };
+    report.analysed.insert(
+        0,
+        Analysed {
+            name: first.analysis,
+            property: None,
+            outcome: Outcome::Exhausted,
+            statement: "the program failed in this run".to_owned(),
+            notes: Vec::new(),
+            stats: Vec::new(),
+        },
+    );
+    report.witnesses.splice(0..0, found.iter().map(|_| None));
+    report.findings.splice(0..0, found);
+}
+
+/// A report of findings without a trace.
+pub(crate) fn without_trace(name: &str, found: Vec<Finding>) -> Report {
+    let mut report = Report {
+        name: name.to_owned(),
+        trace: TraceFacts::default(),
+        analysed: Vec::new(),
+        findings: Vec::new(),
+        witnesses: Vec::new(),
+        remarks: Remarks::default(),
+        suppressions: Suppressions::default(),
+    };
+    put_first(&mut report, found);
+    report
 }
 
 /// Looks for it in a trace.

@@ -1,13 +1,12 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use foresee_capture::launch::{Outlived, Patience, Recording, launch};
+use anyhow::{Context, bail, ensure};
+use foresee_capture::failure;
+use foresee_capture::launch::{Ended, Outlived, Patience, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
@@ -15,6 +14,7 @@ use foresee_capture::store::Told;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_capture::watch::Watch;
 use foresee_predict::keeps_causality;
+use foresee_report::Report;
 use foresee_spec::Diagnostic;
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
@@ -28,6 +28,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let wanted = wanted(args)?;
+    let is_drawn = args.analysis.lattice.is_some();
+    ensure!(args.runs == 1 || !is_drawn, "--lattice draws one run: leave out --runs");
     let name = args.command[0].to_string_lossy().into_owned();
     let program =
         Program::find(&args.command[0]).with_context(|| format!("there is no program `{name}`"))?;
@@ -51,40 +53,143 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
-    let logs = folder.path().join("logs");
-    std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
     let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
-    let recording = Recording {
-        is_free_running: args.mode == CaptureMode::Async,
+    let is_unfiltered = args.all
         // Variables that cannot be named beforehand are complete only if everything is recorded,
         // and without the token the filter's books are not exact.
-        is_unfiltered: args.all
-            || args.mode == CaptureMode::Async
-            || goes_beyond_causality(args, &wanted)
-            || !wanted.compiled.is_empty() && !is_known,
-        watch: Some(&list),
-        limit: args.log_limit.map(|mib| mib << 20),
-    };
+        || args.mode == CaptureMode::Async
+        || goes_beyond_causality(args, &wanted)
+        || !wanted.compiled.is_empty() && !is_known;
     // An interrupt is for the program; what it did until then is still to be told.
     let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
-    let patience = Patience {
-        timeout: args.timeout.map(Duration::from_secs),
-        is_interrupted: &INTERRUPTED,
-        outlived: &mut |left| output::note(&outlived(&name, &left)),
-    };
-    let ended = launch(&args.command, &logs, &recording, patience)
-        .with_context(|| format!("cannot run `{name}`"))?;
-    if ended.timed_out {
-        output::note(&format!("{name} was ended after {} seconds", ended.took.as_secs()));
-    } else if !ended.status.success() {
-        output::note(&format!("{name} {}", how_it_ended(ended.status)));
+    let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
+    let mut wanted = Some(wanted);
+    for run in 0..args.runs {
+        let folder = tempfile::tempdir_in(folder.path()).context("cannot make a folder")?;
+        let recording = Recording {
+            is_free_running: args.mode == CaptureMode::Async,
+            is_unfiltered,
+            watch: Some(&list),
+            limit: args.log_limit.map(|mib| mib << 20),
+            seed: args.seed.wrapping_add(u64::from(run)),
+        };
+        let wanted = match wanted.take() {
+            Some(wanted) => wanted,
+            None => self::wanted(args)?,
+        };
+        let one = Run { args, name: &name, program: &program, number: run + 1, recording };
+        one.make(wanted, folder.path(), &mut told)?;
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            break;
+        }
     }
-    let found = log::find(&logs).context("cannot look for the log")?;
-    if found.is_empty() {
-        output::note(&nothing_captured(&name, program.built));
-        return Ok(3);
+    told.finish()
+}
+
+/// What there is to tell of all runs.
+struct Reports<'a> {
+    args: &'a RunArgs,
+    name: &'a str,
+    /// With the runs that they are of; of a single run, each is printed at once.
+    all: Vec<(String, Report)>,
+    status: Option<u8>,
+}
+
+impl Reports<'_> {
+    fn note(&mut self, status: u8) {
+        // What was found counts more than what was not looked at.
+        let weight = |status: u8| if status == 1 { 4 } else { status };
+        self.status = Some(
+            self.status.map_or(status, |s| if weight(s) < weight(status) { status } else { s }),
+        );
     }
-    report(args, wanted, &name, &found, folder.path())
+
+    fn put(&mut self, seed: u64, report: Report) -> anyhow::Result<()> {
+        match self.args.runs {
+            1 => {
+                let status = check::show(&self.args.analysis, report)?;
+                self.note(status);
+            }
+            _ => self.all.push((format!("--seed {seed}"), report)),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<u8> {
+        let runs = self.args.runs as usize;
+        if let Some(mut merged) = foresee_report::merge(std::mem::take(&mut self.all), runs) {
+            merged.name = format!("{} ({runs} runs)", self.name);
+            let status = check::show(&self.args.analysis, merged)?;
+            self.note(status);
+        }
+        Ok(self.status.unwrap_or(3))
+    }
+}
+
+/// One run of the program.
+struct Run<'a> {
+    args: &'a RunArgs,
+    name: &'a str,
+    program: &'a Program,
+    number: u32,
+    recording: Recording<'a>,
+}
+
+impl Run<'_> {
+    /// Runs it, and tells what there is to tell.
+    fn make(&self, wanted: Wanted, folder: &Path, told: &mut Reports<'_>) -> anyhow::Result<()> {
+        let Run { args, name, program, .. } = *self;
+        let logs = folder.join("logs");
+        std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
+        let patience = Patience {
+            timeout: args.timeout.map(Duration::from_secs),
+            is_interrupted: &INTERRUPTED,
+            outlived: &mut |left| output::note(&outlived(name, &left)),
+        };
+        let ended = launch(&args.command, &logs, &self.recording, patience)
+            .with_context(|| format!("cannot run `{name}`"))?;
+        let how = failure::how(&ended);
+        if let Some(how) = &how {
+            output::note(&format!("{name} {how}"));
+        }
+        let how = how.filter(|_| !args.ignore_program_failure);
+        let failed = how.as_ref().map(|how| Failed { how, ended: &ended });
+        let found = log::find(&logs).context("cannot look for the log")?;
+        if found.is_empty() {
+            output::note(&nothing_captured(name, program.built));
+            told.note(3);
+            return match failed {
+                Some(failed) => told.put(self.recording.seed, failed.report(name)),
+                None => Ok(()),
+            };
+        }
+        self.report(wanted, &found, folder, failed, told)
+    }
+}
+
+/// That the program failed, as far as it has not been told yet.
+#[derive(Clone, Copy)]
+struct Failed<'e> {
+    how: &'e str,
+    ended: &'e Ended,
+}
+
+impl Failed<'_> {
+    /// Whether this is the process to tell it of: that which failed or hung, or the first if it was
+    /// not captured.
+    fn is_of(&self, number: usize, log: &Log, logs: &[Log]) -> bool {
+        let is_it = |log: &Log| match self.ended.hung.as_slice() {
+            [] => log.header.pid == self.ended.process,
+            hung => hung.contains(&log.header.pid),
+        };
+        is_it(log) || number == 0 && !logs.iter().any(is_it)
+    }
+
+    /// Tells it of a program of which nothing was captured.
+    fn report(&self, name: &str) -> Report {
+        let found = vec![failure::finding(name, self.how, self.ended, None)];
+        check::without_trace(name, found)
+    }
 }
 
 /// Whether every access matters: where critical sections may swap, or where nobody knows yet what
@@ -96,84 +201,103 @@ fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
         || checks.any(|name| !keeps_causality(name))
         || !wanted.atomics().is_empty()
         || args.analysis.checks.infer_regions
-        // What goes wrong without a specification is looked for beyond it, unless the trace is only
-        // to be kept.
+        // What goes wrong without a specification is looked for beyond it.
         || !wanted.analyses.is_empty() && args.analysis.check.is_empty()
 }
 
-/// What to look for: whatever goes wrong without a specification, if nothing is said and the trace
-/// is not only to be kept.
+/// What to look for: whatever goes wrong without a specification, if nothing is said.
 fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
     let mut wanted = Wanted::new(&args.analysis)?;
     let is_nothing = wanted.compiled.is_empty() && args.analysis.check.is_empty();
-    if is_nothing && args.keep.is_none() {
+    if is_nothing {
         wanted.analyses = vec![checks::by_default(&args.analysis)?];
     }
     Ok(wanted)
 }
 
-/// Reports on every process that was captured; the gravest status is that of all.
-fn report(
-    args: &RunArgs,
-    wanted: Wanted,
-    name: &str,
-    found: &[PathBuf],
-    folder: &Path,
-) -> anyhow::Result<u8> {
-    let mut status = None;
-    let mut absent = None;
-    let mut wanted = Some(wanted);
-    for (i, tail) in found.iter().enumerate() {
-        let log = Log::open(tail).context("the log cannot be read")?;
-        let symbols = symbols_of(&log);
-        let ready = match wanted.take() {
-            Some(wanted) => wanted,
-            None => self::wanted(args)?,
-        };
-        let (spelt, missing) = spelt(&ready, &symbols);
-        // A process that runs another program has nothing to do with the specification.
-        if let Some(missing) = missing {
-            absent = Some(missing);
-            wanted = Some(ready);
-            continue;
+impl Run<'_> {
+    /// Reports on every process that was captured.
+    fn report(
+        &self,
+        wanted: Wanted,
+        found: &[PathBuf],
+        folder: &Path,
+        mut failed: Option<Failed<'_>>,
+        told: &mut Reports<'_>,
+    ) -> anyhow::Result<()> {
+        let Run { args, name, .. } = *self;
+        let mut absent = None;
+        let mut is_any = false;
+        let mut wanted = Some(wanted);
+        let logs: Result<Vec<Log>, _> = found.iter().map(|tail| Log::open(tail)).collect();
+        let logs = logs.context("the log cannot be read")?;
+        for (i, log) in logs.iter().enumerate() {
+            let symbols = symbols_of(log);
+            let ready = match wanted.take() {
+                Some(wanted) => wanted,
+                None => self::wanted(args)?,
+            };
+            let (spelt, missing) = spelt(&ready, &symbols);
+            // A process that runs another program has nothing to do with the specification.
+            if let Some(missing) = missing {
+                absent = Some(missing);
+                wanted = Some(ready);
+                continue;
+            }
+            is_any = true;
+            let title = match i {
+                0 => name.to_owned(),
+                _ => {
+                    format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
+                }
+            };
+            let path = match &args.keep {
+                Some(path) => {
+                    let of_run = if self.number == 1 { path } else { &self.numbered(path) };
+                    if i == 0 { of_run.clone() } else { numbered(of_run, &(i + 1).to_string()) }
+                }
+                None => folder.join(format!("trace-{i}.fse")),
+            };
+            let stored = Told {
+                log,
+                symbols: &symbols,
+                spelt: &spelt,
+                trusted: &args.trust,
+                keeps_private: args.all,
+            };
+            let bar = input::progress("naming");
+            let notes = stored.store(&path, folder, &mut |events| bar.set_position(events));
+            bar.finish_and_clear();
+            let notes =
+                notes.with_context(|| format!("{title}: the log cannot be made a trace"))?;
+            let mut found = Vec::new();
+            if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {
+                let it = Some((log, &symbols));
+                found.push(failure::finding(name, failed.how, failed.ended, it));
+            }
+            let input = InputArgs { trace: path, input_format: None, repair: false };
+            let trace = Input::titled(&input, title);
+            let (mut report, parts) = check::examine(ready, &args.analysis, &trace, &notes, found)?;
+            if args.runs > 1 {
+                told.put(self.recording.seed, report)?;
+                continue;
+            }
+            if !report.findings.is_empty() && args.mode == CaptureMode::Sync {
+                let seed = format!("the schedule was that of --seed {}", args.seed);
+                report.remarks.warnings.push(seed);
+            }
+            told.note(check::tell(&args.analysis, report, &parts, &trace)?);
         }
-        let title = match i {
-            0 => name.to_owned(),
-            _ => format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1)),
-        };
-        let path = match (&args.keep, i) {
-            (Some(path), 0) => path.clone(),
-            (Some(path), _) => numbered(path, i + 1),
-            (None, _) => folder.join(format!("trace-{i}.fse")),
-        };
-        let told = Told {
-            log: &log,
-            symbols: &symbols,
-            spelt: &spelt,
-            trusted: &args.trust,
-            keeps_private: args.all,
-        };
-        let bar = input::progress("naming");
-        let notes = told.store(&path, folder, &mut |events| bar.set_position(events));
-        bar.finish_and_clear();
-        let notes = notes.with_context(|| format!("{title}: the log cannot be made a trace"))?;
-        if ready.compiled.is_empty() && ready.analyses.is_empty() {
-            notes.iter().for_each(|note| output::note(note));
-            output::note(&format!("the trace of {title} is in {}", path.display()));
-            status = status.max(Some(0));
-            continue;
+        match (failed, absent) {
+            (_, Some(missing)) if !is_any => Err(missing.into()),
+            (Some(failed), _) => told.put(self.recording.seed, failed.report(name)),
+            (None, _) => Ok(()),
         }
-        let input = InputArgs { trace: path, input_format: None, repair: false };
-        let trace = Input::titled(&input, title);
-        let one = check::look(ready, &args.analysis, &trace, &notes)?;
-        // What was found counts more than what was not looked at.
-        status = status.max(Some(if one == 1 { 4 } else { one }));
     }
-    match (status, absent) {
-        (Some(4), _) => Ok(1),
-        (Some(status), _) => Ok(status),
-        (None, Some(missing)) => Err(missing.into()),
-        (None, None) => Ok(3),
+
+    /// `trace.fse` of the second run is `trace.run2.fse`.
+    fn numbered(&self, path: &Path) -> PathBuf {
+        numbered(path, &format!("run{}", self.number))
     }
 }
 
@@ -252,14 +376,6 @@ fn outlived(name: &str, left: &Outlived<'_>) -> String {
     }
 }
 
-fn how_it_ended(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit status {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "did not end well".to_owned(),
-    }
-}
-
 fn nothing_captured(name: &str, built: Built) -> String {
     let why = match built {
         Built::ForCapture | Built::TwoRuntimes => "it ended before its runtime could begin",
@@ -289,9 +405,9 @@ fn ordinal(n: usize) -> String {
 }
 
 /// `trace.fse` for the second process is `trace.2.fse`.
-fn numbered(path: &Path, number: usize) -> PathBuf {
+fn numbered(path: &Path, which: &str) -> PathBuf {
     match path.extension() {
-        Some(ending) => path.with_extension(format!("{number}.{}", ending.to_string_lossy())),
-        None => path.with_extension(number.to_string()),
+        Some(ending) => path.with_extension(format!("{which}.{}", ending.to_string_lossy())),
+        None => path.with_extension(which),
     }
 }

@@ -24,6 +24,10 @@ pub(crate) struct Nested {
     pub(crate) forks: u8,
     /// Of locks that are tried for, which may fail.
     pub(crate) tries: u8,
+    /// Of locks and threads that are asked for and never given.
+    pub(crate) stuck: u8,
+    /// Of threads that end, with whatever they have.
+    pub(crate) ends: u8,
 }
 
 impl Nested {
@@ -40,6 +44,8 @@ impl Nested {
         guarded: 0,
         forks: 0,
         tries: 0,
+        stuck: 0,
+        ends: 0,
     };
 
     pub(crate) fn trace(&self, seed: u64, events: usize) -> Trace {
@@ -81,6 +87,7 @@ enum Is {
     Notified,
     Ended,
     Joined,
+    Stuck,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -123,6 +130,28 @@ impl Machine {
                 return;
             }
             _ => return,
+        }
+        if self.kind.ends > 0 && t > 0 && self.chance(self.kind.ends) {
+            self.threads[t].is = Is::Joined;
+            return self.emit(t, "thread_end");
+        }
+        if self.kind.stuck > 0 && self.chance(self.kind.stuck) {
+            let other = self.rng.usize(..self.threads.len());
+            let what = match self.rng.u8(..4) {
+                0 if other != t => format!("await(T{other})"),
+                1 => "block(x0)".to_owned(),
+                _ => {
+                    let (lock, shared) =
+                        (self.rng.usize(..self.kind.locks), self.chance(self.kind.shared));
+                    // What is free is given at once, and nobody asks for it.
+                    if self.owners[lock].iter().all(|&(_, other)| shared && other) {
+                        return;
+                    }
+                    format!("{}(l{lock})", if shared { "rreq" } else { "req" })
+                }
+            };
+            self.threads[t].is = Is::Stuck;
+            return self.emit(t, &what);
         }
         if self.chance(self.kind.forks) && self.fork_join_or_end(t) {
             return;

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::locks::{give, make, note, take, try_take};
+use super::locks::{give, make, note, of_mutex, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
@@ -46,6 +46,7 @@ extern "C" fn join(handle: usize, out: *mut c_int, pc: usize) -> c_int {
         handle,
         out.cast(),
         4,
+        false,
         pc,
         || real!(thrd_join(handle => usize, out => *mut c_int) -> c_int),
     )
@@ -63,7 +64,7 @@ extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
-        0,
+        of_mutex(lock),
         pc,
         || attempt(lock),
         || real!(mtx_lock(lock => Object) -> c_int),
@@ -71,12 +72,12 @@ extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, pc, || attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, of_mutex(lock), pc, || attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {

@@ -2,11 +2,11 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::locks::note;
+use super::locks::{note, of_mutex};
 use super::next::real;
 use super::thread::Thread;
-use super::{clocks, enter, hook, leave, log, step_aside, sync};
-use crate::format::Tag;
+use super::{blocking, clocks, enter, hook, leave, log, sync};
+use crate::format::{Tag, how};
 
 type Object = *mut c_void;
 
@@ -28,8 +28,8 @@ pub(super) fn wait_on(
         (*t).gave = clocks::given(t, lock as usize, true);
         // A signal handler or the end of the thread may come before `wait` returns.
         (*t).waiting = [cond as usize, lock as usize];
-        step_aside(t);
-        let out = wait();
+        let is_endless = !is_timed && of_mutex(lock) & how::FOREIGN == 0;
+        let out = blocking::aside(t, is_endless, wait);
         let waiting = core::mem::take(&mut (*t).waiting);
         if !enter().is_null() {
             if waiting[0] != 0 {

@@ -3,13 +3,13 @@
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-use super::sys;
+use super::{sys, turns};
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static FREE_RUNNING: AtomicBool = AtomicBool::new(false);
 static FILTER: AtomicBool = AtomicBool::new(true);
 static CALLS: AtomicBool = AtomicBool::new(false);
-static QUANTUM: AtomicI32 = AtomicI32::new(40_000);
+static QUANTUM: AtomicI32 = AtomicI32::new(0);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The directory of the logs, copied: programs change their environment.
 static DIRECTORY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -32,6 +32,7 @@ pub(super) fn read() -> bool {
     if let Some(n) = variable(c"FORESEE_QUANTUM").and_then(number) {
         QUANTUM.store(n.clamp(1, 1 << 30) as i32, Ordering::Relaxed);
     }
+    turns::seed(variable(c"FORESEE_SEED").and_then(number).unwrap_or(1));
     if let Some(n) = variable(c"FORESEE_LIMIT").and_then(number) {
         LIMIT.store(n, Ordering::Relaxed);
     }
@@ -111,7 +112,7 @@ pub(super) fn want_calls() {
     CALLS.store(true, Ordering::Relaxed);
 }
 
-/// How many hooks a thread may run before others.
+/// How many hooks a thread may run before others; 0 if that is left to chance.
 #[inline(always)]
 pub(super) fn quantum() -> i32 {
     QUANTUM.load(Ordering::Relaxed)

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 
 use super::next::real;
 use super::thread::Thread;
-use super::{access, clocks, enter, hook, leave, step_aside, sync};
+use super::{access, blocking, clocks, enter, hook, leave, log, sync};
 use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
@@ -33,6 +33,20 @@ fn shared(tag: Tag) -> u64 {
     if tag == Tag::AcquireShared { how::SHARED } else { 0 }
 }
 
+/// What is to be known of a mutex besides how it is taken.
+pub(super) fn of_mutex(lock: Lock) -> u64 {
+    // SAFETY: libc keeps the kind of a mutex there; it is part of the binary interface, for initialisers say it.
+    let kind = unsafe { lock.cast::<u32>().add(4).read_volatile() };
+    let foreign = if kind & 128 != 0 { how::FOREIGN } else { 0 };
+    foreign | if kind & 16 != 0 { how::ROBUST } else { 0 }
+}
+
+/// The same of a read-write lock.
+fn of_rwlock(lock: Lock) -> u64 {
+    // SAFETY: as above.
+    if unsafe { lock.cast::<u32>().add(7).read_volatile() } != 0 { how::FOREIGN } else { 0 }
+}
+
 /// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time. Locks that are smaller than
 /// what a clock is kept for carry none.
 pub(super) fn take<const CARRIES: bool>(
@@ -52,10 +66,16 @@ pub(super) fn take<const CARRIES: bool>(
         access::settle(t);
         let mut out = attempt();
         if !took(out) {
-            step_aside(t);
-            out = wait();
+            let how = patience | shared(tag);
+            log::put_uncounted_at(t, Tag::Request, pc, lock as usize, how);
+            // Who spins does not sleep, so nobody can see that it does so for ever.
+            let is_endless = CARRIES && patience & (how::TIMED | how::FOREIGN) == 0;
+            out = blocking::aside(t, is_endless, wait);
             if enter().is_null() {
                 return out;
+            }
+            if !took(out) {
+                blocking::withdraw(t);
             }
         }
         if took(out) {
@@ -92,6 +112,7 @@ unsafe fn took_it<const CARRIES: bool>(
 pub(super) fn try_take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
+    about: u64,
     pc: usize,
     attempt: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -104,7 +125,7 @@ pub(super) fn try_take<const CARRIES: bool>(
         access::settle(t);
         let out = attempt();
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED);
+            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED | about);
         } else if out == EBUSY || out == super::c11::BUSY {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -210,7 +231,7 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
-        0,
+        of_mutex(lock),
         pc,
         || mutex_attempt(lock),
         || real!(pthread_mutex_lock(lock => Lock) -> c_int),
@@ -218,18 +239,18 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, pc, || mutex_attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, of_mutex(lock), pc, || mutex_attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || mutex_attempt(lock), wait)
+    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
@@ -252,7 +273,7 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::AcquireShared,
-        0,
+        of_rwlock(lock),
         pc,
         || read_attempt(lock),
         || real!(pthread_rwlock_rdlock(lock => Lock) -> c_int),
@@ -260,7 +281,7 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::AcquireShared, pc, || read_attempt(lock))
+    try_take::<true>(lock, Tag::AcquireShared, 0, pc, || read_attempt(lock))
 }
 
 extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
@@ -278,7 +299,7 @@ extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
     take::<true>(
         lock,
         Tag::Acquire,
-        0,
+        of_rwlock(lock),
         pc,
         || write_attempt(lock),
         || real!(pthread_rwlock_wrlock(lock => Lock) -> c_int),
@@ -286,7 +307,7 @@ extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, pc, || write_attempt(lock))
+    try_take::<true>(lock, Tag::Acquire, 0, pc, || write_attempt(lock))
 }
 
 extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
@@ -330,7 +351,7 @@ extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn spin_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take::<false>(lock, Tag::Acquire, pc, || spin_attempt(lock))
+    try_take::<false>(lock, Tag::Acquire, 0, pc, || spin_attempt(lock))
 }
 
 extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
@@ -357,7 +378,7 @@ extern "C" fn file_lock(file: Lock, pc: usize) {
 }
 
 extern "C" fn file_trylock(file: Lock, pc: usize) -> c_int {
-    try_take::<false>(file, Tag::Acquire, pc, || file_attempt(file))
+    try_take::<false>(file, Tag::Acquire, 0, pc, || file_attempt(file))
 }
 
 extern "C" fn file_unlock(file: Lock, pc: usize) {

@@ -3,14 +3,14 @@
 //! Only the holder of the token writes, or in the free-running mode the holder of [`LOCK`].
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use super::sys::{self, Text};
 use super::thread::Thread;
 use super::{config, token};
 use crate::format::{
     BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, MAGIC, PC_SIZES, POINTER, RECORD_MAX,
-    SIZES, Tag, VERSION, checksum, neighbourhood, pc_code, size_code, zigzag,
+    SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code, zigzag,
 };
 
 /// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
@@ -169,6 +169,12 @@ pub(super) fn open(forked_from: u32) -> bool {
                 hooks: 0,
                 pending: [0; 4],
                 started: sys::now(),
+                last: [0; 4],
+                living: 0,
+                blocked: 0,
+                changes: 0,
+                handlers: 0,
+                stack: [0; STACK],
             });
             compiler_fence(Ordering::Release);
             (*log.head).magic = MAGIC;
@@ -361,6 +367,25 @@ pub(super) unsafe fn put_uncounted(
     }
 }
 
+/// The same with a return address, of a record without bytes.
+///
+/// # Safety
+/// As [`put`].
+pub(super) unsafe fn put_uncounted_at(
+    t: *mut Thread,
+    tag: Tag,
+    pc: usize,
+    address: usize,
+    value: u64,
+) {
+    // SAFETY: as above.
+    unsafe {
+        let place = (*t).place;
+        put(t, tag as u8, pc, address, value);
+        (*t).place = place;
+    }
+}
+
 /// Writes the record of an access that was held back, by whoever found that it matters. Of its return address only the
 /// low half is known; the other is taken from the record before, which keeps the difference short.
 ///
@@ -420,6 +445,79 @@ pub(super) unsafe fn count(hooks: u64, takes: u32) {
         (*head).hooks += hooks;
         (*head).takes += takes;
     }
+}
+
+/// Notes what the program did to end itself. An assertion that fails aborts, too; and what happens in the child of a `vfork`
+/// is not for this log.
+pub(super) fn note_last(what: u64, pc: usize, value: u64, thread: u32) {
+    // SAFETY: the head is mapped once there is a log.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() && !(what == last::ABORT && (*head).last[0] == last::ASSERTION) {
+            (*head).last = [what, pc as u64, value, u64::from(thread)];
+        }
+    }
+}
+
+/// Notes what lies on top of a stack, as far as it goes.
+///
+/// # Safety
+/// `top` is the stack pointer of a thread; if its stack is not as deep as that, the process dies here, of the same signal.
+pub(super) unsafe fn note_stack(top: *const u64) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            for (i, word) in (*head).stack.iter_mut().enumerate() {
+                *word = top.add(i).read_volatile();
+            }
+        }
+    }
+}
+
+/// Whether this is the process that the log is of: the child of a `vfork` is not.
+pub(super) fn is_ours() -> bool {
+    // SAFETY: the head is mapped once there is a log.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        !head.is_null() && (*head).pid == sys::process_id()
+    }
+}
+
+/// Counts threads that have begun or ended, and those that only others can help.
+pub(super) fn count_threads(living: i32, blocked: i32) {
+    // SAFETY: the head is mapped once there is a log; the words are the counters', by all threads at once.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            let add = |word: *mut u32, n: i32| {
+                AtomicU32::from_ptr(word).fetch_add(n as u32, Ordering::SeqCst);
+            };
+            add(&raw mut (*head).living, living);
+            add(&raw mut (*head).blocked, blocked);
+            add(&raw mut (*head).changes, 1);
+        }
+    }
+}
+
+/// Notes that the program has a signal handler.
+pub(super) fn note_handler() {
+    // SAFETY: the head is mapped once there is a log.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            (*head).handlers = 1;
+        }
+    }
+}
+
+/// How many hooks were counted.
+///
+/// # Safety
+/// The caller holds the token.
+pub(super) unsafe fn hooks() -> u64 {
+    // SAFETY: the head is mapped; only the holder of the token counts.
+    unsafe { (*(*LOG.0.get()).head).hooks }
 }
 
 /// Records nothing from now on, because there is more than can be recorded.

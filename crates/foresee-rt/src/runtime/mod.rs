@@ -4,6 +4,7 @@ mod access;
 mod added;
 mod alloc;
 mod atomics;
+mod blocking;
 mod c11;
 mod calls;
 mod channels;
@@ -12,6 +13,7 @@ mod conds;
 mod config;
 mod containers;
 mod cxx;
+mod ending;
 mod events;
 mod formats;
 mod kernel;
@@ -36,6 +38,7 @@ mod thread;
 mod threads;
 mod token;
 mod tsan;
+mod turns;
 
 use core::sync::atomic::{Ordering, compiler_fence};
 

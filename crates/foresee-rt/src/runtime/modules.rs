@@ -3,9 +3,10 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::next::real;
 use super::sys::{self, PhdrInfo};
 use super::thread::Thread;
-use super::{config, log, shadow};
+use super::{access, config, enter, hook, leave, log, shadow};
 use crate::format::Tag;
 
 /// Where each known module begins.
@@ -57,6 +58,38 @@ pub(super) fn read_wishes() {
 pub(super) unsafe fn announce(t: *mut Thread) {
     // SAFETY: `each` is called before this returns.
     unsafe { sys::dl_iterate_phdr(each, t.cast()) };
+}
+
+/// Whether an address lies in a library that keeps its threads in reserve until the program ends, as those of OpenMP do.
+pub(super) fn is_of_runtime(pc: usize) -> bool {
+    let nothing = core::ptr::null();
+    let mut info =
+        sys::DlInfo { file: nothing, base: nothing.cast(), symbol: nothing, at: nothing.cast() };
+    // SAFETY: fills `info`; the name lives as long as the module.
+    let file = unsafe {
+        match sys::dladdr(pc as *const c_void, &mut info) {
+            0 => &[][..],
+            _ => sys::bytes(info.file),
+        }
+    };
+    let name = file.rsplit(|&b| b == b'/').next().unwrap_or(&[]);
+    name.starts_with(b"libgomp") || name.starts_with(b"libomp") || name.starts_with(b"libiomp")
+}
+
+hook! { dlclose => close_module, "rsi"; }
+
+/// A module without hooks is told of at the end of the program, or here.
+extern "C" fn close_module(handle: *mut c_void, _pc: usize) -> c_int {
+    let t = enter();
+    if !t.is_null() {
+        // SAFETY: in a hook of `t`.
+        unsafe {
+            access::settle(t);
+            announce(t);
+            leave(t);
+        }
+    }
+    real!(dlclose(handle => *mut c_void) -> c_int)
 }
 
 /// Tells of all modules again, in the log of a forked child.

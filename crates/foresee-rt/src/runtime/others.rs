@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use super::locks::note;
 use super::next::real;
-use super::{access, enter, hook, leave, step_aside, sync, thread};
+use super::{access, blocking, enter, hook, leave, log, step_aside, sync, thread};
 use crate::format::Tag;
 
 type Object = *mut c_void;
@@ -40,8 +40,7 @@ extern "C" fn barrier_wait(barrier: Object, pc: usize) -> c_int {
     // SAFETY: in a hook of `t`.
     unsafe {
         sync(t, Tag::BarrierArrive, pc, barrier as usize, 0);
-        step_aside(t);
-        let out = wait();
+        let out = blocking::aside(t, is_private(barrier, 3), wait);
         if !enter().is_null() {
             sync(t, Tag::BarrierLeave, pc, barrier as usize, 0);
             leave(t);
@@ -64,8 +63,14 @@ extern "C" fn semaphore_post(semaphore: Object, pc: usize) -> c_int {
     note(Tag::SemPost, semaphore, 0, pc, || real!(sem_post(semaphore => Object) -> c_int))
 }
 
-/// Lowers a semaphore; where it cannot at once, by `wait`, if that is wanted.
-fn lower(semaphore: Object, pc: usize, wait: Option<&dyn Fn() -> c_int>) -> c_int {
+/// Whether no other process can reach an object, of which this word says so.
+fn is_private(object: Object, word: usize) -> bool {
+    // SAFETY: the word is one of the object's, as libc has it on this machine.
+    unsafe { object.cast::<u32>().add(word).read_volatile() == 0 }
+}
+
+/// Lowers a semaphore; where it cannot at once, by `wait`, if that is wanted, which waits `for_ever` or for some time.
+fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() -> c_int>) -> c_int {
     let attempt = || real!(sem_trywait(semaphore => Object) -> c_int);
     let t = enter();
     if t.is_null() {
@@ -80,8 +85,10 @@ fn lower(semaphore: Object, pc: usize, wait: Option<&dyn Fn() -> c_int>) -> c_in
         match wait {
             Some(wait) if out != 0 => {
                 drop(errno);
-                step_aside(t);
-                out = wait();
+                if for_ever {
+                    log::put_uncounted_at(t, Tag::RequestSem, pc, semaphore as usize, 0);
+                }
+                out = blocking::aside(t, for_ever && is_private(semaphore, 2), wait);
                 if enter().is_null() {
                     return out;
                 }
@@ -95,17 +102,18 @@ fn lower(semaphore: Object, pc: usize, wait: Option<&dyn Fn() -> c_int>) -> c_in
 }
 
 extern "C" fn semaphore_wait(semaphore: Object, pc: usize) -> c_int {
-    lower(semaphore, pc, Some(&|| real!(sem_wait(semaphore => Object) -> c_int)))
+    lower(semaphore, pc, true, Some(&|| real!(sem_wait(semaphore => Object) -> c_int)))
 }
 
 extern "C" fn semaphore_trywait(semaphore: Object, pc: usize) -> c_int {
-    lower(semaphore, pc, None)
+    lower(semaphore, pc, false, None)
 }
 
 extern "C" fn semaphore_timedwait(semaphore: Object, until: usize, pc: usize) -> c_int {
     lower(
         semaphore,
         pc,
+        false,
         Some(&|| real!(sem_timedwait(semaphore => Object, until => usize) -> c_int)),
     )
 }
@@ -119,6 +127,7 @@ extern "C" fn semaphore_clockwait(
     lower(
         semaphore,
         pc,
+        false,
         Some(
             &|| real!(sem_clockwait(semaphore => Object, clock => c_int, until => usize) -> c_int),
         ),

@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, enter, leave, log, modules, shadow, sys, thread, threads, token,
+    access, alloc, config, ending, enter, leave, log, modules, shadow, signals, sys, thread,
+    threads, token,
 };
 
 const UNKNOWN: u32 = 0;
@@ -67,6 +68,7 @@ fn begin() -> bool {
             sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         }
         config::start();
+        signals::prepare();
     }
     STATE.store(if ready { RECORDED } else { NOT_RECORDED }, Ordering::Release);
     if ready {
@@ -119,6 +121,7 @@ unsafe extern "C" fn in_child() {
     threads::start_over();
     shadow::start_over();
     modules::start_over();
+    ending::start_over();
     if !log::open(parent) {
         return;
     }
@@ -138,7 +141,7 @@ extern "C" fn start() {
 }
 
 /// Runs when the program ends by itself.
-extern "C" fn end() {
+pub(super) extern "C" fn end() {
     settle();
     log::set_state(1);
 }
@@ -150,6 +153,8 @@ fn settle() {
             // SAFETY: in a hook of `t`.
             unsafe {
                 access::settle(t);
+                // What was loaded since and has no hooks.
+                modules::announce(t);
                 token::tally(t);
                 leave(t);
             }
@@ -172,19 +177,6 @@ extern "C" fn end_of_program() {
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end_of_program;
-
-macro_rules! exits {
-    ($($name:ident)*) => { $(
-        #[cfg_attr(foresee_object, unsafe(no_mangle))]
-        extern "C" fn $name(status: c_int) -> ! {
-            end();
-            real!($name(status => c_int));
-            sys::abort()
-        }
-    )* };
-}
-
-exits! { _exit _Exit quick_exit }
 
 macro_rules! execs {
     ($($name:ident($($arg:ident),*);)*) => { $(

@@ -9,7 +9,12 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::next::real;
 use super::thread::{self, Thread};
-use super::{config, hook, process, token};
+use super::{config, hook, log, process, sys, token};
+use crate::format::last;
+
+impl Action {
+    const DEFAULT: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 0 };
+}
 
 /// `struct sigaction` of libc on this machine.
 #[repr(C)]
@@ -21,7 +26,13 @@ struct Action {
     restorer: usize,
 }
 
+type Handler = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void);
+
+/// What an instruction does that cannot be carried out: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
+const FAULTS: [c_int; 4] = [4, 7, 8, 11];
+
 const SIGNALS: usize = 65;
+const SA_ONSTACK: c_int = 0x0800_0000;
 const SA_SIGINFO: c_int = 4;
 const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
 const SA_RESTART: c_int = 0x1000_0000;
@@ -37,13 +48,55 @@ struct Information(UnsafeCell<[[u64; 16]; SIGNALS]>);
 unsafe impl Sync for Information {}
 static INFORMATION: Information = Information(UnsafeCell::new([[0; 16]; SIGNALS]));
 
+/// What libc does.
+fn set_plainly(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    real!(sigaction(signal => c_int, new => *const Action, old => *mut Action) -> c_int)
+}
+
+/// Has faults noted that kill the program.
+pub(super) fn prepare() {
+    for signal in FAULTS {
+        let (mut old, new) = (Action::DEFAULT, noting_faults());
+        // What is anything but the default is left alone.
+        if set_plainly(signal, core::ptr::null(), &mut old) == 0 && old.handler == 0 {
+            set_plainly(signal, &new, core::ptr::null_mut());
+        }
+    }
+}
+
+fn noting_faults() -> Action {
+    let handler: Handler = fault;
+    Action { handler: handler as usize, flags: SA_SIGINFO | SA_ONSTACK, ..Action::DEFAULT }
+}
+
+/// Where stack and instruction pointer stand in what the kernel says of an interrupted thread.
+const RSP: usize = 20;
+const RIP: usize = 21;
+
+/// Notes where it happened, and lets it happen again, without us.
+unsafe extern "C" fn fault(signal: c_int, information: *mut c_void, context: *mut c_void) {
+    let t = thread::current();
+    // SAFETY: the kernel's arguments; the thread's own state.
+    unsafe {
+        let id = if t.is_null() { 0 } else { (*t).id };
+        let at = context.cast::<usize>().add(RIP).read();
+        log::note_last(last::FAULT, at + 1, signal as u64, id);
+        log::note_stack(context.cast::<*const u64>().add(RSP).read());
+        set_plainly(signal, &Action::DEFAULT, core::ptr::null_mut());
+        // One that somebody sent does not come again by itself.
+        if information.cast::<c_int>().add(2).read() <= 0 {
+            sys::syscall!(234, sys::process_id(), sys::thread_id(), signal);
+        }
+    }
+}
+
 hook! {
     sigaction => set_action, "rcx";
     signal => set_handler, "rdx";
 }
 
 extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _pc: usize) -> c_int {
-    let set = |new: *const Action, old: *mut Action| real!(sigaction(signal => c_int, new => *const Action, old => *mut Action) -> c_int);
+    let set = |new, old| set_plainly(signal, new, old);
     let Some(mine) = usize::try_from(signal).ok().and_then(|s| HANDLERS.get(s)) else {
         return set(new, old);
     };
@@ -59,16 +112,24 @@ extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _p
             copy = *new;
             // 0 and 1 stand for the default and for nothing.
             if copy.handler > 1 {
+                log::note_handler();
                 mine[1].store(copy.flags as usize, Ordering::Relaxed);
                 mine[0].store(copy.handler, Ordering::Relaxed);
-                let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) = arrive;
+                let handler: Handler = arrive;
                 copy.handler = handler as usize;
                 copy.flags |= SA_SIGINFO;
+            }
+            if copy.handler == 0 && FAULTS.contains(&signal) {
+                copy = noting_faults();
             }
             ours = &raw const copy;
         }
         let out = set(ours, old);
-        let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) = arrive;
+        let handler: Handler = fault;
+        if out == 0 && !old.is_null() && (*old).handler == handler as usize {
+            ((*old).handler, (*old).flags) = (0, 0);
+        }
+        let handler: Handler = arrive;
         if out == 0 && !old.is_null() && (*old).handler == handler as usize {
             (*old).handler = before[0];
             (*old).flags = before[1] as c_int;
@@ -134,8 +195,7 @@ unsafe fn call(signal: c_int, information: *mut c_void, context: *mut c_void) {
     if handler > 1 {
         // SAFETY: the program set this handler; one without SA_SIGINFO looks at its first argument alone.
         unsafe {
-            let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
-                core::mem::transmute(handler);
+            let handler: Handler = core::mem::transmute(handler);
             handler(signal, information, context);
         }
     }

@@ -85,10 +85,45 @@ pub(super) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, nanos
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, value, time.as_ptr()) };
 }
 
+/// The same for one of those that [`futex_wake_among`] tells apart.
+pub(super) fn futex_wait_as(
+    word: &core::sync::atomic::AtomicU32,
+    value: u32,
+    nanoseconds: u64,
+    id: u32,
+) {
+    let until = now() + nanoseconds;
+    let time = [until / 1_000_000_000, until % 1_000_000_000];
+    // Private, by the real-time clock.
+    const WAIT_BITSET: usize = 9 | 128 | 256;
+    // SAFETY: the word and the time outlive the call.
+    unsafe {
+        syscall!(FUTEX, word.as_ptr(), WAIT_BITSET, value, time.as_ptr(), 0, 1u32 << (id % 32))
+    };
+}
+
+/// Wakes one of those that sleep on `word` and have these numbers, modulo 32, if there is one; else one of the others.
+pub(super) fn futex_wake_among(word: &core::sync::atomic::AtomicU32, set: u32) {
+    const WAKE_BITSET: usize = 10 | 128;
+    for set in [set, !set] {
+        // SAFETY: waking has no effect on memory.
+        if set != 0 && unsafe { syscall!(FUTEX, word.as_ptr(), WAKE_BITSET, 1, 0, 0, set) } > 0 {
+            return;
+        }
+    }
+}
+
 /// Wakes so many of those that sleep on `word`.
 pub(super) fn futex_wake(word: &core::sync::atomic::AtomicU32, count: u32) {
     // SAFETY: waking has no effect on memory.
     unsafe { syscall!(FUTEX, word.as_ptr(), 129, count) };
+}
+
+/// Sleeps for so many nanoseconds, or until a signal comes.
+pub(super) fn sleep(nanoseconds: u64) {
+    let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
+    // SAFETY: the time outlives the call.
+    unsafe { syscall!(35, time.as_ptr(), 0) };
 }
 
 /// This thread, as the kernel knows it.
@@ -176,6 +211,15 @@ pub(super) unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
 pub(super) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 pub(super) const RTLD_DEFAULT: *mut c_void = core::ptr::null_mut();
 
+/// What lies at an address, as the dynamic linker tells of it.
+#[repr(C)]
+pub(super) struct DlInfo {
+    pub(super) file: *const c_char,
+    pub(super) base: *const c_void,
+    pub(super) symbol: *const c_char,
+    pub(super) at: *const c_void,
+}
+
 /// One module, as the dynamic linker tells of it.
 #[repr(C)]
 pub(super) struct PhdrInfo {
@@ -229,6 +273,12 @@ unsafe extern "C" {
         size: *mut usize,
     ) -> c_int;
     pub(super) fn pthread_attr_destroy(attributes: *mut [u64; 8]) -> c_int;
+    pub(super) fn __cxa_atexit(
+        act: unsafe extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+        module: *mut c_void,
+    ) -> c_int;
+    pub(super) fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
     pub(super) fn pthread_self() -> usize;
     pub(super) fn __errno_location() -> *mut c_int;
 }

@@ -31,6 +31,8 @@ pub(super) struct Thread {
     pub(super) busy: AtomicU32,
     /// How many more hooks before the token is handed on.
     pub(super) fuel: i32,
+    /// How many there were when the turn began.
+    pub(super) turn: i32,
     /// How many records the thread has that are counted.
     pub(super) place: u32,
     pub(super) pending: Pending,
@@ -68,8 +70,24 @@ pub(super) struct Thread {
     pub(super) farewells: u32,
     /// Whether the thread has been told of in the log.
     pub(super) begun: bool,
+    /// How far its life has come, see [`life`].
+    pub(super) life: AtomicU32,
+    /// Whether it waits for what only another thread can give it.
+    pub(super) blocked: AtomicU32,
+    /// Whether it is one of those that a library keeps in reserve and never ends.
+    pub(super) is_reserve: bool,
     /// For each of the first threads, how many of its records come before what this thread does now.
     pub(super) clock: Clock,
+}
+
+/// How far the life of a thread has come.
+pub(super) mod life {
+    /// It was started and has not run yet.
+    pub(in crate::runtime) const STARTED: u32 = 1;
+    /// It runs, or could.
+    pub(in crate::runtime) const BEGUN: u32 = 2;
+    /// It has ended.
+    pub(in crate::runtime) const ENDED: u32 = 3;
 }
 
 /// Room for so many threads in one run; later ones are not recorded, and the log says so.

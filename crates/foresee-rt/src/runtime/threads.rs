@@ -4,10 +4,10 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::next::real;
-use super::thread::{self, Thread};
+use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, clocks, come_in, config, enter, hook, leave, log, shadow, step_aside, sync, sys,
-    token,
+    Errno, access, blocking, clocks, come_in, config, ending, enter, hook, leave, log, modules,
+    shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -73,6 +73,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
     unsafe {
         (*t).busy.store(1, Ordering::Relaxed);
         (*t).tid = sys::thread_id();
+        if (*t).life.swap(life::BEGUN, Ordering::SeqCst) == 0 {
+            log::count_threads(1, 0);
+        }
         let handle = sys::pthread_self();
         remember(handle, (*t).id);
         thread::ask_for_farewell(t);
@@ -85,6 +88,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
                 sys::pthread_attr_destroy(&mut attributes);
             }
         }
+        // The one that started us lets us get into line before it goes on.
+        (*t).go.store(2, Ordering::Release);
+        sys::futex_wake(&(*t).go, 1);
         if come_in(t).is_null() {
             return core::ptr::null_mut();
         }
@@ -153,6 +159,9 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
                 token::release(t);
             }
         }
+        blocking::end(t);
+        (*t).life.store(life::ENDED, Ordering::SeqCst);
+        log::count_threads(-1, 0);
         // For good: there is no way to tell of what comes now.
         (*t).busy.store(2, Ordering::Relaxed);
     }
@@ -227,6 +236,8 @@ pub(super) fn start_thread(
             leave(t);
             return out;
         }
+        ending::expect_threads();
+        (*new).is_reserve = modules::is_of_runtime(pc);
         (*new).start = start;
         (*new).argument = argument;
         (*new).is_of_library = is_of_library;
@@ -234,6 +245,8 @@ pub(super) fn start_thread(
         let out = plain(entry as usize, new as usize);
         if out == 0 {
             remember(*handle, (*new).id);
+            (*new).life.store(life::STARTED, Ordering::SeqCst);
+            log::count_threads(1, 0);
             access::written(t, handle as usize, 8, pc);
             if was_single {
                 access::written(t, single, 1, pc);
@@ -242,17 +255,37 @@ pub(super) fn start_thread(
             clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
             sys::futex_wake(&(*new).go, 1);
+            if !config::free_running() {
+                wait_until_in_line(new);
+                token::tally(t);
+            }
         }
         leave(t);
         out
     }
 }
 
-/// Waits for a thread by `wait` and records it, and what libc writes of its result, if that worked.
+/// Waits, for a moment, until a new thread is ready for its first step. Otherwise a thread of a short program would have ended
+/// before the next one is there, and they would never be seen side by side.
+unsafe fn wait_until_in_line(new: *mut Thread) {
+    let since = sys::now();
+    // SAFETY: threads stay where they are.
+    let go = unsafe { &(*new).go };
+    while go.load(Ordering::Acquire) == 1 && sys::now().wrapping_sub(since) < TO_GET_IN_LINE {
+        sys::futex_wait(go, 1, TO_GET_IN_LINE);
+    }
+}
+
+/// How long that may take.
+const TO_GET_IN_LINE: u64 = 5_000_000;
+
+/// Waits for a thread by `wait`, at the latest for some time if it `is_timed`, and records it, and what libc writes of its
+/// result, if that worked.
 pub(super) fn wait_for(
     handle: usize,
     result: *mut c_void,
     size: usize,
+    is_timed: bool,
     pc: usize,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -266,9 +299,18 @@ pub(super) fn wait_for(
         if !result.is_null() {
             access::before_write(t, result as usize, size);
         }
-        step_aside(t);
-        let out = wait();
-        if out == 0 && !enter().is_null() {
+        let is_requested = !is_timed && other.is_some();
+        if is_requested {
+            access::settle(t);
+            log::put_uncounted_at(t, Tag::RequestEnd, pc, 0, other.unwrap_or(0));
+        }
+        let out = blocking::aside(t, is_requested, wait);
+        if out != 0 {
+            if is_requested && !enter().is_null() {
+                blocking::withdraw(t);
+                leave(t);
+            }
+        } else if !enter().is_null() {
             if let Some(other) = other {
                 sync(t, Tag::Join, pc, 0, other);
                 clocks::ended(t, thread::get(other as u32));
@@ -288,6 +330,7 @@ extern "C" fn join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
         handle,
         out,
         8,
+        false,
         pc,
         || real!(pthread_join(handle => usize, out => *mut c_void) -> c_int),
     )
@@ -298,6 +341,7 @@ extern "C" fn try_join(handle: usize, out: *mut c_void, pc: usize) -> c_int {
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_tryjoin_np(handle => usize, out => *mut c_void) -> c_int),
     )
@@ -308,6 +352,7 @@ extern "C" fn timed_join(handle: usize, out: *mut c_void, until: usize, pc: usiz
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_timedjoin_np(handle => usize, out => *mut c_void, until => usize) -> c_int),
     )
@@ -324,6 +369,7 @@ extern "C" fn clock_join(
         handle,
         out,
         8,
+        true,
         pc,
         || real!(pthread_clockjoin_np(handle => usize, out => *mut c_void, clock => c_int, until => usize) -> c_int),
     )

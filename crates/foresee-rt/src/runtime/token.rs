@@ -1,14 +1,16 @@
 //! The token of the serialised mode.
 //!
 //! A thread holds it from one hook to the next, so that what a hook announces happens before anybody else's hook. It is
-//! given up around calls that block, and handed on after a number of hooks if somebody waits. From a holder that sleeps
+//! given up around calls that block, and handed on after a number of hooks, a turn, if somebody waits. From a holder that sleeps
 //! outside of hooks for two milliseconds (in a system call that is not interposed) a waiter takes it.
+//!
+//! How long turns are decides what a run shows: see `turns`.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::sys::{self, Text};
 use super::thread::{self, Thread};
-use super::{access, config, log};
+use super::{access, config, log, turns};
 use crate::format::Tag;
 
 /// Nobody holds the token.
@@ -37,7 +39,7 @@ pub(super) unsafe fn acquire(t: *mut Thread) {
         if OWNER.compare_exchange(FREE, (*t).id, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait(t, false);
         }
-        (*t).fuel = config::quantum();
+        turns::begin(t);
     }
 }
 
@@ -64,7 +66,7 @@ unsafe fn hooks_since(t: *mut Thread) -> u64 {
     // SAFETY: a thread that the caller acts for.
     unsafe {
         let charged = core::mem::take(&mut (*t).charged);
-        (config::quantum() - (*t).fuel - charged).max(0) as u64
+        ((*t).turn - (*t).fuel - charged).max(0) as u64
     }
 }
 
@@ -93,11 +95,12 @@ pub(super) unsafe fn release(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
         log::count(hooks_since(t), 0);
-        (*t).fuel = 0;
+        ((*t).turn, (*t).fuel) = (0, 0);
     }
+    let some = turns::some();
     OWNER.swap(FREE, Ordering::SeqCst);
     if WAITERS.load(Ordering::SeqCst) != 0 {
-        sys::futex_wake(&OWNER, 1);
+        sys::futex_wake_among(&OWNER, some);
     }
 }
 
@@ -110,7 +113,7 @@ pub(super) unsafe fn tally(t: *mut Thread) {
     unsafe {
         if !config::free_running() {
             log::count(hooks_since(t), 0);
-            (*t).fuel = config::quantum();
+            turns::begin(t);
         }
     }
 }
@@ -125,11 +128,12 @@ pub(super) unsafe fn hand_on(t: *mut Thread) {
     unsafe {
         log::count(hooks_since(t), 0);
         if WAITERS.load(Ordering::Relaxed) != 0 {
+            let some = turns::some();
             OWNER.swap(FREE, Ordering::SeqCst);
-            sys::futex_wake(&OWNER, 1);
+            sys::futex_wake_among(&OWNER, some);
             wait(t, true);
         }
-        (*t).fuel = config::quantum();
+        turns::begin(t);
     }
 }
 
@@ -148,7 +152,7 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
             if polite {
                 // Whoever was woken goes first, but is not waited for long.
                 polite = false;
-                sys::futex_wait(&OWNER, FREE, PATIENCE / 10);
+                sys::futex_wait_as(&OWNER, FREE, PATIENCE / 10, id);
                 continue;
             }
             if OWNER.compare_exchange(FREE, id, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -159,7 +163,7 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
         polite = false;
         let before = progress(owner);
         let since = sys::now();
-        sys::futex_wait(&OWNER, owner, PATIENCE);
+        sys::futex_wait_as(&OWNER, owner, PATIENCE, id);
         let stuck = OWNER.load(Ordering::Relaxed) == owner
             && progress(owner) == before
             && sys::now().wrapping_sub(since) >= PATIENCE;
@@ -205,12 +209,12 @@ unsafe fn take(t: *mut Thread, owner: u32) -> bool {
             return false;
         }
         log::count(hooks_since(other), 1);
-        (*other).fuel = 0;
+        ((*other).turn, (*other).fuel) = (0, 0);
         log::put_uncounted(t, Tag::Took, 0, u64::from(owner), &[]);
         if (*other).pending.size != 0 {
             access::finish(other, true);
         }
-        (*t).fuel = config::quantum();
+        turns::begin(t);
     }
     true
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace};
 
 use super::notify::matched_notifications;
-use super::reorder::{Reads, Reorderings, State};
+use super::reorder::{Reads, Reorderings, State, given};
 
 /// Every ring of at most `longest` threads that can arise, as the events at which its threads are
 /// stuck: each waits for the thread of the one behind it, the last for that of the first, which is
@@ -101,6 +101,182 @@ pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
         }
     }
     found
+}
+
+/// The acquires that somewhere wait for ever for a lock whose owner has ended: some correct reordering leads to a state in
+/// which a thread that ends in the trace has taken its last step, has the lock still, and the acquire is the next step of
+/// its thread.
+pub fn endless_acquires(trace: &Trace) -> BTreeSet<usize> {
+    let all = Reorderings::new(trace, Reads::Strict);
+    let threads = thread_count(trace);
+    let ends = |t: usize| {
+        let is_end = |e: &Event| match e.op() {
+            Op::ThreadEnd => e.thread().index() == t,
+            Op::Join => e.other().index() == t,
+            _ => false,
+        };
+        trace.events.iter().any(is_end)
+    };
+    let mut found = BTreeSet::new();
+    all.reach(|state| {
+        let waits = WaitsFor::new(trace, &all, state, threads);
+        for event in (0..threads).filter_map(|t| waits.next[t]) {
+            let Some((lock, shared)) = requested(&trace.events[event]) else { continue };
+            let before = previous(trace, event).map(|i| trace.events[i].op());
+            if matches!(before, Some(Op::Try | Op::TryFor)) {
+                continue;
+            }
+            let is_gone = |u: usize| {
+                let held = all.holds(state, ThreadId::new(u), lock);
+                let is_kept = held == Some(false) || held == Some(true) && !shared;
+                u != trace.events[event].thread().index()
+                    && ends(u)
+                    && is_kept
+                    && all.next(state, ThreadId::new(u)).is_none()
+            };
+            if (0..threads).any(is_gone) {
+                found.insert(event);
+            }
+        }
+        false
+    });
+    found
+}
+
+/// The threads that the end of the trace leaves waiting for ever: however those that can still do something go on, and
+/// whatever they give back, notify or raise, these never get what they asked for last.
+pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
+    let threads = thread_count(trace);
+    let of = |t: usize| {
+        trace.events.iter().filter(move |e| e.thread().index() == t && e.op() != Op::Init)
+    };
+    let is_known = |t: usize| {
+        let names = |e: &Event| {
+            e.thread().index() == t
+                || matches!(e.op(), Op::Fork | Op::Join) && e.other().index() == t
+        };
+        trace.events.iter().any(|e| e.op() != Op::Init && names(e))
+    };
+    let has_ended = |t: usize| {
+        let joins = |e: &Event| e.op() == Op::Join && e.other().index() == t;
+        of(t).any(|e| e.op() == Op::ThreadEnd) || trace.events.iter().any(joins)
+    };
+    // What a thread has, as often as it has it.
+    let has = |t: usize, lock: LockId, shared: bool| {
+        let takes = of(t).filter(|e| requested(e) == Some((lock, shared))).count();
+        let gives = of(t).filter(|e| given(e) == Some((lock, shared))).count();
+        takes > gives
+    };
+    let is_timed =
+        |begin: usize| previous(trace, begin).is_some_and(|i| trace.events[i].op() == Op::TryFor);
+    let last = |t: usize| {
+        (0..trace.events.len())
+            .rfind(|&i| trace.events[i].thread().index() == t && trace.events[i].op() != Op::Init)
+    };
+    let asks = |t: usize| {
+        let i = last(t)?;
+        let op = trace.events[i].op();
+        (op.requests() || op == Op::WaitBegin && !is_timed(i)).then_some(i)
+    };
+    let matched = matched_notifications(trace);
+    // Whether what it waits for has been done already.
+    let is_helped = |i: usize| {
+        let it = &trace.events[i];
+        let later = || (i + 1..trace.events.len()).map(|j| (j, &trace.events[j]));
+        match it.op() {
+            Op::Block => later().any(|(_, e)| e.op().writes() && e.var() == it.var()),
+            Op::WaitBegin => {
+                let on_it = |e: &Event| {
+                    matches!(e.op(), Op::Notify | Op::NotifyAll) && e.cond() == it.cond()
+                };
+                let any_timed = (0..trace.events.len()).any(|j| {
+                    let e = &trace.events[j];
+                    e.op() == Op::WaitBegin && e.cond() == it.cond() && is_timed(j)
+                });
+                if any_timed {
+                    return later().any(|(_, e)| on_it(e));
+                }
+                still_woken(trace, &matched, i)
+            }
+            _ => false,
+        }
+    };
+    // All that can go on; whoever does can do anything.
+    let mut going: Vec<bool> =
+        (0..threads).map(|t| is_known(t) && !has_ended(t) && asks(t).is_none()).collect();
+    loop {
+        let gets_it = |&t: &usize| {
+            let Some(i) = asks(t).filter(|_| !going[t]) else { return false };
+            let it = &trace.events[i];
+            let can_take = |lock: LockId, shared: bool| {
+                let blocks =
+                    |u: usize| (has(u, lock, false) || !shared && has(u, lock, true)) && !going[u];
+                // A writer that waits goes before later readers.
+                let queued = |u: usize| {
+                    let Some(asked) = asks(u).filter(|_| u != t && !going[u]) else { return false };
+                    trace.events[asked].op() == Op::Request && trace.events[asked].lock() == lock
+                };
+                !(0..threads).any(|u| blocks(u) || shared && queued(u))
+            };
+            let anybody = (0..threads).any(|u| going[u]);
+            match it.op() {
+                Op::Request => can_take(it.lock(), false),
+                Op::RequestShared => can_take(it.lock(), true),
+                Op::Await => {
+                    let u = it.other().index();
+                    going.get(u) == Some(&true) || has_ended(u) || asks(u).is_none()
+                }
+                Op::WaitBegin if is_helped(i) => {
+                    it.wait_lock().is_none_or(|lock| can_take(lock, false))
+                }
+                Op::WaitBegin => anybody,
+                _ => anybody || is_helped(i),
+            }
+        };
+        let Some(next) = (0..threads).find(gets_it) else { break };
+        going[next] = true;
+    }
+    let stuck = |&t: &usize| asks(t).is_some() && !going[t];
+    (0..threads).filter(stuck).map(ThreadId::new).collect()
+}
+
+/// Whether a notification is left for a wait that has not ended: more came since it began than other waits took.
+fn still_woken(trace: &Trace, matched: &[Option<usize>], begin: usize) -> bool {
+    let cond = trace.events[begin].cond();
+    let waits_on = |i: usize| {
+        let e = &trace.events[i];
+        e.op() == Op::WaitBegin && e.cond() == cond
+    };
+    let ends_of = |i: usize| {
+        let thread = trace.events[i].thread();
+        (i + 1..trace.events.len()).find(|&j| trace.events[j].thread() == thread)
+    };
+    // Each notification goes to those that waited longest without one, unless a wait that ended took it over.
+    let mut kept: Vec<(usize, Option<usize>)> = Vec::new();
+    for i in 0..trace.events.len() {
+        let e = &trace.events[i];
+        if waits_on(i) {
+            kept.push((i, None));
+        } else if matches!(e.op(), Op::Notify | Op::NotifyAll) && e.cond() == cond {
+            let all = e.op() == Op::NotifyAll;
+            for one in kept.iter_mut().filter(|one| one.1.is_none()) {
+                one.1 = Some(i);
+                if !all {
+                    break;
+                }
+            }
+        } else if e.op() == Op::WaitEnd && e.cond() == cond {
+            let own = kept.iter().position(|one| ends_of(one.0) == Some(i));
+            let Some((_, had)) = own.map(|at| kept.remove(at)) else { continue };
+            if had.is_none()
+                && let Some(taken) = matched[i]
+                && let Some(robbed) = kept.iter_mut().find(|one| one.1 == Some(taken))
+            {
+                robbed.1 = None;
+            }
+        }
+    }
+    kept.iter().any(|one| one.0 == begin && one.1.is_some())
 }
 
 /// The event before another one in its thread.

@@ -22,7 +22,7 @@ pub enum Rule {
     /// normalised break this rule.
     Outermost,
     /// A wait is begun by the holder of the lock, nothing happens during it, and it ends with the
-    /// same condition and lock.
+    /// same condition and lock. What a thread asks for is what it gets next.
     Wait,
     /// Methods and regions are left in the opposite order of entering, if their entering is known.
     Nesting,
@@ -71,6 +71,11 @@ impl<'t> Before<'t> {
         if self.open_wait(t).is_some() && event.op() != Op::WaitEnd {
             return Some(Rule::Wait);
         }
+        if let Some(asked) = self.unanswered(t)
+            && !(event.op().answers(asked.op()) && event.target() == asked.target())
+        {
+            return Some(Rule::Wait);
+        }
         match event.op() {
             Op::Read | Op::VolatileRead | Op::Rmw => {
                 (!self.sees_last(event)).then_some(Rule::Value)
@@ -86,7 +91,8 @@ impl<'t> Before<'t> {
                 let u = event.other();
                 let noted = |op: Op| self.of(u).any(|e| e.op() == op);
                 let runs = noted(Op::ThreadBegin) && !noted(Op::ThreadEnd);
-                (runs || u == t || self.open_wait(u).is_some()).then_some(Rule::Join)
+                let is_stuck = self.open_wait(u).is_some() || self.unanswered(u).is_some();
+                (runs || u == t || is_stuck).then_some(Rule::Join)
             }
             // A method may be left whose entering was not recorded.
             Op::Exit if !self.is_inside(event) => None,
@@ -115,6 +121,11 @@ impl<'t> Before<'t> {
     /// The events of a thread.
     fn of(&self, t: ThreadId) -> impl DoubleEndedIterator<Item = &'t Event> {
         self.events.iter().filter(move |e| e.thread() == t && e.op() != Op::Init)
+    }
+
+    /// What the thread has asked for and not been given.
+    fn unanswered(&self, t: ThreadId) -> Option<&'t Event> {
+        self.of(t).next_back().filter(|e| e.op().requests())
     }
 
     /// The beginning of a wait that the thread is still in.

@@ -145,6 +145,12 @@ impl Machine {
             self.emit_on(t, Op::Join, other, batch);
             return true;
         }
+        if self.remaining == 3 && self.may_get_stuck() {
+            let other = self.running.iter().copied().find(|&u| u != t).unwrap_or(t);
+            self.stop(t);
+            self.emit_on(t, Op::Await, other, batch);
+            return true;
+        }
         // In a long trace threads live for most of it; in a tiny one they may end at any time.
         let late = self.remaining < self.config.events / 8 + 8;
         let may_end = self.config.unfinished || !self.threads[t as usize].has_open();
@@ -159,6 +165,11 @@ impl Machine {
             self.ended.push(t);
         }
         true
+    }
+
+    /// Whether a thread may ask for something that it does not get in this trace: towards the end, and not the last one.
+    fn may_get_stuck(&self) -> bool {
+        self.config.unfinished && self.remaining <= 6 && self.running.len() > 1
     }
 
     /// Takes a thread off the running ones.
@@ -217,6 +228,10 @@ impl Machine {
 
     fn access(&mut self, t: u32, batch: &mut Batch) {
         let variable = self.rng.u32(..self.config.variables);
+        if self.remaining == 2 && self.may_get_stuck() {
+            self.stop(t);
+            return self.emit_on(t, Op::Block, variable, batch);
+        }
         let op = if self.chances.rmw.draw(&mut self.rng) {
             Op::Rmw
         } else {

@@ -12,6 +12,8 @@
 //! | `rings`, `components` | which of these could wait for each other |
 //! | `nearest` | which of their events to try |
 //! | `waits` | waits that nobody ends |
+//! | `kept` | locks that threads have when they end |
+//! | `stuck` | who waits for ever in the observed run itself |
 //! | `guards` | waits of which that is known to be impossible |
 //! | `report` | what is told of them |
 //!
@@ -27,17 +29,19 @@
 
 mod components;
 mod guards;
+mod kept;
 mod nearest;
 mod report;
 mod requests;
 mod rings;
+mod stuck;
 mod waits;
 
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
-use foresee_trace::{Event, LocId, LockId, ThreadId, Trace};
+use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 
 use super::attempt::{NEXT, Rung};
 use super::locksets::Hold;
@@ -47,8 +51,10 @@ use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Options, Proposal};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
+use kept::Kept;
 use requests::{Patience, Requests, Want};
 use rings::{Limits, Ring};
+use stuck::End;
 use waits::{Wait, Waits, is_for_ever};
 
 /// The entry in the list of checks.
@@ -56,9 +62,11 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
     name: "deadlock",
     about: "which threads could wait for each other for ever",
     guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
-                 take a lock, or to join a thread, that the next one keeps, or after which a thread \
-                 waits and nobody in the run can notify it any more; that none is possible is said \
-                 only if every ring and every endless wait is proved impossible",
+                 take a lock, or to join a thread, that the next one keeps, after which a thread is \
+                 about to take a lock that another one had when it ended, or after which a thread \
+                 waits and nobody in the run can notify it any more; an observed one is a thread \
+                 that the run leaves waiting for what nobody can give it; that none is possible is \
+                 said only if all are proved impossible and no thread was left waiting",
     is_default: true,
     new: |_| Box::new(Deadlocks::default()),
 };
@@ -66,6 +74,9 @@ pub(crate) const DEADLOCK: CheckKind = CheckKind {
 /// What is looked for. Silence about anything else would be taken for more than it is.
 const SCOPE: &str = "threads that wait for locks, for conditions and for the end of others; not for \
                      semaphores, barriers or input";
+
+/// Why nothing is proved of a run that leaves threads waiting.
+const LEFT_WAITING: &str = "a thread still waited when the run ended";
 
 /// How many steps may be taken on whole chains of requests.
 const CHAIN_WORK: usize = 20_000_000;
@@ -81,6 +92,8 @@ struct Deadlocks {
     rings: Vec<Vec<Ring>>,
     /// For the candidates after these, waits that nobody may end.
     endless: Vec<Vec<Wait>>,
+    /// For the candidates after these, locks that a thread had when it ended.
+    kept: Vec<Kept>,
 }
 
 /// Where one thread of a ring is stuck, as far as reports tell rings apart: a place in the source,
@@ -117,6 +130,12 @@ impl Deadlocks {
         let waits = self.endless.get((found.key as usize).checked_sub(self.rings.len())?)?;
         let begin = found.by.executed.last()?.event;
         waits.iter().find(|wait| wait.begin == begin)
+    }
+
+    /// The lock that nobody gives back, if a finding is about one.
+    fn kept_of(&self, found: &Found) -> Option<&Kept> {
+        let before = self.rings.len() + self.endless.len();
+        self.kept.get((found.key as usize).checked_sub(before)?)
     }
 
     /// Whether somebody joins or waits while others want what he keeps, so that a wait may be what
@@ -207,6 +226,17 @@ impl Check for Deadlocks {
             candidates.push(Candidate { key, tries, ..Candidate::default() });
         }
         self.endless = waits.groups;
+        let first_key = (self.rings.len() + self.endless.len()) as u32;
+        let kept = kept::kept(context.trace);
+        let (of_kept, kept) =
+            kept::candidates(context.trace, &kept, first_key, context.options.tries);
+        candidates.extend(of_kept);
+        self.kept = kept;
+        let end = End::of(context.trace);
+        let stuck = end.stuck();
+        let observed = stuck::causes(&stuck);
+        let observed =
+            observed.iter().map(|cause| report::observed(context, cause, &stuck)).collect();
         let mut notes = vec![SCOPE.to_owned()];
         // Who else could have been woken, the run does not tell.
         if waits.contended > 0 {
@@ -229,6 +259,8 @@ impl Check for Deadlocks {
                 ("guarded_waits", Stat::Count(waits.safe)),
             ],
             notes,
+            observed,
+            caveat: end.has_pending().then_some(LEFT_WAITING),
             ..Proposal::default()
         })
     }
@@ -256,6 +288,9 @@ impl Check for Deadlocks {
         if let Some(wait) = self.wait_of(found) {
             return confirm_endless(context, wait, found, order, seen);
         }
+        if let Some(kept) = self.kept_of(found) {
+            return confirm_kept(context, kept, found, order, seen);
+        }
         let stuck = &found.by.next;
         for (i, &event) in stuck.iter().enumerate() {
             let next = context.trace.events[stuck[(i + 1) % stuck.len()] as usize].thread();
@@ -281,7 +316,37 @@ impl Check for Deadlocks {
         if let Some(wait) = self.wait_of(found) {
             return report::endless(context, wait, &found.by.next);
         }
+        if let Some(kept) = self.kept_of(found) {
+            return report::kept(context, kept, found.by.next[0]);
+        }
         report::ring(context, &found.by.next, |event| self.requests.class_of(event))
+    }
+}
+
+/// Whether a thread has ended with a lock that another one is about to wait for.
+fn confirm_kept(
+    context: &Context<'_>,
+    kept: &Kept,
+    found: &Found,
+    order: &[u64],
+    seen: &Seen<'_>,
+) -> Result<(), String> {
+    let happened = |event: u32| event < found.reached.observed || order.contains(&event.into());
+    let is_last = !context.trace.events[kept.last as usize + 1..]
+        .iter()
+        .any(|event| event.thread() == kept.thread && event.op() != Op::Init);
+    if !is_last || !happened(kept.last) {
+        return Err(format!("the thread of event {} has not ended", kept.last));
+    }
+    let [event] = found.by.next[..] else { return Err("one thread is to wait".to_owned()) };
+    let has_it = seen.holds(kept.thread, kept.hold.lock);
+    let is_kept = |hold: Hold| {
+        hold.lock == kept.hold.lock && has_it.is_some_and(|shared| !(shared && hold.shared))
+    };
+    let wants_it = taken(&context.trace.events[event as usize]).is_some_and(is_kept);
+    match wants_it && patience(context, event) == Patience::Endless {
+        true => Ok(()),
+        false => Err(format!("event {event} does not wait for what the thread has")),
     }
 }
 

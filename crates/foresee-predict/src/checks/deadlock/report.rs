@@ -1,11 +1,13 @@
 //! A deadlock in words: who has what, who wants what, and the ring as a drawing.
 
-use foresee_trace::Op;
+use foresee_trace::{Op, ThreadId};
 
+use super::kept::Kept;
 use super::requests::{Places, Want};
+use super::stuck::{Because, Stuck};
 use super::waits::Wait;
-use crate::checks::Context;
 use crate::checks::scene::Held;
+use crate::checks::{Context, Witnessed};
 
 /// What happens, in one sentence, and what helps to understand it, for threads that are stuck at
 /// these events, each because of the next one.
@@ -92,6 +94,99 @@ pub(crate) fn endless(
     }
     details.push(("unless".to_owned(), "something notifies that did not in this run".to_owned()));
     (format!("{thread} can wait for ever{place}: {why}"), details)
+}
+
+/// The same for a thread that waits for a lock which another one had when it ended.
+pub(crate) fn kept(
+    context: &Context<'_>,
+    kept: &Kept,
+    stuck: u32,
+) -> (String, Vec<(String, String)>) {
+    let names = &context.trace.names;
+    let lock = names.locks.get(kept.hold.lock);
+    let (owner, waits) = (names.threads.get(kept.thread), context.thread_of(stuck));
+    let place = context.place_of(stuck);
+    let message = format!(
+        "{waits} can wait for ever for {lock}{place}: {owner} can end before without giving it back"
+    );
+    let taken = format!(
+        "has {lock}, taken by event {}{}, and ends",
+        kept.acquire,
+        context.place_of(kept.acquire)
+    );
+    let details = vec![
+        (owner.to_owned(), taken),
+        (waits.to_owned(), request(context, stuck)),
+        (format!("thread {owner}"), context.told_origin(kept.thread)),
+        (
+            format!("thread {waits}"),
+            context.told_origin(context.trace.events[stuck as usize].thread()),
+        ),
+    ];
+    (message, details)
+}
+
+/// Threads that the run itself leaves stuck: those of one cause, and who waits besides.
+pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> Witnessed {
+    let trace = context.trace;
+    let names = &trace.names;
+    let name = |thread: ThreadId| names.threads.get(thread);
+    let threads: Vec<&str> = cause.iter().map(|one| name(one.thread)).collect();
+    let first = cause[0];
+    let place = context.place_of(first.since);
+    let message = match first.because {
+        Because::Of(_) if cause.len() > 1 => {
+            format!("{} wait for each other for ever", listed(&threads))
+        }
+        Because::Of(_) => format!("{} waits for itself for ever{place}", threads[0]),
+        Because::Kept(owner, _) => format!(
+            "{} waits for ever{place}: {} has ended and not given back what it wants",
+            threads[0],
+            name(owner)
+        ),
+        Because::Nobody => {
+            format!("{} waits for ever{place}: no thread is left to end that", threads[0])
+        }
+    };
+    let mut details = Vec::new();
+    let mut about = Vec::new();
+    for one in cause {
+        let held = context.held_at(one.since);
+        let tell = |held: &Held| {
+            let lock = names.locks.get(held.hold.lock);
+            format!("{lock}, taken by event {}{}", held.acquire, context.place_of(held.acquire))
+        };
+        let mut text = match held.is_empty() {
+            true => String::new(),
+            false => format!("has {}; ", held.iter().map(tell).collect::<Vec<_>>().join("; ")),
+        };
+        text += &asked(context, one.since);
+        details.push((name(one.thread).to_owned(), text));
+        if let Because::Kept(owner, acquire) = one.because {
+            let taken = format!("took it by event {acquire}{}", context.place_of(acquire));
+            details.push((name(owner).to_owned(), format!("{taken}, and has ended")));
+        }
+        context.about_event(one.since, &mut about);
+    }
+    let others = all.iter().filter(|one| !cause.iter().any(|c| c.thread == one.thread));
+    for one in others {
+        details
+            .push((name(one.thread).to_owned(), format!("{} as well", asked(context, one.since))));
+    }
+    let event = cause.iter().map(|one| one.since).max().unwrap_or(first.since);
+    Witnessed { event, message, details, about }
+}
+
+/// What a thread asks for with its last event.
+fn asked(context: &Context<'_>, event: u32) -> String {
+    let names = &context.trace.names;
+    let it = &context.trace.events[event as usize];
+    let what = match it.op() {
+        Op::Await => format!("the end of {}", names.threads.get(it.other())),
+        Op::RequestShared => format!("{}, to share it", it.target_name(names).unwrap_or_default()),
+        _ => it.target_name(names).unwrap_or_default().to_owned(),
+    };
+    format!("waits for {what}, event {event}{}", context.place_of(event))
 }
 
 fn wanted(context: &Context<'_>, event: u32) -> Option<Want> {

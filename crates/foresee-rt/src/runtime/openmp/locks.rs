@@ -38,7 +38,7 @@ pub(super) fn unlock(lock: usize, pc: f64, act: impl FnOnce()) {
 
 fn attempt(lock: usize, pc: f64, act: impl FnOnce() -> usize) -> usize {
     let mut out = 0;
-    try_take::<false>(lock as *mut _, Tag::Acquire, pc.to_bits() as usize, || {
+    try_take::<false>(lock as *mut _, Tag::Acquire, 0, pc.to_bits() as usize, || {
         out = in_library(act);
         if out as i32 != 0 { 0 } else { EBUSY }
     });

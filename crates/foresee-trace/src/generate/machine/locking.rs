@@ -110,6 +110,11 @@ impl Machine {
         if !self.locks[lock as usize].take(shared) {
             if tries {
                 self.emit_on(t, if shared { Op::BusyShared } else { Op::Busy }, lock, batch);
+            } else if self.may_get_stuck() {
+                self.stop(t);
+                let op = if shared { Op::RequestShared } else { Op::Request };
+                self.emit_on(t, op, lock, batch);
+                return true;
             }
             return tries;
         }

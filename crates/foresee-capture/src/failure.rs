@@ -1,0 +1,122 @@
+//! That a program failed: what there is to say of it, and where.
+
+use std::os::unix::process::ExitStatusExt;
+
+use foresee_trace::{Finding, FindingKind};
+
+use crate::launch::Ended;
+use crate::log::{Last, Log, Pc};
+use crate::symbols::Symbols;
+
+/// What findings of this kind are called.
+pub const PROGRAM_FAILURE: &str = "program-failure";
+
+/// How a program failed, in words: `ended with exit status 7`; nothing if it did not.
+pub fn how(ended: &Ended) -> Option<String> {
+    match (ended.status.code(), ended.status.signal()) {
+        _ if ended.hung.contains(&ended.process) => {
+            Some("hung: all its threads waited, and none was left to wake them".to_owned())
+        }
+        _ if ended.timed_out => Some(format!("was ended after {} seconds", ended.took.as_secs())),
+        _ if ended.status.success() => match ended.hung.len() {
+            0 => None,
+            1 => Some("started a process that hung".to_owned()),
+            n => Some(format!("started {n} processes that hung")),
+        },
+        (Some(code), _) => Some(format!("ended with exit status {code}")),
+        (None, Some(signal)) => Some(format!("was killed by signal {signal}{}", meaning(signal))),
+        (None, None) => Some("did not end well".to_owned()),
+    }
+}
+
+/// What the commonest signals are called.
+fn meaning(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+/// The finding that `program` failed, with what its log tells of it.
+pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symbols)>) -> Finding {
+    let mut finding = Finding {
+        kind: FindingKind::Observed,
+        analysis: PROGRAM_FAILURE,
+        property: PROGRAM_FAILURE.to_owned(),
+        message: format!("{program} {how}"),
+        event: None,
+        witness: None,
+        details: Vec::new(),
+        about: Vec::new(),
+    };
+    let Some((log, symbols)) = log else { return finding };
+    let place = |pc: Pc| symbols.place(pc.address.wrapping_sub(1)).to_string();
+    if ended.timed_out || ended.hung.contains(&log.header.pid) {
+        for (thread, pc) in log.last_places() {
+            let place = Some(place(pc)).filter(|place| !place.is_empty());
+            let place = place.unwrap_or_else(|| "at an unknown place".to_owned());
+            finding.details.push((log.thread_name(thread), format!("last seen at {place}")));
+        }
+        return finding;
+    }
+    let told = log.header.last.and_then(|(last, pc, thread)| {
+        let what = match (last, ended.status.code(), ended.status.signal()) {
+            (Last::Exit(status), Some(code), _) if i32::from(status) == code => "the call of exit",
+            (Last::Abort, _, Some(6)) => "the call of abort",
+            (Last::Assertion, _, Some(6)) => "the assertion that failed",
+            (Last::Fault(s), _, Some(signal)) if i32::from(s) == signal => {
+                "the instruction that failed"
+            }
+            (Last::Raise(s), _, Some(signal)) if i32::from(s) == signal => "the call of raise",
+            _ => return None,
+        };
+        Some((what, log.place(pc), thread))
+    });
+    let of = |thread: u32| log.last_places().find(|(number, _)| *number == thread);
+    if let Some((what, pc, thread)) = told {
+        finding.details.push(("thread".to_owned(), log.thread_name(thread)));
+        // Libraries, and our runtime, abort and fault for what their callers did.
+        let stack = log.header.stack.iter().map(|&word| log.place(word));
+        let stack = stack.filter(|pc| pc.module.is_some_and(|m| log.modules[m].instrumented));
+        let mut known = std::iter::once(pc).chain(stack).filter(|&pc| is_own(symbols, pc));
+        if let Some(pc) = known.next() {
+            finding.add_place(what, place(pc));
+        } else if let Some((_, pc)) = of(thread) {
+            finding.add_place("the last step seen of the thread", place(pc));
+        }
+    } else if let Some((_, pc)) = of(1) {
+        finding.add_place("the last step seen of main", place(pc));
+    }
+    finding
+}
+
+/// Whether a place is in the program's own code, of which the lines are known.
+fn is_own(symbols: &Symbols, pc: Pc) -> bool {
+    let place = symbols.place(pc.address.wrapping_sub(1));
+    let is_ours = |name: &String| name.starts_with("foresee_rt::");
+    place
+        .0
+        .first()
+        .is_some_and(|frame| frame.line.is_some() && !frame.function.as_ref().is_some_and(is_ours))
+}
+
+/// Where something happened, as a detail and as what suppressions name.
+trait AddPlace {
+    fn add_place(&mut self, what: &str, place: String);
+}
+
+impl AddPlace for Finding {
+    fn add_place(&mut self, what: &str, place: String) {
+        if !place.is_empty() {
+            self.about.push(place.clone());
+            self.details.push((what.to_owned(), place));
+        }
+    }
+}

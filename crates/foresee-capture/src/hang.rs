@@ -1,0 +1,81 @@
+//! Programs that can do nothing any more: all their threads wait for each other.
+//!
+//! The runtime counts, in the head of its log, the threads that live and those that are in a call which only another thread of the
+//! process can end. If these are all, if the kernel says that they all sleep, and if nothing changes for a while, then nothing
+//! will: the calls have no limit in time, other processes cannot reach what they wait for, and no signal handler could.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use foresee_rt::format::{Head, MAGIC};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::family::{is_asleep, leading_number};
+
+/// How long nothing may change.
+const CALM: Duration = Duration::from_millis(300);
+
+/// Looks for programs that hang, and ends them.
+pub(crate) struct Hangs {
+    folder: PathBuf,
+    /// Since when nothing has changed in what may hang, by process: and how many changes there were before.
+    calm: HashMap<u32, (u32, Instant)>,
+    /// The processes that were ended.
+    pub(crate) ended: Vec<u32>,
+}
+
+impl Hangs {
+    /// Those that record into this folder.
+    pub(crate) fn in_folder(folder: &Path) -> Hangs {
+        Hangs { folder: folder.to_owned(), calm: HashMap::new(), ended: Vec::new() }
+    }
+
+    /// Ends those that have hung for a while, and notes it in their logs.
+    pub(crate) fn end(&mut self) {
+        let Ok(files) = fs::read_dir(&self.folder) else { return };
+        let tails = files.filter_map(|file| Some(file.ok()?.path()));
+        for tail in tails.filter(|path| path.extension().is_some_and(|ending| ending == "tail")) {
+            let Some(process) = tail.file_name().and_then(leading_number) else { continue };
+            let Some(changes) = hung(&tail, process) else {
+                self.calm.remove(&process);
+                continue;
+            };
+            let now = Instant::now();
+            let calm = self.calm.entry(process).or_insert((changes, now));
+            if calm.0 != changes {
+                *calm = (changes, now);
+            } else if calm.1.elapsed() >= CALM {
+                self.calm.remove(&process);
+                note(&tail);
+                let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+                if pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok()) {
+                    self.ended.push(process);
+                }
+            }
+        }
+    }
+}
+
+/// If every thread of a process waits for another: how many changes there were of that.
+fn hung(tail: &Path, process: u32) -> Option<u32> {
+    let mut head = [0; size_of::<Head>()];
+    File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
+    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
+    let living = word(offset_of!(Head, living));
+    let is_open = head.starts_with(&MAGIC.to_le_bytes()) && word(offset_of!(Head, state)) == 0;
+    let is_stuck = living > 0 && word(offset_of!(Head, blocked)) == living;
+    let has_no_handler = word(offset_of!(Head, handlers)) == 0;
+    let is_it = is_open && is_stuck && has_no_handler && is_asleep(process, living);
+    is_it.then(|| word(offset_of!(Head, changes)))
+}
+
+/// Notes in a log why the program ends here. If that fails, the log tells of a program that was killed, which is true.
+fn note(tail: &Path) {
+    let state = offset_of!(Head, state) as u64;
+    let file = File::options().write(true).open(tail);
+    let _ = file.and_then(|file| file.write_all_at(&5u32.to_le_bytes(), state));
+}

@@ -1,0 +1,76 @@
+//! How long a thread may go on before others: random lengths from a generator that begins with the seed, so that a schedule can
+//! be had again.
+//!
+//! Turns are short at first, for most mistakes of small programs show only where threads run side by side, and grow with the
+//! run, for handing the token on costs as much as hundreds of hooks. Between long turns there are now and then some short
+//! ones. The figures were chosen by measurement (`docs/capture.md`).
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::thread::Thread;
+use super::{config, log};
+
+/// The longest turn, on the average.
+const LONGEST: u64 = 40_000;
+/// The shortest, on the average.
+const SHORTEST: u64 = 4;
+/// A turn is, on the average, this part of all hooks so far.
+const SHARE: u64 = 64;
+/// How many short turns come in a row between long ones.
+const BURST: u32 = 16;
+
+/// The generator's state, and how many short turns are still to come; only the holder of the token uses them.
+static RANDOM: AtomicU64 = AtomicU64::new(0);
+static SHORT: AtomicU32 = AtomicU32::new(0);
+
+/// Begins with a seed.
+pub(super) fn seed(seed: u64) {
+    // Neighbouring seeds are to have nothing to do with each other.
+    let mixed = (seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    RANDOM.store(mixed ^ mixed >> 31 | 1, Relaxed);
+}
+
+fn random() -> u64 {
+    let mut x = RANDOM.load(Relaxed);
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    RANDOM.store(x, Relaxed);
+    x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20
+}
+
+/// Some of the threads that wait, by their numbers modulo 32: one of these goes next.
+pub(super) fn some() -> u32 {
+    random() as u32
+}
+
+/// Begins a turn.
+///
+/// # Safety
+/// `t` holds the token.
+pub(super) unsafe fn begin(t: *mut Thread) {
+    let length = match config::quantum() {
+        // SAFETY: by the caller's promise.
+        0 => length(unsafe { log::hooks() }),
+        fixed => fixed,
+    };
+    // SAFETY: the thread's own state, or that of one that the caller acts for.
+    unsafe { ((*t).turn, (*t).fuel) = (length, length) };
+}
+
+fn length(hooks: u64) -> i32 {
+    let usual = (hooks / SHARE).clamp(SHORTEST, LONGEST);
+    let short = SHORT.load(Relaxed);
+    let most = match short {
+        0 if random() % 4 == 0 => {
+            SHORT.store(BURST, Relaxed);
+            4 * SHORTEST
+        }
+        0 => 2 * usual,
+        _ => {
+            SHORT.store(short - 1, Relaxed);
+            4 * SHORTEST
+        }
+    };
+    (random() % most) as i32 + 1
+}
