@@ -121,7 +121,7 @@ fn narrow_windows_find_nearly_everything() {
     ];
     let (mut violable, mut found) = (0, vec![0; limits.len()]);
     for family in families() {
-        for seed in 0..250 {
+        for seed in 0..320 {
             let trace = family.trace(seed, 20 + seed % 25);
             let one = compare(family.name, seed, &trace, &limits);
             violable += one.0;

@@ -12,10 +12,11 @@ use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
 use foresee_testkit::{Family, corpus, families, oracle, random_trace};
-use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Op, Outcome, Trace};
+use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Names, Op, Outcome, Trace};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
 fn with_places(mut trace: Trace) -> Trace {
+    trace.names.locs = Names::default().locs;
     for (i, event) in trace.events.iter_mut().enumerate() {
         let place = trace.names.locs.intern(&format!("line {i}")).unwrap();
         assert_eq!(place, LocId(i as u32 + 1));

@@ -89,6 +89,15 @@ fn checks_say_what_is_expected() {
                 (None, _) => "none",
             };
             assert_eq!(Some(said), expected.as_str(), "{}: {findings:?}", case.name);
+            if let Some(broken) = case.expect("broken").and_then(Value::as_array) {
+                let named = |finding: &&Finding| finding.kind == FindingKind::Observed;
+                let named = findings.iter().filter(named).map(|f| f.message.split('`').nth(1));
+                let mut named: Vec<&str> = named.flatten().collect();
+                named.sort_unstable();
+                named.dedup();
+                let broken: Vec<&str> = broken.iter().filter_map(Value::as_str).collect();
+                assert_eq!(named, broken, "{}: {findings:?}", case.name);
+            }
             assert!(findings.iter().all(|f| !f.about.is_empty()), "{}", case.name);
             count += 1;
         }

@@ -66,6 +66,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
         "what the check says of the trace: `observed`, `predicted`, `impossible` (proved), or `none` \
          (found)",
     ),
+    ("broken", "the names of the regions that the observed order breaks"),
     ("order", "the same of the check for the order of use"),
     ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
     (

@@ -81,6 +81,10 @@ impl Family {
             named: 0.2,
             alphabet: 3,
             unfinished: seed.is_multiple_of(4),
+            // Most programs do more than what is looked at, again and again, at the same places.
+            unrelated: if seed % 5 == 1 { 0.3 } else { 0.0 },
+            loops: if seed % 7 < 2 { 0.4 } else { 0.0 },
+            locations: if seed % 3 == 1 { 4 } else { 0 },
             ..Config::default()
         })
     }

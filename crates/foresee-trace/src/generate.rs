@@ -94,6 +94,12 @@ pub struct Config {
     pub calls: f64,
     /// The share of beginnings and ends of atomic regions.
     pub regions: f64,
+    /// The share of events that have to do with nothing else: of a name outside the alphabet, or of
+    /// a variable of the thread's own.
+    pub unrelated: f64,
+    /// The chance that an access or a named event is one that its thread has made shortly before, at
+    /// the same place, as in a loop.
+    pub loops: f64,
     /// How many different names events and methods have; at least one if there are such events.
     pub alphabet: u32,
     /// Whether the trace may end, and threads may stop, inside critical sections, waits, calls
@@ -134,6 +140,8 @@ impl Default for Config {
             named: 0.0,
             calls: 0.0,
             regions: 0.0,
+            unrelated: 0.0,
+            loops: 0.0,
             alphabet: 4,
             unfinished: false,
             locations: 0,
@@ -183,6 +191,12 @@ impl Config {
             thread_marks: rng.u8(..6) == 0,
             alphabet: rng.u32(1..=3),
             unfinished: rng.bool(),
+            ..config
+        };
+        let config = Config {
+            unrelated: rng.choice([0.0, 0.0, 0.3]).unwrap_or(0.0),
+            loops: rng.choice([0.0, 0.0, 0.4]).unwrap_or(0.0),
+            locations: rng.choice([0, 0, 3]).unwrap_or(0),
             ..config
         };
         match rng.u8(..5) {
@@ -259,6 +273,8 @@ impl Config {
             ("named", self.named),
             ("calls", self.calls),
             ("regions", self.regions),
+            ("unrelated", self.unrelated),
+            ("loops", self.loops),
         ];
         match shares.into_iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
             Some((name, share)) => Err(BadConfig::Share(name, share)),
@@ -282,6 +298,12 @@ impl Config {
         }
         for i in 0..self.alphabet {
             names.syms.intern(&format!("a{i}"))?;
+        }
+        if self.unrelated > 0.0 {
+            names.syms.intern("unrelated")?;
+            for i in 0..self.threads {
+                names.vars.intern(&format!("own{i}"))?;
+            }
         }
         for i in 0..self.locations {
             names.locs.intern(&format!("main.c:{}", i + 1))?;

@@ -54,7 +54,9 @@ impl Tally {
     /// All of it, for a report.
     pub(super) fn analysed(&self, property: &str) -> Analysed {
         let is_silent = self.observed == 0 && self.violated == 0 && self.trouble.is_none();
-        let nothing = is_silent && (self.steps == 0 || self.vacuous.is_some());
+        // If the search was cut, that is said.
+        let is_all = self.outcome.is_none_or(|outcome| outcome == Outcome::Exhausted);
+        let nothing = is_silent && (self.steps == 0 || is_all && self.vacuous.is_some());
         let outcome = match self.outcome {
             _ if nothing => Outcome::NothingRelevant,
             Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,

@@ -19,6 +19,9 @@ use locking::{Hold, Lock, Wait};
 /// How deep calls and regions nest; enough to be nested at all.
 const MAX_OPEN: usize = 4;
 
+/// How many steps of a thread its loops go back, at most.
+const LOOP: usize = 4;
+
 #[derive(Debug, Default)]
 struct Thread {
     started: bool,
@@ -26,6 +29,8 @@ struct Thread {
     wait: Option<Wait>,
     calls: Vec<u32>,
     regions: usize,
+    /// What it did lately that it may do again.
+    lately: Vec<(Op, u32, LocId)>,
 }
 
 impl Thread {
@@ -55,6 +60,8 @@ pub(super) struct Machine {
     ended: Vec<u32>,
     /// Threads from this one on have not been forked yet.
     unforked: u32,
+    /// Where the next event happens, if that is known.
+    place: Option<LocId>,
     /// Variables from this one on may still have their initial value stated.
     uninitialised: u32,
 }
@@ -72,13 +79,18 @@ impl Machine {
             debt: 0,
             threads: (0..config.threads).map(|_| Thread::default()).collect(),
             locks: vec![Lock::default(); config.locks as usize],
-            values: vec![0; if with_values { config.variables as usize } else { 0 }],
+            // Each thread may have a variable of its own.
+            values: vec![
+                0;
+                if with_values { config.variables + config.threads } else { 0 } as usize
+            ],
             last_value: 0,
             running: (0..roots).collect(),
             turn: 0,
             waiting: Vec::new(),
             ended: Vec::new(),
             unforked: roots,
+            place: None,
             uninitialised: config.variables - initial,
             config,
         }
@@ -179,6 +191,16 @@ impl Machine {
 
     /// Anything but synchronisation.
     fn work(&mut self, t: u32, batch: &mut Batch) {
+        if self.chances.again.draw(&mut self.rng) && self.do_again(t, batch) {
+            return;
+        }
+        if self.chances.unrelated.draw(&mut self.rng) {
+            let op = [Op::Event, Op::Read, Op::Write][self.rng.usize(..3)];
+            return match op {
+                Op::Event => self.emit_on(t, op, self.config.alphabet, batch),
+                _ => self.access_as(t, op, self.config.variables + t, batch),
+            };
+        }
         if self.chances.named.draw(&mut self.rng) {
             let name = self.rng.u32(..self.config.alphabet);
             return self.emit_on(t, Op::Event, name, batch);
@@ -243,6 +265,23 @@ impl Machine {
                 (false, true) => Op::VolatileWrite,
             }
         };
+        self.access_as(t, op, variable, batch);
+    }
+
+    /// What the thread did shortly before, at the same place; `false` if there is nothing.
+    fn do_again(&mut self, t: u32, batch: &mut Batch) -> bool {
+        let lately = &self.threads[t as usize].lately;
+        let Some(back) = lately.len().checked_sub(1) else { return false };
+        let (op, target, place) = lately[back - self.rng.usize(..=back.min(LOOP))];
+        self.place = Some(place);
+        match op {
+            Op::Event => self.emit_on(t, op, target, batch),
+            _ => self.access_as(t, op, target, batch),
+        }
+        true
+    }
+
+    fn access_as(&mut self, t: u32, op: Op, variable: u32, batch: &mut Batch) {
         let mut event = Event::new(ThreadId(t), op).with_target(variable);
         if self.config.values != Written::Nothing {
             let old = self.values[variable as usize];
@@ -308,10 +347,17 @@ impl Machine {
 
     #[inline]
     fn push(&mut self, event: Event, batch: &mut Batch) {
-        let loc = match self.config.locations {
-            0 => LocId::NONE,
-            n => LocId(1 + self.rng.u32(..n)),
+        let loc = match (self.place.take(), self.config.locations) {
+            (Some(place), _) => place,
+            (None, 0) => LocId::NONE,
+            (None, n) => LocId(1 + self.rng.u32(..n)),
         };
+        let op = event.op();
+        if self.config.loops > 0.0 && (op == Op::Event || op.reads() || op.writes()) {
+            let lately = &mut self.threads[event.thread().0 as usize].lately;
+            lately.drain(..lately.len().saturating_sub(LOOP));
+            lately.extend(event.target().map(|target| (op, target, loc)));
+        }
         batch.events.push(event.with_loc(loc));
         self.remaining -= 1;
     }

@@ -202,7 +202,8 @@ fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn
             }
         }
         possible += real.len();
-        // The check reports one for each variable and pair of threads.
+        // The check reports one for each variable and pair of threads where nothing is known of
+        // places, by which they are told apart otherwise.
         let checked = check(&trace, false);
         let group = |[a1, b, _]: [usize; 3]| {
             let events = &trace.events;
@@ -222,8 +223,10 @@ fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn
             assert!(all.contains(triple) && real.contains(triple), "unsound: {}", context());
         }
         let found: BTreeSet<_> = found.into_iter().map(group).collect();
-        groups += wanted.len();
-        found_groups += wanted.intersection(&found).count();
+        if trace.events.iter().all(|event| event.loc() == foresee_trace::LocId::NONE) {
+            groups += wanted.len();
+            found_groups += wanted.intersection(&found).count();
+        }
     }
     println!("{}: {reached} of {possible}, groups {found_groups} of {groups}", family.name);
     assert!(possible > 100, "{}: only {possible}", family.name);
@@ -243,7 +246,7 @@ fn triples_are_found_as_far_as_there_are_any() {
 #[test]
 fn triples_are_found_in_long_traces() {
     for family in &FAMILIES[..4] {
-        compare_triples(family, 0..40, |seed| 30 + seed % 45);
+        compare_triples(family, 0..60, |seed| 30 + seed % 45);
     }
 }
 
@@ -251,7 +254,7 @@ fn triples_are_found_in_long_traces() {
 fn cycles_are_found_and_proofs_hold() {
     let (mut breakable, mut found, mut proofs) = (0, 0, 0);
     for family in FAMILIES {
-        for seed in 0..600 {
+        for seed in 0..700 {
             let trace = family.trace(seed, 8 + seed % 10);
             let all: Vec<usize> = (0..trace.events.len()).collect();
             let checked = check(&trace, seed.is_multiple_of(2));

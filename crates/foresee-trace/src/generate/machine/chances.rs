@@ -40,6 +40,8 @@ pub(super) struct Chances {
     pub(super) named: Chance,
     pub(super) call: Chance,
     pub(super) region: Chance,
+    pub(super) unrelated: Chance,
+    pub(super) again: Chance,
     /// Of a fork at any event: so that all have happened by about a quarter of the way.
     pub(super) fork: Chance,
     /// Of the end of a thread, at any event late enough.
@@ -72,6 +74,8 @@ impl Chances {
             named: Chance::new(config.named),
             call: Chance::new(config.calls),
             region: Chance::new(config.regions),
+            unrelated: Chance::new(config.unrelated),
+            again: Chance::new(config.loops),
             fork: Chance::new(turnover.min(0.5)),
             end: Chance::new(turnover.min(0.2)),
         }
