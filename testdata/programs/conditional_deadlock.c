@@ -4,7 +4,7 @@
 #include <unistd.h>
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int balance, moved;
+int balance, moved;
 static void *t1(void *unused) {
     pthread_mutex_lock(&a);
     pthread_mutex_lock(&b);

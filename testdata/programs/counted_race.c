@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int n, data;
+int n, data;
 static void count(void) {
     pthread_mutex_lock(&m);
     n = n + 1;

@@ -53,11 +53,9 @@ pub(super) struct Values {
 
 impl Values {
     fn code(&mut self, value: Option<Value>) -> u32 {
-        match value {
-            Some(Value::Int(n)) if (-(1 << 29)..1 << 29).contains(&n) => {
-                if Value::Int(n).stands_for_itself() { (n + (1 << 29) + 1) as u32 } else { 0 }
-            }
-            Some(value) if value.stands_for_itself() => {
+        match value.filter(|value| value.stands_for_itself()) {
+            Some(Value::Int(n)) if (-(1 << 29)..1 << 29).contains(&n) => (n + (1 << 29) + 1) as u32,
+            Some(value) => {
                 let next = self.others.len() as u32 | OTHER;
                 match self.others.get(&value) {
                     Some(&code) => code,
@@ -65,7 +63,7 @@ impl Values {
                     None => *self.others.entry(value).or_insert(next),
                 }
             }
-            _ => 0,
+            None => 0,
         }
     }
 
