@@ -383,6 +383,11 @@ impl<'l, N: Names> LogSource<'l, N> {
                 };
                 let naming = &mut self.naming;
                 let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
+                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
+                if memory.is_freed {
+                    out.put(event, &[]);
+                    continue;
+                }
                 if let Some(seen) = seen {
                     self.stats.checked_reads += 1;
                     let strange = memory.differs(cell, part, seen);
@@ -404,7 +409,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                     memory.learn(part, now);
                 }
                 let new = memory.value(cell);
-                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
                 if let Some(remark) = remark {
                     out.put(event.with_op(remark), &[]);
                 }
@@ -646,7 +650,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
                     if value <= KEPT_BY_LIBC {
                         // Until it is handed out again, who touches it uses what was freed.
-                        self.memory.doubt(address, value);
+                        self.memory.free(address, value);
                         self.forget_sync(address, value);
                         return Ok(());
                     }
