@@ -54,13 +54,7 @@ fn many_places_in_one_variable() {
         let has_all = |mut lines: std::ops::RangeInclusive<u32>| {
             lines.all(|line| out.contains(&format!("many_places_race_32.c:{line}")))
         };
-        assert!(
-            out.starts_with("gcc -O2")
-                || out.starts_with("clang-19 -O2")
-                || has_all(5..=36)
-                || has_all(39..=70),
-            "{out}"
-        );
+        assert!(out.contains(" -O2\n") || has_all(5..=36) || has_all(39..=70), "{out}");
     });
 }
 
