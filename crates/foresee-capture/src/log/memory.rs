@@ -61,6 +61,8 @@ pub(super) struct Granule {
     /// The variables of cells, by their first byte.
     pub(super) vars: [Option<VarId>; 8],
     kinds: [Option<Scalar>; 8],
+    /// Whether it was freed: then libc writes there what it likes.
+    pub(super) is_freed: bool,
 }
 
 /// A piece of memory that is a variable.
@@ -103,7 +105,8 @@ impl Granule {
             }
         }
         let (bytes, seen) = ([0; 8], [0; 8]);
-        Granule { starts, known: 0, bytes, seen, touched: 0, vars: [None; 8], kinds }
+        let vars = [None; 8];
+        Granule { starts, known: 0, bytes, seen, touched: 0, vars, kinds, is_freed: false }
     }
 
     /// It holds these bytes since then.
@@ -214,11 +217,11 @@ impl Memory {
         }
     }
 
-    /// Forgets what a stretch of memory holds, but not which variables are there.
-    pub(super) fn doubt(&mut self, address: u64, size: u64) {
+    /// A stretch of memory is freed, and its variables with it. Nobody knows what they hold now.
+    pub(super) fn free(&mut self, address: u64, size: u64) {
         for at in (address & !7..address.saturating_add(size)).step_by(8) {
             if let Some(granule) = self.granules.get_mut(&at) {
-                granule.doubt(u8::MAX);
+                granule.is_freed = true;
             }
         }
     }

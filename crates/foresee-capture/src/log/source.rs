@@ -596,6 +596,11 @@ impl<'l, N: Names> LogSource<'l, N> {
             for cell in cells {
                 let var = self.variable(granule, cell)?;
                 let part = mask & (((1u32 << cell.size) - 1) << cell.offset) as u8;
+                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
+                if self.granule(granule).is_freed {
+                    out.put(event, &[]);
+                    continue;
+                }
                 if let Some(seen) = seen {
                     self.stats.checked_reads += 1;
                     let memory = self.granule(granule);
@@ -620,7 +625,6 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
                 memory.saw(cell, part, now_is);
                 let new = memory.value(cell);
-                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
                 if let Some(remark) = remark {
                     out.put(event.with_op(remark), &[]);
                 }
@@ -893,7 +897,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
                     if value <= KEPT_BY_LIBC {
                         // Until it is handed out again, who touches it uses what was freed.
-                        self.memory.doubt(address, value);
+                        self.memory.free(address, value);
                         self.forget_sync(address, value);
                         return Ok(());
                     }

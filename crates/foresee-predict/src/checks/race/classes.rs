@@ -145,8 +145,10 @@ struct Variable {
     /// Who accessed it last, and since when nobody else did.
     thread: u32,
     since: u32,
-    /// How many of its classes are in lists of the unseen.
+    /// How many of its classes are in lists of the unseen, and how many places were seen when those
+    /// were last looked through.
     unseen: u32,
+    seen: u32,
     is_cut: bool,
 }
 
@@ -159,6 +161,7 @@ impl Default for Variable {
             thread: NONE,
             since: 0,
             unseen: 0,
+            seen: 0,
             is_cut: false,
         }
     }
@@ -230,6 +233,8 @@ pub(super) struct Classes {
     variables: Vec<Variable>,
     sites: Vec<Site>,
     site_numbers: HashMap<SiteKey, u32, RandomState>,
+    /// How many of them are in a pair that is known to race.
+    seen: u32,
     pub(super) groups: Vec<Group>,
     group_numbers: HashMap<[u32; 2], u32, RandomState>,
     /// How many pairs of events are kept for a pair of classes, and for a pair of places.
@@ -251,6 +256,7 @@ impl Classes {
             variables: Vec::new(),
             sites: Vec::new(),
             site_numbers: HashMap::default(),
+            seen: 0,
             groups: Vec::new(),
             group_numbers: HashMap::default(),
             most: most.unwrap_or([1, 1]),
@@ -317,9 +323,14 @@ impl Classes {
         let further = if self.is_only_sure { CREDIT_FOR_SURE } else { CREDIT };
         let Site { credit, is_seen, .. } = &mut self.sites[site];
         *credit = (*credit + further).min(MOST_CREDIT * 8);
-        if *credit < 8 && *is_seen && self.is_only_sure && variable.unseen == 0 {
+        if *credit < 8 && *is_seen && self.is_only_sure {
             variable.is_cut = true;
-            return;
+            if self.seen - variable.seen >= variable.unseen {
+                self.drop_seen(key.variable);
+            }
+            if self.variables[key.variable.index()].unseen == 0 {
+                return;
+            }
         }
         self.compare(class, before, locksets, known);
     }
@@ -398,6 +409,29 @@ impl Classes {
         }
     }
 
+    /// Takes the classes of a variable whose places were seen meanwhile out of the lists of the
+    /// unseen.
+    fn drop_seen(&mut self, variable: VarId) {
+        let Variable { lanes, ref mut seen, .. } = self.variables[variable.index()];
+        *seen = self.seen;
+        let mut lane = lanes;
+        while lane != NONE {
+            for kind in 0..KINDS {
+                let mut at = self.lanes[lane as usize].heads[UNSEEN][kind];
+                while at != NONE {
+                    let Class { site, links, .. } = &self.classes[at as usize];
+                    let (is_seen, older) =
+                        (self.sites[*site as usize].is_seen, links[UNSEEN].older);
+                    if is_seen {
+                        self.unlink(at, UNSEEN);
+                    }
+                    at = older;
+                }
+            }
+            lane = self.lanes[lane as usize].next;
+        }
+    }
+
     /// The latest accesses of two classes are unordered. Whether their places are a new pair.
     fn meet(&mut self, other: u32, class: u32, is_sure: bool, is_needed: bool) -> bool {
         let (a, b) = (&self.classes[other as usize], &self.classes[class as usize]);
@@ -426,7 +460,10 @@ impl Classes {
         }
         if is_new {
             group.is_first = true;
-            sites.iter().for_each(|&site| self.sites[site as usize].is_seen = true);
+            for site in sites {
+                let is_seen = &mut self.sites[site as usize].is_seen;
+                self.seen += u32::from(!std::mem::replace(is_seen, true));
+            }
         }
         group.count == 1
     }
