@@ -1,11 +1,11 @@
 //! What C++ adds: static variables that are initialised on first use, `new`, and exceptions.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 
 use super::alloc::from_site;
 use super::calls::calls;
 use super::next::real;
-use super::{access, enter, hook, leave, step_aside};
+use super::{access, enter, hook, leave, step_aside, sys};
 use crate::format::{Access, order};
 
 hook! {
@@ -93,6 +93,51 @@ extern "C" fn new_nothrow(size: usize, tag: usize, pc: usize) -> usize {
 
 extern "C" fn new_array_nothrow(size: usize, tag: usize, pc: usize) -> usize {
     from_site(pc, || real!(_ZnamRKSt9nothrow_t(size => usize, tag => usize) -> usize))
+}
+
+/// The standard streams, which the first one to include `<iostream>` has made, and their sizes.
+const STREAMS: [(&CStr, usize); 8] = [
+    (c"_ZSt3cin", 280),
+    (c"_ZSt4cout", 272),
+    (c"_ZSt4cerr", 272),
+    (c"_ZSt4clog", 272),
+    (c"_ZSt4wcin", 280),
+    (c"_ZSt5wcout", 272),
+    (c"_ZSt5wcerr", 272),
+    (c"_ZSt5wclog", 272),
+];
+
+/// Where a stream is, if it has not been made.
+fn unmade(name: &CStr) -> Option<usize> {
+    // SAFETY: a stream begins with the address of its table of functions.
+    unsafe {
+        let at = sys::dlsym(sys::RTLD_DEFAULT, name.as_ptr()) as usize;
+        (at != 0 && access::load(at, 8) == 0).then_some(at)
+    }
+}
+
+hook! {
+    _ZNSt8ios_base4InitC1Ev => make_streams, "rsi";
+}
+
+extern "C" fn make_streams(it: usize, pc: usize) {
+    let before = STREAMS.map(|(name, _)| unmade(name));
+    real!(_ZNSt8ios_base4InitC1Ev(it => usize));
+    let t = enter();
+    if t.is_null() {
+        return;
+    }
+    for ((name, size), at) in STREAMS.into_iter().zip(before) {
+        if let Some(at) = at.filter(|_| unmade(name).is_none()) {
+            // SAFETY: in a hook of `t`; the stream has just been written.
+            unsafe {
+                access::before_write(t, at, size);
+                access::written(t, at, size, pc);
+            }
+        }
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe { leave(t) };
 }
 
 /// Exceptions of the standard are made within libstdc++, and caught by whoever: a table of type and text, which is copied.
