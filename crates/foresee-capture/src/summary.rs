@@ -131,7 +131,8 @@ impl Summary {
         }
         if !self.doubtful.is_empty() {
             const SHOWN: usize = 4;
-            let each = self.doubtful.iter().take(SHOWN).map(|(name, why)| format!("{name} ({why})"));
+            let each =
+                self.doubtful.iter().take(SHOWN).map(|(name, why)| format!("{name} ({why})"));
             let mut names = each.collect::<Vec<_>>().join(", ");
             let more = self.doubtful.len().saturating_sub(SHOWN);
             if more > 0 {

@@ -90,7 +90,8 @@ fn copies_of_known_sizes_are_seen_in_optimised_programs() {
                     .map(Into::into)
                     .to_vec();
             arguments.extend([program.clone().into(), source.clone().into()]);
-            let mut command = compiler::command(Language::C, &arguments, None, || workshop.kit()).unwrap();
+            let mut command =
+                compiler::command(Language::C, &arguments, None, || workshop.kit()).unwrap();
             let built = command.output().unwrap();
             assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
             let (out, logs) = workshop.capture(&program, &[("FORESEE_FILTER", "none")]);
@@ -136,9 +137,12 @@ fn every_part_of_structures_is_seen() {
                             n => format!("({variable}+{})", 8 * n),
                         };
                         for kind in ['r', 'w'] {
-                            let is_seen = main.iter().any(|e| e.starts_with(&format!("{kind}{place}")));
+                            let is_seen =
+                                main.iter().any(|e| e.starts_with(&format!("{kind}{place}")));
                             // What is expected must be there; a variable that is only read must not be written.
-                            if kinds.contains(kind) != is_seen && (kinds.contains(kind) || kind == 'w') {
+                            if kinds.contains(kind) != is_seen
+                                && (kinds.contains(kind) || kind == 'w')
+                            {
                                 wrong.push(format!("{how}: {kind}{place} seen: {is_seen}"));
                             }
                         }

@@ -475,7 +475,10 @@ fn functions_that_are_not_exact_are_named() {
 #[test]
 fn completing_hooks_fits_into_every_way_to_build() {
     let bench = Bench::new();
-    bench.write("a.c", "struct S { long a, b, c; } s; long f(struct S); int main(void) { return (int)f(s); }\n");
+    bench.write(
+        "a.c",
+        "struct S { long a, b, c; } s; long f(struct S); int main(void) { return (int)f(s); }\n",
+    );
     bench.write("b.c", "struct S { long a, b, c; }; long f(struct S v) { return v.a; }\n");
     let listed = || {
         let mut names: Vec<String> = std::fs::read_dir(bench.dir.path())

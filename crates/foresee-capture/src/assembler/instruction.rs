@@ -102,8 +102,23 @@ impl<'a> Instruction<'a> {
             let behind = rest[end..].trim_start_matches([' ', '\t', ';']);
             let is_prefix = matches!(
                 word,
-                "rep" | "repz" | "repe" | "repnz" | "repne" | "lock" | "notrack" | "bnd" | "data16"
-                    | "data32" | "rex64" | "cs" | "ds" | "{evex}" | "{vex}" | "xacquire" | "xrelease"
+                "rep"
+                    | "repz"
+                    | "repe"
+                    | "repnz"
+                    | "repne"
+                    | "lock"
+                    | "notrack"
+                    | "bnd"
+                    | "data16"
+                    | "data32"
+                    | "rex64"
+                    | "cs"
+                    | "ds"
+                    | "{evex}"
+                    | "{vex}"
+                    | "xacquire"
+                    | "xrelease"
             );
             if is_prefix && !behind.is_empty() {
                 prefix = word;
@@ -174,12 +189,13 @@ impl<'a> Instruction<'a> {
         if m.starts_with("cmov") {
             return read(self.register_size()?);
         }
-        if let Some(size) = self.integer_size(&["cmp", "test", "bt", "mul", "imul", "div", "idiv"]) {
+        if let Some(size) = self.integer_size(&["cmp", "test", "bt", "mul", "imul", "div", "idiv"])
+        {
             return read(size);
         }
         const CHANGING: [&str; 23] = [
-            "add", "sub", "and", "or", "xor", "adc", "sbb", "inc", "dec", "neg", "not", "sal", "sar",
-            "shl", "shr", "rol", "ror", "rcl", "rcr", "shld", "shrd", "bts", "btr",
+            "add", "sub", "and", "or", "xor", "adc", "sbb", "inc", "dec", "neg", "not", "sal",
+            "sar", "shl", "shr", "rol", "ror", "rcl", "rcr", "shld", "shrd", "bts", "btr",
         ];
         if let Some(size) = self.integer_size(&CHANGING) {
             return if last {
@@ -189,8 +205,8 @@ impl<'a> Instruction<'a> {
             };
         }
         const BITS: [&str; 19] = [
-            "popcnt", "lzcnt", "tzcnt", "bsf", "bsr", "crc32", "andn", "bextr", "blsr", "blsi", "blsmsk",
-            "bzhi", "pdep", "pext", "mulx", "sarx", "shlx", "shrx", "rorx",
+            "popcnt", "lzcnt", "tzcnt", "bsf", "bsr", "crc32", "andn", "bextr", "blsr", "blsi",
+            "blsmsk", "bzhi", "pdep", "pext", "mulx", "sarx", "shlx", "shrx", "rorx",
         ];
         if let Some(size) = self.integer_size(&BITS) {
             return read(size);
@@ -206,8 +222,8 @@ impl<'a> Instruction<'a> {
             return exchanges;
         }
         self.integer_size(&[
-            "cmpxchg", "xadd", "add", "sub", "and", "or", "xor", "adc", "sbb", "inc", "dec", "neg", "not",
-            "bts", "btr", "btc",
+            "cmpxchg", "xadd", "add", "sub", "and", "or", "xor", "adc", "sbb", "inc", "dec", "neg",
+            "not", "bts", "btr", "btc",
         ])
     }
 
@@ -287,8 +303,9 @@ impl<'a> Instruction<'a> {
         let m = self.mnemonic.strip_prefix('v').unwrap_or(self.mnemonic);
         let width = self.vector_width();
         match m {
-            "movaps" | "movups" | "movapd" | "movupd" | "movdqa" | "movdqu" | "movdqa32" | "movdqa64"
-            | "movdqu8" | "movdqu16" | "movdqu32" | "movdqu64" | "movntps" | "movntpd" | "movntdq" => {
+            "movaps" | "movups" | "movapd" | "movupd" | "movdqa" | "movdqu" | "movdqa32"
+            | "movdqa64" | "movdqu8" | "movdqu16" | "movdqu32" | "movdqu64" | "movntps"
+            | "movntpd" | "movntdq" => {
                 return either(width?);
             }
             "lddqu" | "movntdqa" | "movshdup" | "movsldup" => return read(width?),
@@ -334,7 +351,11 @@ impl<'a> Instruction<'a> {
             read(4)
         } else if m.ends_with("sd") {
             read(8)
-        } else if m.ends_with("ps") || m.ends_with("pd") || m.starts_with('p') || m.starts_with("aes") {
+        } else if m.ends_with("ps")
+            || m.ends_with("pd")
+            || m.starts_with('p')
+            || m.starts_with("aes")
+        {
             read(width?)
         } else {
             None

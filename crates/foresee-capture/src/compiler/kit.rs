@@ -83,7 +83,8 @@ impl Kit {
             let path = folder.join(name);
             put(&path, bytes).map_err(|source| KitError::Write { path, source })?;
         }
-        let link = folder.join(format!("as-{:08x}", crc32fast::hash(assembler.as_os_str().as_encoded_bytes())));
+        let link = folder
+            .join(format!("as-{:08x}", crc32fast::hash(assembler.as_os_str().as_encoded_bytes())));
         let path = link.join("as");
         link_to(assembler, &path).map_err(|source| KitError::Write { path, source })?;
         Ok(Kit {

@@ -421,8 +421,7 @@ pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize
             range(t, address, size, pc, false);
             return range(t, address, size, pc, true);
         }
-        if config::filter()
-            && !shadow::must_record(t, address, mask(address, size), pc, true, true)
+        if config::filter() && !shadow::must_record(t, address, mask(address, size), pc, true, true)
         {
             return;
         }

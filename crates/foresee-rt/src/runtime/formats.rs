@@ -228,7 +228,10 @@ mod tests {
         assert_eq!(plain.len(), 5);
         assert_eq!((plain[1].letter, plain[1].precision), (b's', Count::Fixed(3)));
         assert_eq!(plain[2].letter, b'%');
-        assert_eq!((plain[3].width, plain[3].class()), (Count::Argument(None), Ok(Some(Class::LongDouble))));
+        assert_eq!(
+            (plain[3].width, plain[3].class()),
+            (Count::Argument(None), Ok(Some(Class::LongDouble)))
+        );
         assert_eq!(plain[4].length, Length::Char);
         let numbered = conversions(b"%2$s %1$*3$.*4$ld %%");
         assert_eq!(numbered[0].number, Some(2));
