@@ -14,7 +14,7 @@ made w 3
 in_tree r 1
 exchanged1 rw 3
 exchanged2 rw 3
-shared r 1
+shared rw 1
 */
 #include <array>
 #include <functional>

@@ -149,7 +149,7 @@ pub fn run(arguments: &[OsString]) -> io::Result<ExitStatus> {
     };
     let rest = arguments.iter().enumerate().filter(|(i, a)| Some(*i) != file && *a != "-");
     real.args(rest.map(|(_, a)| a));
-    let Some(complete) = std::str::from_utf8(&text).ok().and_then(|t| rewrite(t)) else {
+    let Some(complete) = std::str::from_utf8(&text).ok().and_then(rewrite) else {
         return feed(&mut real, &text);
     };
     // Should the assembler not understand what we made of it, the program is still built, and says so.
@@ -226,4 +226,95 @@ fn in_path(name: &OsStr) -> OsString {
         .map(|folder| folder.join(name))
         .find(is_other)
         .map_or_else(|| name.to_owned(), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function of its own in a file that was compiled for capture.
+    fn completed(body: &str) -> String {
+        let text = format!(
+            "\t.type\tf, @function\nf:\n\t.cfi_startproc\n{body}\tret\n\t.cfi_endproc\n\t.size\tf, .-f\n\
+             \t.section\t.rodata\nfixed:\n\t.long 1\n\t.text\n\tjmp\t__tsan_init@PLT\n"
+        );
+        rewrite(&text).expect("compiled for capture")
+    }
+
+    fn added(body: &str) -> Vec<String> {
+        let text = completed(body);
+        let call = |l: &str| l.trim().strip_prefix("call\t*foresee_").map(str::to_owned);
+        text.lines()
+            .filter_map(call)
+            .map(|c| c.split('@').next().unwrap_or("").to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn accesses_without_a_hook_get_one() {
+        assert_eq!(added("\tmovq\ts(%rip), %rdi\n\tcall\tg\n"), ["read_x"]);
+        let entered = "\tcall\t__tsan_func_entry@PLT\n";
+        assert_eq!(added(&format!("{entered}\tmovq\t%rax, 8(%rbx)\n")), ["write"]);
+        assert_eq!(added("\taddl\t$1, 8(%rbx)\n"), ["update_x"]);
+        assert_eq!(added("\tvmovdqu\t(%rbx), %ymm0\n"), ["read_y"]);
+        assert_eq!(added("\trep movsq\n"), ["write_range_x", "read_range_x"]);
+        assert_eq!(added("#APP\n\tlock; incl (%rbx)\n#NO_APP\n"), ["atomic_x"]);
+    }
+
+    #[test]
+    fn accesses_with_a_hook_get_none() {
+        for body in [
+            "\tleaq\t8(%rbx), %rdi\n\tcall\t__tsan_read8@PLT\n\tmovq\t8(%rbx), %rax\n",
+            // The place is computed twice, from what the frame holds.
+            "\tmovq\t8(%rsp), %rax\n\taddq\t$4, %rax\n\tmovq\t%rax, %rdi\n\tcall\t__tsan_write4@PLT\n\
+             \tmovq\t8(%rsp), %rax\n\tmovl\t$1, 4(%rax)\n",
+            "\tmovl\t$24, %esi\n\tmovq\t%rbx, %rdi\n\tcall\t__tsan_write_range@PLT\n\tmovups\t%xmm0, (%rbx)\n\tmovq\t$0, 16(%rbx)\n",
+            "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n.LVL3:\n\tcmpl\t$2, x(%rip)\n",
+        ] {
+            assert_eq!(added(body), [""; 0], "{body}");
+        }
+        // A hook is for what follows it, not for what another way leads to, comes after a call, or is larger.
+        for body in [
+            "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n.L3:\n\tcmpl\t$2, x(%rip)\n",
+            "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n\tcall\tg\n\tcmpl\t$2, x(%rip)\n",
+            "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n\tcmpq\t$2, x(%rip)\n",
+            "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n\tmovl\t$2, x(%rip)\n",
+            "\tmovq\t%rbx, %rdi\n\tcall\t__tsan_read4@PLT\n\taddq\t$4, %rbx\n\tcmpl\t$2, (%rbx)\n",
+        ] {
+            assert_eq!(added(body).len(), 1, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_nobody_elses_is_left_alone() {
+        for body in [
+            "\tmovq\t8(%rsp), %rax\n",
+            "\tmovl\tfixed(%rip), %eax\n",
+            "\tmovsd\t.LC0(%rip), %xmm0\n",
+            "\tmovq\tx@GOTPCREL(%rip), %rax\n",
+            "\tmovq\t%fs:40, %rax\n",
+            "#APP\n\tpause\n#NO_APP\n",
+        ] {
+            assert_eq!(added(body), [""; 0], "{body}");
+        }
+        // A variable whose address is handed on.
+        let known = "\tsubq\t$40, %rsp\n\t.cfi_def_cfa_offset 48\n\tleaq\t8(%rsp), %rdi\n\tcall\tg\n\tmovq\t8(%rsp), %rdi\t# v,\n";
+        assert_eq!(added(known), ["read_x"]);
+        assert_eq!(added(&known.replace("# v", "# %sfp")), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_written_down() {
+        let notes = |body: &str| {
+            let text = completed(body);
+            let line = text.lines().last().expect("the notes").trim();
+            let quoted = line.split('"').nth(1).expect("a text");
+            Notes::read(quoted.replace("\\n", "\n").as_bytes())
+        };
+        assert_eq!(notes("\tmovq\t(%rax), %rax\n"), Notes { units: 1, doubts: vec![] });
+        let doubt = |why: &str| Notes { units: 1, doubts: vec![("f".to_owned(), why.to_owned())] };
+        assert_eq!(notes("\txsave\t(%rax)\n"), doubt("xsave"));
+        assert_eq!(notes("#APP\n\tsyscall\n#NO_APP\n"), doubt("inline assembly"));
+        assert_eq!(rewrite("\tmovq\t(%rax), %rax\n"), None);
+    }
 }

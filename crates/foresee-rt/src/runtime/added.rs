@@ -7,10 +7,6 @@
 
 use super::{access, enter, leave, process, token};
 
-/// The stack pointer of the function is so far above ours: a return address, flags, two pushed registers and `rbp`, and
-/// the 128 bytes that a function may use below it.
-const _: () = assert!(8 + 8 + 8 + 16 + 128 == 168);
-
 /// Defines the three forms of a hook. `$ours` is code that goes to `9` if the access is none of anybody else's.
 macro_rules! added {
     ($($plain:ident $sse:ident $wide:ident => $target:path, $ours:expr;)*) => { $(
@@ -61,6 +57,9 @@ macro_rules! added {
 
 /// The size comes with where the function's frame ends, if that matters: in words above its stack pointer, or, with the
 /// highest bit, at its frame pointer. A frame that its function keeps to itself is nobody else's business.
+///
+/// The stack pointer of the function is 168 above `rbp`: that and the flags, a return address, two pushed registers, and
+/// the 128 bytes that a function may use below it.
 macro_rules! unless_own {
     () => {
         "mov eax, esi\nand esi, 0xfff\nshr eax, 12\njz 2f\ntest eax, 0x80000\njnz 3f\nlea rax, [rbp + rax * 8 + 168]\n\

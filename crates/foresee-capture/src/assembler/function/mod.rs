@@ -1,0 +1,423 @@
+//! One function: which accesses of memory have a hook, and hooks for the rest.
+//!
+//! The compiler's hook of an access is a call between which and the access there is no other call, so both are in one
+//! stretch of code without a label. The values of registers are followed through such stretches; an access to a place
+//! that none of the hooks before it named gets one of ours. Where an access has a hook but that cannot be seen, it is
+//! recorded twice, by the same thread and with nothing in between: that is of no consequence for what is predicted.
+//!
+//! The function's own frame is left alone unless an address in it leaves the function: nobody else knows of it.
+
+mod insert;
+mod registers;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::instruction::{Access, Instruction, Memory, Operand, RBP, RSP, number, register};
+use super::values::{Value, Values};
+use insert::hook_for;
+
+/// What is known of the whole file.
+#[derive(Default)]
+pub(super) struct Source<'a> {
+    pub(super) is_clang: bool,
+    /// Symbols of memory that nobody writes.
+    pub(super) constants: HashSet<&'a str>,
+}
+
+/// What is known of a function once it has been gone through.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Facts {
+    /// Whether an address in the frame is handed to somebody else.
+    escapes: bool,
+    /// Registers and places in the frame that may hold an address in the frame.
+    registers: [bool; 16],
+    slots: Vec<i64>,
+    /// Places in the frame whose address is taken.
+    taken: Vec<i64>,
+    /// The extent of each named variable, as far as it is accessed in place.
+    names: BTreeMap<String, (i64, i64)>,
+}
+
+impl Facts {
+    /// Whether an address in the frame is ever held.
+    fn has_pointers(&self) -> bool {
+        self.registers.contains(&true) || !self.slots.is_empty()
+    }
+}
+
+/// What came of a function.
+#[derive(Default)]
+pub(super) struct Completed {
+    /// How many hooks were added.
+    pub(super) added: usize,
+    /// Why some accesses may still have no hook.
+    pub(super) doubt: Option<String>,
+}
+
+/// Goes through a function, and writes it with the hooks it lacks.
+pub(super) fn complete<'a>(lines: &[&'a str], source: &Source<'a>, out: &mut String) -> Completed {
+    let mut facts = Facts::default();
+    // What may hold an address in the frame depends on itself; so few rounds are enough for any code seen.
+    for _ in 0..4 {
+        let mut walk = Walk::new(source, &facts, None);
+        walk.all(lines);
+        if walk.found == facts {
+            break;
+        }
+        facts = walk.found;
+    }
+    let mut walk = Walk::new(source, &facts, Some(out));
+    walk.form = form(lines);
+    walk.all(lines);
+    walk.completed
+}
+
+/// Which form of the hooks keeps every register that the function may use. One that never calls the hook of its own
+/// entry may hand on arguments that it does not name.
+fn form(lines: &[&str]) -> &'static str {
+    let names = |part: &str| lines.iter().any(|line| line.contains(part));
+    if names("%ymm") || names("%zmm") || names("%k") {
+        "_y"
+    } else if names("%xmm") || names("%mm") || names("%st") || !names("__tsan_func_entry") {
+        "_x"
+    } else {
+        ""
+    }
+}
+
+/// A hook of the compiler's that may still be for an access to come.
+#[derive(Clone, Copy)]
+struct Hook {
+    at: Value,
+    size: i64,
+    reads: bool,
+    writes: bool,
+}
+
+/// Where the frame of the function ends, as the tables for unwinding say.
+#[derive(Clone, Copy)]
+struct Frame {
+    register: usize,
+    offset: i64,
+}
+
+struct Walk<'s, 'a, 'o> {
+    source: &'s Source<'a>,
+    facts: &'s Facts,
+    found: Facts,
+    values: Values,
+    registers: [Value; 16],
+    /// What places in the frame hold, by place and size, and whether they are the compiler's own.
+    held: HashMap<(Value, u64), (Value, bool)>,
+    /// Whether the instruction at hand moves a register to or from a place of the compiler's own.
+    is_spill: bool,
+    changes: u32,
+    hooks: Vec<Hook>,
+    frame: Option<Frame>,
+    remembered: Vec<Option<Frame>>,
+    in_assembly: bool,
+    /// The form of hooks that is added.
+    form: &'static str,
+    out: Option<&'o mut String>,
+    completed: Completed,
+}
+
+impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
+    fn new(source: &'s Source<'a>, facts: &'s Facts, out: Option<&'o mut String>) -> Self {
+        let mut values = Values::new();
+        let registers = std::array::from_fn(|_| values.new_value());
+        Walk {
+            source,
+            facts,
+            found: facts.clone(),
+            values,
+            registers,
+            held: HashMap::new(),
+            is_spill: false,
+            changes: 0,
+            hooks: Vec::new(),
+            frame: None,
+            remembered: Vec::new(),
+            in_assembly: false,
+            form: "",
+            out,
+            completed: Completed::default(),
+        }
+    }
+
+    fn all(&mut self, lines: &[&'a str]) {
+        self.registers[RSP] = self.values.stack();
+        for line in lines {
+            if self.in_assembly && line.trim() != "#NO_APP" {
+                self.foreign(line);
+            } else {
+                self.line(line);
+                self.emit(line);
+            }
+        }
+    }
+
+    fn emit(&mut self, line: &str) {
+        if let Some(out) = &mut self.out {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+
+    fn line(&mut self, line: &'a str) {
+        let text = line.trim();
+        match text {
+            "#APP" => self.in_assembly = true,
+            "#NO_APP" => {
+                self.in_assembly = false;
+                self.forget();
+            }
+            _ => {}
+        }
+        let (code, comment) = text.split_once('#').unwrap_or((text, ""));
+        let code = code.trim_end();
+        if let Some(label) = code.strip_suffix(':') {
+            if !is_for_debugging(label) {
+                self.join();
+            }
+        } else if code.starts_with('.') {
+            self.directive(code);
+        } else if let Some(instruction) = Instruction::parse(code) {
+            self.instruction(&instruction, comment);
+        }
+    }
+
+    fn doubt(&mut self, why: &str) {
+        self.completed.doubt.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Nothing is known any more.
+    fn forget(&mut self) {
+        let stack = self.registers[RSP];
+        let frame = self.registers[RBP];
+        let is_frame = self.frame.is_some_and(|f| f.register == RBP);
+        self.registers = std::array::from_fn(|_| self.values.new_value());
+        self.registers[RSP] = stack;
+        if is_frame {
+            self.registers[RBP] = frame;
+        }
+        self.hooks.clear();
+        self.held.clear();
+    }
+
+    /// Control flow comes together.
+    fn join(&mut self) {
+        self.hooks.clear();
+        self.held.clear();
+        self.registers = std::array::from_fn(|r| self.values.entry(r));
+        self.registers[RSP] = self.values.stack();
+        if let Some(Frame { register, offset }) = self.frame {
+            let frame = self.values.frame();
+            self.registers[register] = Values::plus(frame, -offset);
+        }
+    }
+
+    fn directive(&mut self, code: &str) {
+        let (word, rest) = code.split_once([' ', '\t']).unwrap_or((code, ""));
+        let register_of = |text: &str| match text.trim() {
+            "7" | "%rsp" | "rsp" => Some(RSP),
+            "6" | "%rbp" | "rbp" => Some(RBP),
+            _ => None,
+        };
+        match word {
+            ".cfi_startproc" => {
+                self.frame = Some(Frame { register: RSP, offset: 8 });
+                self.join();
+                // What the caller left in registers is nothing of this frame.
+                for r in (0..16).filter(|r| *r != RSP) {
+                    self.registers[r] = self.values.new_value();
+                }
+            }
+            ".cfi_endproc" => self.frame = None,
+            ".cfi_def_cfa_offset" => {
+                if let (Some(frame), Some(offset)) = (&mut self.frame, number(rest.trim())) {
+                    frame.offset = offset;
+                }
+            }
+            ".cfi_adjust_cfa_offset" => {
+                if let (Some(frame), Some(more)) = (&mut self.frame, number(rest.trim())) {
+                    frame.offset += more;
+                }
+            }
+            ".cfi_def_cfa_register" => {
+                self.frame = self
+                    .frame
+                    .and_then(|f| register_of(rest).map(|register| Frame { register, ..f }));
+            }
+            ".cfi_def_cfa" => {
+                self.frame = rest.split_once(',').and_then(|(register, offset)| {
+                    Some(Frame { register: register_of(register)?, offset: number(offset.trim())? })
+                });
+            }
+            ".cfi_escape" => self.frame = None,
+            ".cfi_remember_state" => self.remembered.push(self.frame),
+            ".cfi_restore_state" => self.frame = self.remembered.pop().unwrap_or(None),
+            _ => {}
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction<'a>, comment: &str) {
+        if self.is_string_operation(instruction) {
+            self.string_operation(instruction);
+            return;
+        }
+        self.is_spill = ["%sfp", "Spill", "Reload"].iter().any(|mark| comment.contains(mark));
+        let mut loaded = None;
+        if let Some((index, memory)) = instruction.memory() {
+            let access = instruction.access();
+            let place = self.place(memory);
+            if memory.displacement.contains("@GOT") || memory.displacement.contains("@gottpoff") {
+                // What the linker fills in: a symbol's place.
+                loaded = memory.displacement().map(|(symbol, _)| symbol);
+            } else {
+                match (access, place) {
+                    (Some(access), _) if !access.reads && !access.writes => {}
+                    (Some(access), Some(place)) => {
+                        let named = name_of(comment, index);
+                        self.access(memory, place, access, named);
+                        if access.writes {
+                            self.store(instruction, memory, place, access.size, named);
+                        }
+                    }
+                    _ if memory.base == Some(RSP) || memory.base == Some(RBP) => {}
+                    _ => self.doubt(instruction.mnemonic),
+                }
+            }
+        } else if instruction.access().is_none()
+            && instruction
+                .operands
+                .iter()
+                .any(|o| matches!(o, Operand::Other(t) if t.contains('(')))
+        {
+            self.doubt(instruction.mnemonic);
+        }
+        self.follow(instruction, loaded);
+    }
+
+    /// An access of memory: hooked already, nobody else's business, or given a hook now.
+    fn access(&mut self, memory: &Memory<'a>, place: Value, access: Access, named: Option<&str>) {
+        let size = access.size as i64;
+        let covers = |hook: &Hook| {
+            Values::distance(hook.at, place).is_some_and(|d| d >= 0 && d + size <= hook.size)
+        };
+        let reads = access.reads && !self.hooks.iter().any(|h| h.reads && covers(h));
+        let writes = access.writes && !self.hooks.iter().any(|h| h.writes && covers(h));
+        if !reads && !writes {
+            return;
+        }
+        // A thread's control block, and what is there for the compiler alone.
+        let is_control = memory.segment == "fs"
+            && memory.base.is_none()
+            && number(memory.displacement).is_some();
+        if is_control
+            || self
+                .values
+                .has_symbol(place, |s| s.starts_with(".L") || self.source.constants.contains(s))
+        {
+            return;
+        }
+        let in_frame = self.values.is_in_frame(place);
+        if in_frame {
+            self.note_name(place, size, named);
+            let is_argument = self.source.is_clang
+                && writes
+                && !self.is_spill
+                && memory.base == Some(RSP)
+                && memory.index.is_none();
+            // clang has hooks for what is passed by value and lies on the stack, so it must be seen how it got there.
+            if !is_argument && !self.matters_in_frame(place, size, named) {
+                return;
+            }
+        }
+        if let Some(hook) = hook_for(reads, writes) {
+            self.add(memory, hook, access.size, !in_frame);
+        }
+    }
+
+    fn note_name(&mut self, place: Value, size: i64, named: Option<&str>) {
+        let (Some(from), Some(variable)) =
+            (self.values.frame_offset(place), named.and_then(variable))
+        else {
+            return;
+        };
+        let extent = self.found.names.entry(variable.to_owned()).or_insert((from, from + size));
+        *extent = (extent.0.min(from), extent.1.max(from + size));
+    }
+
+    /// Whether memory of the frame may be known to somebody else.
+    fn matters_in_frame(&self, place: Value, size: i64, named: Option<&str>) -> bool {
+        let offset = self.values.frame_offset(place);
+        let is_return_address = offset == Some(-8);
+        if !self.facts.escapes || self.is_spill || is_return_address {
+            return false;
+        }
+        // Where a variable ends is not known, so all above the first address taken may be part of it.
+        let may_be_known = || offset.is_none_or(|o| self.facts.taken.iter().any(|t| *t < o + size));
+        if self.source.is_clang {
+            return may_be_known();
+        }
+        let Some(name) = named else { return false };
+        match (variable(name), offset) {
+            (Some(variable), Some(_)) => {
+                let extent = self.facts.names.get(variable).copied().unwrap_or((0, 0));
+                self.facts.taken.iter().any(|t| extent.0 <= *t && *t < extent.1)
+            }
+            _ => may_be_known(),
+        }
+    }
+}
+
+/// Labels that nothing jumps to.
+fn is_for_debugging(label: &str) -> bool {
+    let Some(rest) = label.strip_prefix(".L") else { return false };
+    let kinds = [
+        "VL",
+        "BB",
+        "BE",
+        "FB",
+        "FE",
+        "FSB",
+        "BI",
+        "EHB",
+        "EHE",
+        "CFI",
+        "LSDA",
+        "tmp",
+        "func_begin",
+    ];
+    kinds.iter().any(|kind| {
+        rest.strip_prefix(kind)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// The name that the compiler's comment gives an operand: as many as there are operands, between commas.
+fn name_of(comment: &str, index: usize) -> Option<&str> {
+    let mut depth = 0;
+    let mut parts = comment.split(|c: char| {
+        depth += i32::from("<([{".contains(c)) - i32::from(">)]}".contains(c));
+        c == ',' && depth == 0
+    });
+    let name = parts.nth(index)?.trim();
+    Some(name).filter(|n| !n.is_empty())
+}
+
+/// The variable that a name begins with; none for what is reached through a pointer.
+fn variable(name: &str) -> Option<&str> {
+    let end =
+        name.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(name.len());
+    let first = &name[..end];
+    let is_temporary = first == "D" && name[end..].starts_with('.');
+    let is_pointer =
+        name[end..].starts_with("->") || first == "MEM" || first == "VIEW_CONVERT_EXPR";
+    if is_temporary {
+        let end = name[2..].find(|c: char| !c.is_ascii_digit()).map_or(name.len(), |e| e + 2);
+        return Some(&name[..end]);
+    }
+    (end > 0 && !is_pointer && register(first).is_none()).then_some(first)
+}
