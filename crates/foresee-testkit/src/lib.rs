@@ -24,8 +24,8 @@
 //! ```
 
 pub mod asynchronous;
-pub mod correct;
 pub mod corpus;
+pub mod correct;
 mod families;
 mod notation;
 pub mod oracle;

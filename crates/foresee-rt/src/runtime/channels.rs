@@ -181,8 +181,7 @@ impl Call {
     /// A message is sent through a queue, which the kernel shows as a file.
     pub(super) fn sends_message(&mut self, file: usize) {
         if let Some(channel) = channel(file) {
-            self.way =
-                if is_ready(channel.file, POLLOUT) { Way::Outside } else { Way::Aside };
+            self.way = if is_ready(channel.file, POLLOUT) { Way::Outside } else { Way::Aside };
             self.note(Tag::Send, channel);
         }
     }

@@ -151,9 +151,9 @@ fn file_name(path: usize) -> Channel {
     let path = unsafe { sys::bytes(path as *const _) };
     let end = path.iter().rposition(|&b| b != b'/').map_or(0, |i| i + 1);
     let start = path[..end].iter().rposition(|&b| b == b'/').map_or(0, |i| i + 1);
-    let hash = path[start..end]
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |h: usize, &b| (h ^ usize::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash = path[start..end].iter().fold(0xcbf2_9ce4_8422_2325, |h: usize, &b| {
+        (h ^ usize::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
     Channel::made(channel::FILE_NAME, hash & 0x00ff_ffff_ffff_ffff, hash as u32)
 }
 
@@ -362,13 +362,12 @@ fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) ->
     if table.is_null() {
         return;
     }
-    let mut at = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    for _ in 0..WATCHED {
+    let start = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    for i in 0..WATCHED {
         // SAFETY: the table has so many entries.
-        if each(unsafe { &*table.add(at & (WATCHED - 1)) }) {
+        if each(unsafe { &*table.add((start + i) & (WATCHED - 1)) }) {
             return;
         }
-        at += 1;
     }
 }
 
@@ -379,7 +378,7 @@ pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     }
     // SAFETY: the program's own structure: what to watch for, and the word.
     let data = unsafe { ((event + 4) as *const usize).read_unaligned() };
-    let key = epoll as u32 as usize + 1 | (file as u32 as usize) << 32;
+    let key = (epoll as u32 as usize + 1) | (file as u32 as usize) << 32;
     entries(epoll as u32 as usize, data, |entry| {
         let there = entry[0].load(Relaxed);
         if there == 0 {

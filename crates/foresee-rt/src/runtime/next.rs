@@ -59,7 +59,10 @@ impl Next {
     fn find_in_openmp(&self) -> *mut c_void {
         const NOW: c_int = 2;
         let name = self.name.to_bytes();
-        let libraries = match (name.starts_with(b"__kmpc_"), name.starts_with(b"GOMP_") || name.starts_with(b"omp_")) {
+        let libraries = match (
+            name.starts_with(b"__kmpc_"),
+            name.starts_with(b"GOMP_") || name.starts_with(b"omp_"),
+        ) {
             (true, _) => [c"libomp.so.5", c"libomp.so", c"libiomp5.so"],
             (_, true) => [c"libgomp.so.1", c"libgomp.so", c"libomp.so.5"],
             _ => return core::ptr::null_mut(),

@@ -112,12 +112,8 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
             return;
         }
         // A thread of a library's own ends within the library.
-        let _ = (*t).busy.compare_exchange(
-            super::IN_LIBRARY,
-            0,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let _ =
+            (*t).busy.compare_exchange(super::IN_LIBRARY, 0, Ordering::Relaxed, Ordering::Relaxed);
         if !enter().is_null() {
             sync(t, Tag::ThreadEnd, 0, 0, 0);
             if !config::free_running() && token::is_held_by(t) {

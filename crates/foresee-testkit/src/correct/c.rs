@@ -32,22 +32,83 @@ static void join_all(pthread_t *threads, int n) {
 /// What threads share: name, declarations, what each does, and what is true in the end.
 const SHARED: [(&str, &str, &str, &str); 7] = [
     ("counter", "static int thing_@;", "thing_@++;", "thing_@ == $N * $K"),
-    ("list", "static struct node *thing_@; static int size_@;", "struct node *n = malloc(sizeof *n); n->value = me; n->next = thing_@; thing_@ = n; size_@++;", "size_@ == $N * $K && thing_@->next"),
-    ("struct", "static struct point thing_@;", "thing_@ = moved(thing_@, me + 1);", "thing_@.x == $K * $N * ($N + 1) / 2"),
-    ("text", "static char thing_@[512];", "size_t n = strlen(thing_@); snprintf(thing_@ + n, sizeof thing_@ - n, \"%d,\", me);", "strlen(thing_@) == 2 * $N * $K"),
+    (
+        "list",
+        "static struct node *thing_@; static int size_@;",
+        "struct node *n = malloc(sizeof *n); n->value = me; n->next = thing_@; thing_@ = n; size_@++;",
+        "size_@ == $N * $K && thing_@->next",
+    ),
+    (
+        "struct",
+        "static struct point thing_@;",
+        "thing_@ = moved(thing_@, me + 1);",
+        "thing_@.x == $K * $N * ($N + 1) / 2",
+    ),
+    (
+        "text",
+        "static char thing_@[512];",
+        "size_t n = strlen(thing_@); snprintf(thing_@ + n, sizeof thing_@ - n, \"%d,\", me);",
+        "strlen(thing_@) == 2 * $N * $K",
+    ),
     ("table", "static int thing_@[16];", "thing_@[(me + i) % 16] += i;", "thing_@[0] >= 0"),
-    ("grown", "static int *thing_@; static int size_@;", "thing_@ = realloc(thing_@, (size_@ + 1) * sizeof *thing_@); thing_@[size_@++] = me;", "size_@ == $N * $K && thing_@[0] < $N"),
-    ("bytes", "static unsigned char thing_@[64];", "unsigned char copy[64]; memcpy(copy, thing_@, sizeof copy); copy[i % 64]++; memcpy(thing_@, copy, sizeof copy);", "thing_@[0] == $N"),
+    (
+        "grown",
+        "static int *thing_@; static int size_@;",
+        "thing_@ = realloc(thing_@, (size_@ + 1) * sizeof *thing_@); thing_@[size_@++] = me;",
+        "size_@ == $N * $K && thing_@[0] < $N",
+    ),
+    (
+        "bytes",
+        "static unsigned char thing_@[64];",
+        "unsigned char copy[64]; memcpy(copy, thing_@, sizeof copy); copy[i % 64]++; memcpy(thing_@, copy, sizeof copy);",
+        "thing_@[0] == $N",
+    ),
 ];
 
 /// How it is guarded: name, declaration, initialisation, taken, given back.
 const GUARDS: [(&str, &str, &str, &str, &str); 7] = [
-    ("mutex", "static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;", "", "pthread_mutex_lock(&guard_@);", "pthread_mutex_unlock(&guard_@);"),
-    ("trylock", "static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;", "", "while (pthread_mutex_trylock(&guard_@)) sched_yield();", "pthread_mutex_unlock(&guard_@);"),
-    ("rwlock", "static pthread_rwlock_t guard_@ = PTHREAD_RWLOCK_INITIALIZER;", "", "pthread_rwlock_wrlock(&guard_@);", "pthread_rwlock_unlock(&guard_@);"),
-    ("spinlock", "static pthread_spinlock_t guard_@;", "pthread_spin_init(&guard_@, 0);", "pthread_spin_lock(&guard_@);", "pthread_spin_unlock(&guard_@);"),
-    ("semaphore", "static sem_t guard_@;", "sem_init(&guard_@, 0, 1);", "sem_wait(&guard_@);", "sem_post(&guard_@);"),
-    ("flag", "static atomic_flag guard_@ = ATOMIC_FLAG_INIT;", "", "while (atomic_flag_test_and_set(&guard_@)) sched_yield();", "atomic_flag_clear(&guard_@);"),
+    (
+        "mutex",
+        "static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;",
+        "",
+        "pthread_mutex_lock(&guard_@);",
+        "pthread_mutex_unlock(&guard_@);",
+    ),
+    (
+        "trylock",
+        "static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;",
+        "",
+        "while (pthread_mutex_trylock(&guard_@)) sched_yield();",
+        "pthread_mutex_unlock(&guard_@);",
+    ),
+    (
+        "rwlock",
+        "static pthread_rwlock_t guard_@ = PTHREAD_RWLOCK_INITIALIZER;",
+        "",
+        "pthread_rwlock_wrlock(&guard_@);",
+        "pthread_rwlock_unlock(&guard_@);",
+    ),
+    (
+        "spinlock",
+        "static pthread_spinlock_t guard_@;",
+        "pthread_spin_init(&guard_@, 0);",
+        "pthread_spin_lock(&guard_@);",
+        "pthread_spin_unlock(&guard_@);",
+    ),
+    (
+        "semaphore",
+        "static sem_t guard_@;",
+        "sem_init(&guard_@, 0, 1);",
+        "sem_wait(&guard_@);",
+        "sem_post(&guard_@);",
+    ),
+    (
+        "flag",
+        "static atomic_flag guard_@ = ATOMIC_FLAG_INIT;",
+        "",
+        "while (atomic_flag_test_and_set(&guard_@)) sched_yield();",
+        "atomic_flag_clear(&guard_@);",
+    ),
     ("file_lock", "", "", "flockfile(stderr);", "funlockfile(stderr);"),
 ];
 
@@ -74,7 +135,9 @@ static int run_@(void) {
 ";
 
 const PATTERNS: [(&str, &str); 10] = [
-    ("ring_buffer", r"static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;
+    (
+        "ring_buffer",
+        r"static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed_@ = PTHREAD_COND_INITIALIZER;
 static struct point ring_@[4];
 static int head_@, tail_@;
@@ -103,8 +166,11 @@ static int run_@(void) {
     pthread_join(t, 0);
     return 0;
 }
-"),
-    ("bounded_by_semaphores", r"static sem_t full_@, room_@;
+",
+    ),
+    (
+        "bounded_by_semaphores",
+        r"static sem_t full_@, room_@;
 static int slot_@;
 static void *maker_@(void *_) {
     for (int i = 0; i < $K; i++) {
@@ -127,8 +193,11 @@ static int run_@(void) {
     pthread_join(t, 0);
     return 0;
 }
-"),
-    ("barrier", r"static pthread_barrier_t barrier_@;
+",
+    ),
+    (
+        "barrier",
+        r"static pthread_barrier_t barrier_@;
 static int cells_@[2][$N];
 static void *work_@(void *argument) {
     int me = (int)(long)argument;
@@ -147,8 +216,11 @@ static int run_@(void) {
     join_all(threads, $N);
     return 0;
 }
-"),
-    ("pipe", r"static int pipe_@[2];
+",
+    ),
+    (
+        "pipe",
+        r"static int pipe_@[2];
 static struct point sent_@;
 static void *maker_@(void *_) {
     for (int i = 0; i < $K; i++) {
@@ -171,8 +243,11 @@ static int run_@(void) {
     pthread_join(t, 0);
     return 0;
 }
-"),
-    ("once", r"static pthread_once_t once_@ = PTHREAD_ONCE_INIT;
+",
+    ),
+    (
+        "once",
+        r"static pthread_once_t once_@ = PTHREAD_ONCE_INIT;
 static char *text_@;
 static void init_@(void) { text_@ = strdup(`made once`); }
 static void *work_@(void *_) {
@@ -187,8 +262,11 @@ static int run_@(void) {
     free(text_@);
     return 0;
 }
-"),
-    ("results", r"struct result_@ { int sum; char name[16]; };
+",
+    ),
+    (
+        "results",
+        r"struct result_@ { int sum; char name[16]; };
 static void *work_@(void *argument) {
     struct result_@ *result = calloc(1, sizeof *result);
     for (int i = 0; i < $K; i++) result->sum += i;
@@ -209,8 +287,11 @@ static int run_@(void) {
     }
     return 0;
 }
-"),
-    ("sorted_slices", r"static int numbers_@[$N][$K];
+",
+    ),
+    (
+        "sorted_slices",
+        r"static int numbers_@[$N][$K];
 static int compare_@(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 static void *work_@(void *argument) {
     int *mine = numbers_@[(long)argument];
@@ -226,8 +307,11 @@ static int run_@(void) {
         for (int i = 1; i < $K; i++) CHECK(numbers_@[me][i - 1] <= numbers_@[me][i]);
     return 0;
 }
-"),
-    ("atomic_publish", r"static struct point made_@;
+",
+    ),
+    (
+        "atomic_publish",
+        r"static struct point made_@;
 static atomic_int ready_@;
 static void *maker_@(void *_) {
     made_@ = moved(made_@, $K);
@@ -243,8 +327,11 @@ static int run_@(void) {
     pthread_join(t, 0);
     return 0;
 }
-"),
-    ("readers", r"static pthread_rwlock_t guard_@ = PTHREAD_RWLOCK_INITIALIZER;
+",
+    ),
+    (
+        "readers",
+        r"static pthread_rwlock_t guard_@ = PTHREAD_RWLOCK_INITIALIZER;
 static int table_@[8], writes_@;
 static void *work_@(void *argument) {
     for (int i = 0; i < $K; i++) {
@@ -267,8 +354,11 @@ static int run_@(void) {
     CHECK(writes_@ == $K);
     return 0;
 }
-"),
-    ("detached", r"static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;
+",
+    ),
+    (
+        "detached",
+        r"static pthread_mutex_t guard_@ = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over_@ = PTHREAD_COND_INITIALIZER;
 static int left_@ = $N, sum_@;
 static void *work_@(void *argument) {
@@ -290,7 +380,8 @@ static int run_@(void) {
     join_all(threads, $N);
     return 0;
 }
-"),
+",
+    ),
 ];
 
 pub(super) fn program(rng: &mut Rng) -> (String, String) {
@@ -304,7 +395,15 @@ pub(super) fn program(rng: &mut Rng) -> (String, String) {
     let (guard, guards, init, take, give) = *pick(rng, &GUARDS);
     let text = fill(
         GUARDED,
-        &[("SHARED", declared), ("GUARD", guards), ("INIT", init), ("TAKE", take), ("GIVE", give), ("STEP", step), ("END", end)],
+        &[
+            ("SHARED", declared),
+            ("GUARD", guards),
+            ("INIT", init),
+            ("TAKE", take),
+            ("GIVE", give),
+            ("STEP", step),
+            ("END", end),
+        ],
     );
     (format!("c {shared} under {guard}"), fill(&text, &sizes))
 }

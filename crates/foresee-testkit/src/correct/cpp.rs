@@ -105,42 +105,121 @@ public:
 
 /// What threads share: name, declaration, what each does (`me`, `i`), and what is true in the end (`all` steps in sum).
 const SHARED: [(&str, &str, &str, &str); 14] = [
-    ("list", "std::list<int> thing;", "thing.push_back(me * 100 + i); if (i % 3 == 2) thing.pop_front();", "(int)thing.size() == $N * ($K - $K / 3)"),
+    (
+        "list",
+        "std::list<int> thing;",
+        "thing.push_back(me * 100 + i); if (i % 3 == 2) thing.pop_front();",
+        "(int)thing.size() == $N * ($K - $K / 3)",
+    ),
     ("vector", "std::vector<int> thing;", "thing.push_back(me + i);", "(int)thing.size() == all"),
-    ("map", "std::map<int, int> thing;", "thing[i % 5] += me + 1;", "thing.size() == ($K < 5 ? $K : 5)"),
-    ("unordered_map", "std::unordered_map<int, string> thing;", "thing[i] += char('a' + me);", "(int)thing.size() == $K && (int)thing[0].size() == $N"),
+    (
+        "map",
+        "std::map<int, int> thing;",
+        "thing[i % 5] += me + 1;",
+        "thing.size() == ($K < 5 ? $K : 5)",
+    ),
+    (
+        "unordered_map",
+        "std::unordered_map<int, string> thing;",
+        "thing[i] += char('a' + me);",
+        "(int)thing.size() == $K && (int)thing[0].size() == $N",
+    ),
     ("set", "std::set<int> thing;", "thing.insert(me * 1000 + i);", "(int)thing.size() == all"),
-    ("multiset", "std::multiset<string> thing;", "thing.insert(std::to_string(i));", "(int)thing.count(\"0\") == $N"),
-    ("deque", "std::deque<long> thing;", "if (i % 2) thing.push_front(i); else thing.push_back(i);", "(int)thing.size() == all"),
-    ("string", "string thing;", "thing += \"ab\"; thing.push_back('c');", "(int)thing.size() == 3 * all"),
-    ("struct", "Point thing;", "thing = moved(thing, me + 1);", "thing.x == $K * $N * ($N + 1) / 2"),
-    ("shared_ptr", "std::shared_ptr<int> thing = std::make_shared<int>(0);", "auto mine = thing; thing = std::make_shared<int>(*mine + 1);", "*thing == all"),
-    ("unique_ptr", "std::unique_ptr<Point> thing(new Point);", "auto mine = std::move(thing); mine->x++; thing = std::move(mine);", "thing->x == all"),
+    (
+        "multiset",
+        "std::multiset<string> thing;",
+        "thing.insert(std::to_string(i));",
+        "(int)thing.count(\"0\") == $N",
+    ),
+    (
+        "deque",
+        "std::deque<long> thing;",
+        "if (i % 2) thing.push_front(i); else thing.push_back(i);",
+        "(int)thing.size() == all",
+    ),
+    (
+        "string",
+        "string thing;",
+        "thing += \"ab\"; thing.push_back('c');",
+        "(int)thing.size() == 3 * all",
+    ),
+    (
+        "struct",
+        "Point thing;",
+        "thing = moved(thing, me + 1);",
+        "thing.x == $K * $N * ($N + 1) / 2",
+    ),
+    (
+        "shared_ptr",
+        "std::shared_ptr<int> thing = std::make_shared<int>(0);",
+        "auto mine = thing; thing = std::make_shared<int>(*mine + 1);",
+        "*thing == all",
+    ),
+    (
+        "unique_ptr",
+        "std::unique_ptr<Point> thing(new Point);",
+        "auto mine = std::move(thing); mine->x++; thing = std::move(mine);",
+        "thing->x == all",
+    ),
     ("optional", "std::optional<int> thing;", "thing = thing ? *thing + 1 : 1;", "*thing == all"),
-    ("pair", "std::pair<int, string> thing;", "thing = std::make_pair(thing.first + 1, string(\"step\"));", "thing.first == all && thing.second == \"step\""),
-    ("function", "std::function<int()> thing = [] { return 0; };", "int now = thing() + 1; thing = [now] { return now; };", "thing() == all"),
+    (
+        "pair",
+        "std::pair<int, string> thing;",
+        "thing = std::make_pair(thing.first + 1, string(\"step\"));",
+        "thing.first == all && thing.second == \"step\"",
+    ),
+    (
+        "function",
+        "std::function<int()> thing = [] { return 0; };",
+        "int now = thing() + 1; thing = [now] { return now; };",
+        "thing() == all",
+    ),
 ];
 
 /// How it is guarded: name, declaration, and how it is taken for the rest of a block.
 const GUARDS: [(&str, &str, &str); 9] = [
     ("lock_guard", "std::mutex guard;", "std::lock_guard<std::mutex> lock(guard);"),
     ("unique_lock", "std::mutex guard;", "std::unique_lock<std::mutex> lock(guard);"),
-    ("recursive", "std::recursive_mutex guard;", "std::lock_guard<std::recursive_mutex> lock(guard), again(guard);"),
+    (
+        "recursive",
+        "std::recursive_mutex guard;",
+        "std::lock_guard<std::recursive_mutex> lock(guard), again(guard);",
+    ),
     ("timed", "std::timed_mutex guard;", "std::lock_guard<std::timed_mutex> lock(guard);"),
-    ("shared_mutex", "std::shared_mutex guard;", "std::unique_lock<std::shared_mutex> lock(guard);"),
+    (
+        "shared_mutex",
+        "std::shared_mutex guard;",
+        "std::unique_lock<std::shared_mutex> lock(guard);",
+    ),
     ("scoped_lock", "std::mutex guard, other;", "std::scoped_lock lock(guard, other);"),
     ("spin", "Spin guard;", "std::lock_guard<Spin> lock(guard);"),
     ("semaphore", "Semaphore guard;", "std::lock_guard<Semaphore> lock(guard);"),
-    ("deferred", "std::mutex guard;", "std::unique_lock<std::mutex> lock(guard, std::defer_lock); lock.lock();"),
+    (
+        "deferred",
+        "std::mutex guard;",
+        "std::unique_lock<std::mutex> lock(guard, std::defer_lock); lock.lock();",
+    ),
 ];
 
 /// How threads are run.
 const RUNNERS: [(&str, &str); 5] = [
-    ("threads", "std::vector<std::thread> threads;\n    for (int me = 0; me < $N; me++) threads.emplace_back(work, me);\n    for (auto &t : threads) t.join();"),
+    (
+        "threads",
+        "std::vector<std::thread> threads;\n    for (int me = 0; me < $N; me++) threads.emplace_back(work, me);\n    for (auto &t : threads) t.join();",
+    ),
     ("pthreads", "pthreads($N, work);"),
-    ("async", "std::vector<std::future<void>> done;\n    for (int me = 0; me < $N; me++) done.push_back(std::async(std::launch::async, work, me));\n    for (auto &d : done) d.get();"),
-    ("pool", "{\n        Pool pool(2);\n        for (int me = 0; me < $N; me++) pool.add([&work, me] { work(me); });\n    }"),
-    ("packaged_task", "std::vector<std::future<void>> done;\n    std::vector<std::thread> threads;\n    for (int me = 0; me < $N; me++) {\n        std::packaged_task<void(int)> task(work);\n        done.push_back(task.get_future());\n        threads.emplace_back(std::move(task), me);\n    }\n    for (auto &d : done) d.wait();\n    for (auto &t : threads) t.join();"),
+    (
+        "async",
+        "std::vector<std::future<void>> done;\n    for (int me = 0; me < $N; me++) done.push_back(std::async(std::launch::async, work, me));\n    for (auto &d : done) d.get();",
+    ),
+    (
+        "pool",
+        "{\n        Pool pool(2);\n        for (int me = 0; me < $N; me++) pool.add([&work, me] { work(me); });\n    }",
+    ),
+    (
+        "packaged_task",
+        "std::vector<std::future<void>> done;\n    std::vector<std::thread> threads;\n    for (int me = 0; me < $N; me++) {\n        std::packaged_task<void(int)> task(work);\n        done.push_back(task.get_future());\n        threads.emplace_back(std::move(task), me);\n    }\n    for (auto &d : done) d.wait();\n    for (auto &t : threads) t.join();",
+    ),
 ];
 
 const GUARDED: &str = r"static int run_@() {
@@ -162,7 +241,9 @@ const GUARDED: &str = r"static int run_@() {
 
 /// Patterns that people write, with a name each.
 const PATTERNS: [(&str, &str); 16] = [
-    ("promise", r#"static int run_@() {
+    (
+        "promise",
+        r#"static int run_@() {
     std::promise<std::vector<string>> promise;
     std::future<std::vector<string>> future = promise.get_future();
     std::thread maker([&promise] {
@@ -175,8 +256,11 @@ const PATTERNS: [(&str, &str); 16] = [
     maker.join();
     return 0;
 }
-"#),
-    ("map_reduce", r"static int run_@() {
+"#,
+    ),
+    (
+        "map_reduce",
+        r"static int run_@() {
     std::vector<int> data($N * $K);
     for (size_t i = 0; i < data.size(); i++) data[i] = (int)i;
     std::vector<std::future<long>> parts;
@@ -191,8 +275,11 @@ const PATTERNS: [(&str, &str); 16] = [
     CHECK(sum == (long)data.size() * (long)(data.size() - 1) / 2);
     return 0;
 }
-"),
-    ("condition_queue", r#"static int run_@() {
+",
+    ),
+    (
+        "condition_queue",
+        r#"static int run_@() {
     std::mutex guard;
     std::condition_variable ready;
     std::deque<string> queue;
@@ -222,8 +309,11 @@ const PATTERNS: [(&str, &str); 16] = [
     CHECK(got == $K);
     return 0;
 }
-"#),
-    ("timed_condition", r"static int run_@() {
+"#,
+    ),
+    (
+        "timed_condition",
+        r"static int run_@() {
     std::mutex guard;
     std::condition_variable ready;
     int stage = 0;
@@ -240,8 +330,11 @@ const PATTERNS: [(&str, &str); 16] = [
     CHECK(stage == $K);
     return 0;
 }
-"),
-    ("call_once", r"static std::once_flag once_@;
+",
+    ),
+    (
+        "call_once",
+        r"static std::once_flag once_@;
 static std::unique_ptr<std::map<int, string>> table_@;
 static int run_@() {
     std::vector<std::thread> threads;
@@ -258,8 +351,11 @@ static int run_@() {
     CHECK(sum == $N * $K);
     return 0;
 }
-"),
-    ("static_local", r"static const std::vector<int> &table_@() {
+",
+    ),
+    (
+        "static_local",
+        r"static const std::vector<int> &table_@() {
     static const std::vector<int> table($K, 7);
     return table;
 }
@@ -271,8 +367,11 @@ static int run_@() {
     for (int s : seen) CHECK(s == 7);
     return 0;
 }
-"),
-    ("shared_mutex_readers", r"static int run_@() {
+",
+    ),
+    (
+        "shared_mutex_readers",
+        r"static int run_@() {
     std::shared_mutex guard;
     std::map<int, int> table;
     std::atomic<int> found{0};
@@ -294,8 +393,11 @@ static int run_@() {
     CHECK((int)table.size() == $K && found <= ($N - 1) * $K);
     return 0;
 }
-"),
-    ("atomic_counter", r"static int run_@() {
+",
+    ),
+    (
+        "atomic_counter",
+        r"static int run_@() {
     std::atomic<long> sum{0};
     std::atomic<bool> seen{false};
     std::vector<std::thread> threads;
@@ -308,8 +410,11 @@ static int run_@() {
     CHECK(seen && sum == $K * $N * ($N + 1) / 2);
     return 0;
 }
-"),
-    ("publish", r"struct Made_@ { int number; string text; };
+",
+    ),
+    (
+        "publish",
+        r"struct Made_@ { int number; string text; };
 static int run_@() {
     std::atomic<Made_@ *> made{nullptr};
     std::thread maker([&made] { made.store(new Made_@{$K, string(40, 'z')}, std::memory_order_release); });
@@ -320,8 +425,11 @@ static int run_@() {
     delete got;
     return 0;
 }
-"),
-    ("compare_exchange", r"struct Node_@ { int value; Node_@ *next; };
+",
+    ),
+    (
+        "compare_exchange",
+        r"struct Node_@ { int value; Node_@ *next; };
 static int run_@() {
     std::atomic<Node_@ *> top{nullptr};
     std::vector<std::thread> threads;
@@ -344,8 +452,11 @@ static int run_@() {
     CHECK(count == $N * $K);
     return 0;
 }
-"),
-    ("shared_config", r#"static int run_@() {
+",
+    ),
+    (
+        "shared_config",
+        r#"static int run_@() {
     auto config = std::make_shared<const std::map<string, string>>(
         std::map<string, string>{{"name", "foresee"}, {"mode", "quiet"}});
     std::atomic<int> right{0};
@@ -359,8 +470,11 @@ static int run_@() {
     CHECK(right == $N * $K);
     return 0;
 }
-"#),
-    ("weak_ptr", r"static int run_@() {
+"#,
+    ),
+    (
+        "weak_ptr",
+        r"static int run_@() {
     auto value = std::make_shared<Point>();
     std::weak_ptr<Point> weak = value;
     std::atomic<int> seen{0};
@@ -374,8 +488,11 @@ static int run_@() {
     CHECK(seen == $N * $K && value.use_count() == 1);
     return 0;
 }
-"),
-    ("slices", r"static int run_@() {
+",
+    ),
+    (
+        "slices",
+        r"static int run_@() {
     std::vector<Point> points($N * $K);
     std::vector<std::thread> threads;
     for (int me = 0; me < $N; me++)
@@ -386,8 +503,11 @@ static int run_@() {
     for (int i = 0; i < $N * $K; i++) CHECK(points[i].x == i && points[i].y == -i);
     return 0;
 }
-"),
-    ("thread_local", r"static thread_local std::vector<int> mine_@;
+",
+    ),
+    (
+        "thread_local",
+        r"static thread_local std::vector<int> mine_@;
 static int run_@() {
     std::vector<size_t> sizes($N);
     std::vector<std::thread> threads;
@@ -400,8 +520,11 @@ static int run_@() {
     for (int me = 0; me < $N; me++) CHECK((int)sizes[me] == me + 1);
     return 0;
 }
-"),
-    ("exception", r#"static int run_@() {
+",
+    ),
+    (
+        "exception",
+        r#"static int run_@() {
     std::vector<std::future<string>> results;
     for (int me = 0; me < $N; me++)
         results.push_back(std::async(std::launch::async, [me]() -> string {
@@ -419,8 +542,11 @@ static int run_@() {
     CHECK(thrown == 1);
     return 0;
 }
-"#),
-    ("move_through_threads", r"static int run_@() {
+"#,
+    ),
+    (
+        "move_through_threads",
+        r"static int run_@() {
     std::unique_ptr<std::vector<int>> data(new std::vector<int>);
     for (int me = 0; me < $N; me++) {
         std::thread worker([&data, mine = std::move(data), me]() mutable {
@@ -432,7 +558,8 @@ static int run_@() {
     CHECK((int)data->size() == $N * $K && data->back() == $N - 1);
     return 0;
 }
-"),
+",
+    ),
 ];
 
 pub(super) fn program(rng: &mut Rng) -> (String, String) {
@@ -447,7 +574,14 @@ pub(super) fn program(rng: &mut Rng) -> (String, String) {
     let (runner, run) = *pick(rng, &RUNNERS);
     let text = fill(
         GUARDED,
-        &[("SHARED", declared), ("GUARD", guards), ("TAKE", take), ("STEP", step), ("RUN", run), ("END", end)],
+        &[
+            ("SHARED", declared),
+            ("GUARD", guards),
+            ("TAKE", take),
+            ("STEP", step),
+            ("RUN", run),
+            ("END", end),
+        ],
     );
     (format!("{shared} under {guard} by {runner}"), fill(&text, &sizes))
 }

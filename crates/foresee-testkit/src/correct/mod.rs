@@ -50,8 +50,11 @@ pub fn groups(count: u64) -> Vec<Group> {
     out
 }
 
+/// Writes a program, and says what it is about.
+type Writer = fn(&mut Rng) -> (String, String);
+
 fn group(language: Language, numbers: &[u64]) -> Group {
-    let (head, write): (&str, fn(&mut Rng) -> (String, String)) = match language {
+    let (head, write): (&str, Writer) = match language {
         Language::C => (c::HEAD, c::program),
         Language::Cpp => (cpp::HEAD, cpp::program),
         Language::OpenMp => (openmp::HEAD, openmp::program),
@@ -66,7 +69,10 @@ fn group(language: Language, numbers: &[u64]) -> Group {
         let mut rng = Rng::with_seed(number);
         let (about, text) = write(&mut rng);
         // Whatever a program defines has its number, so that programs do not meet.
-        source.push_str(&format!("// {number}: {about}\n{}\n", text.replace('@', &number.to_string())));
+        source.push_str(&format!(
+            "// {number}: {about}\n{}\n",
+            text.replace('@', &number.to_string())
+        ));
         cases.push_str(&format!("    case {number}: return run_{number}();\n"));
         programs.push((number, about));
     }
@@ -100,8 +106,7 @@ mod tests {
     #[test]
     fn numbers_decide_programs_and_each_is_there_once() {
         let groups = groups(200);
-        let mut numbers: Vec<u64> =
-            groups.iter().flat_map(|g| &g.programs).map(|p| p.0).collect();
+        let mut numbers: Vec<u64> = groups.iter().flat_map(|g| &g.programs).map(|p| p.0).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..200).collect::<Vec<_>>());
         let again = super::groups(200);

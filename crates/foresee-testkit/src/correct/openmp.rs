@@ -11,15 +11,20 @@ pub(super) const HEAD: &str = r"#include <omp.h>
 ";
 
 const PATTERNS: [(&str, &str); 10] = [
-    ("for", r"static int data_@[$M];
+    (
+        "for",
+        r"static int data_@[$M];
 static int run_@(void) {
 #pragma omp parallel for num_threads($N) schedule($SCHEDULE)
     for (int i = 0; i < $M; i++) data_@[i] = i * i;
     for (int i = 0; i < $M; i++) CHECK(data_@[i] == i * i);
     return 0;
 }
-"),
-    ("reduction", r"static int run_@(void) {
+",
+    ),
+    (
+        "reduction",
+        r"static int run_@(void) {
     long sum = 0;
     int most = 0;
 #pragma omp parallel for reduction(+ : sum) reduction(max : most) num_threads($N) schedule($SCHEDULE)
@@ -30,8 +35,11 @@ static int run_@(void) {
     CHECK(sum == (long)$M * ($M - 1) / 2 && most == 6);
     return 0;
 }
-"),
-    ("critical", r"static int run_@(void) {
+",
+    ),
+    (
+        "critical",
+        r"static int run_@(void) {
     int count = 0, sum = 0;
 #pragma omp parallel num_threads($N)
     {
@@ -45,8 +53,11 @@ static int run_@(void) {
     CHECK(count == $N * $M && sum == $N * ($N - 1) / 2);
     return 0;
 }
-"),
-    ("two_loops", r"static int from_@[$M], to_@[$M];
+",
+    ),
+    (
+        "two_loops",
+        r"static int from_@[$M], to_@[$M];
 static int run_@(void) {
 #pragma omp parallel num_threads($N)
     {
@@ -58,8 +69,11 @@ static int run_@(void) {
     for (int i = 0; i < $M; i++) CHECK(to_@[i] == $M - 1 - i);
     return 0;
 }
-"),
-    ("single", r"static int run_@(void) {
+",
+    ),
+    (
+        "single",
+        r"static int run_@(void) {
     int shared = 0, seen = 0;
 #pragma omp parallel num_threads($N)
     {
@@ -73,8 +87,11 @@ static int run_@(void) {
     CHECK(seen == $N);
     return 0;
 }
-"),
-    ("tasks", r"static int tree_@(int depth) {
+",
+    ),
+    (
+        "tasks",
+        r"static int tree_@(int depth) {
     int left = 0, right = 0;
     if (depth == 0) return 1;
 #pragma omp task shared(left)
@@ -92,8 +109,11 @@ static int run_@(void) {
     CHECK(leaves == 16);
     return 0;
 }
-"),
-    ("task_for_each", r"static int data_@[$M];
+",
+    ),
+    (
+        "task_for_each",
+        r"static int data_@[$M];
 static int run_@(void) {
 #pragma omp parallel num_threads($N)
 #pragma omp single
@@ -104,8 +124,11 @@ static int run_@(void) {
     for (int i = 0; i < $M; i++) CHECK(data_@[i] == i + 1);
     return 0;
 }
-"),
-    ("sections", r"static int run_@(void) {
+",
+    ),
+    (
+        "sections",
+        r"static int run_@(void) {
     int a = 0, b = 0, c = 0;
 #pragma omp parallel sections num_threads($N)
     {
@@ -119,8 +142,11 @@ static int run_@(void) {
     CHECK(a + b + c == 6);
     return 0;
 }
-"),
-    ("barrier", r"static int cells_@[$N];
+",
+    ),
+    (
+        "barrier",
+        r"static int cells_@[$N];
 static int run_@(void) {
 #pragma omp parallel num_threads($N)
     {
@@ -134,8 +160,11 @@ static int run_@(void) {
     }
     return 0;
 }
-"),
-    ("lock", r"static int run_@(void) {
+",
+    ),
+    (
+        "lock",
+        r"static int run_@(void) {
     omp_lock_t lock;
     int count = 0;
     omp_init_lock(&lock);
@@ -149,7 +178,8 @@ static int run_@(void) {
     CHECK(count == 5 * $N);
     return 0;
 }
-"),
+",
+    ),
 ];
 
 pub(super) fn program(rng: &mut Rng) -> (String, String) {

@@ -224,7 +224,10 @@ unsafe fn dependences(list: usize) -> *mut Dependence {
     };
     if word(0) != 0 {
         let changing = word(1);
-        return tasks::keep(word(0), |i| Dependence { address: word(2 + i), changes: i < changing });
+        return tasks::keep(word(0), |i| Dependence {
+            address: word(2 + i),
+            changes: i < changing,
+        });
     }
     // Those that change, those that exclude each other, those that look, and those that say themselves what they are.
     let (looking, objects) = (word(2) + word(3), word(2) + word(3) + word(4));

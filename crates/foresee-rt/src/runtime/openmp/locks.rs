@@ -77,4 +77,3 @@ entries! {
         || real!(__kmpc_critical_with_hint(place => usize, who => usize, at => usize, hint => usize))));
     __kmpc_end_critical(place, who, at), pc => void!(unlock(at, pc, || real!(__kmpc_end_critical(place => usize, who => usize, at => usize))));
 }
-
