@@ -362,13 +362,12 @@ fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) ->
     if table.is_null() {
         return;
     }
-    let mut at = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    for _ in 0..WATCHED {
+    let start = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    for i in 0..WATCHED {
         // SAFETY: the table has so many entries.
-        if each(unsafe { &*table.add(at & (WATCHED - 1)) }) {
+        if each(unsafe { &*table.add((start + i) & (WATCHED - 1)) }) {
             return;
         }
-        at += 1;
     }
 }
 
@@ -379,7 +378,7 @@ pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     }
     // SAFETY: the program's own structure: what to watch for, and the word.
     let data = unsafe { ((event + 4) as *const usize).read_unaligned() };
-    let key = epoll as u32 as usize + 1 | (file as u32 as usize) << 32;
+    let key = (epoll as u32 as usize + 1) | (file as u32 as usize) << 32;
     entries(epoll as u32 as usize, data, |entry| {
         let there = entry[0].load(Relaxed);
         if there == 0 {

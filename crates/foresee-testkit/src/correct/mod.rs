@@ -50,8 +50,11 @@ pub fn groups(count: u64) -> Vec<Group> {
     out
 }
 
+/// Writes a program, and says what it is about.
+type Writer = fn(&mut Rng) -> (String, String);
+
 fn group(language: Language, numbers: &[u64]) -> Group {
-    let (head, write): (&str, fn(&mut Rng) -> (String, String)) = match language {
+    let (head, write): (&str, Writer) = match language {
         Language::C => (c::HEAD, c::program),
         Language::Cpp => (cpp::HEAD, cpp::program),
         Language::OpenMp => (openmp::HEAD, openmp::program),
