@@ -197,6 +197,20 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     }
 }
 
+/// Whether the store that was announced may not have happened yet: this hook may be that of a copy's source, see [`is_copy`].
+/// Nobody else is to go on then.
+///
+/// # Safety
+/// The caller is `t`.
+#[cold]
+pub(super) unsafe fn may_be_to_come(t: *mut Thread) -> bool {
+    // SAFETY: the memory was announced.
+    unsafe {
+        let Pending { address, size, before, .. } = (*t).pending;
+        size != 0 && load(address, size.min(8)) == before
+    }
+}
+
 /// Whether the read that is announced now is the source of the copy whose target was announced before: gcc calls the hook
 /// of an assignment's left side first, so the store that is pending has not happened yet.
 ///

@@ -58,6 +58,9 @@ macro_rules! hook {
 }
 use hook;
 
+/// How many hooks the end of a turn is put off at most, because an announced store may not have happened.
+const LATE: i32 = 64;
+
 /// Begins a hook: waits until it is the thread's turn. Null if nothing is to be recorded; then the hook does nothing but
 /// what it stands for.
 #[inline(always)]
@@ -78,7 +81,7 @@ fn enter() -> *mut Thread {
             return come_in(t);
         }
         (*t).fuel -= 1;
-        if (*t).fuel < 0 {
+        if (*t).fuel < 0 && ((*t).fuel < -LATE || !access::may_be_to_come(t)) {
             access::settle(t);
             token::hand_on(t);
             if config::recording() && !config::free_running() {
