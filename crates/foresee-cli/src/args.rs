@@ -1,6 +1,7 @@
 //! The command line, as it is documented: `--help`, completions and manual pages all come from here.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -184,9 +185,10 @@ pub(crate) struct AnalysisArgs {
     /// How many cores to use; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,
-    /// Give up on a lattice, on nondeterminism or on checks after so many seconds.
+    /// Stop each search after this many seconds and report what it has found; 0 for no limit. The default is 30, and
+    /// no limit for `observe`.
     #[arg(long, value_name = "SECONDS")]
-    pub(crate) time_limit: Option<u64>,
+    time_limit: Option<u64>,
     /// Draw the lattice of each property, if it is small, with the observed and the violating run.
     /// With several pictures the names of the properties are put before the ending.
     #[arg(long, value_name = "FILE.svg", requires = "spec")]
@@ -201,6 +203,21 @@ pub(crate) struct AnalysisArgs {
     /// The trace is still being made, so searches keep less of what has passed.
     #[arg(skip)]
     pub(crate) is_live: bool,
+}
+
+/// How long a search may take if nothing is said: as long as a person waits for an answer.
+const TIME_LIMIT: u64 = 30;
+
+impl AnalysisArgs {
+    /// How long each search may take.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        match self.time_limit {
+            Some(0) => None,
+            // What is observed may go on for days.
+            None if self.is_live => None,
+            seconds => Some(Duration::from_secs(seconds.unwrap_or(TIME_LIMIT))),
+        }
+    }
 }
 
 /// What `--check nondeterminism` looks for.

@@ -1,7 +1,5 @@
 //! The checks that need no specification, as they are asked for on the command line.
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{
@@ -97,7 +95,7 @@ fn options(args: &AnalysisArgs, atomics: &[Glob]) -> anyhow::Result<Options> {
             MemoryModelArg::Sc => MemoryModel::Sc,
         },
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
-        time: args.time_limit.map(Duration::from_secs),
+        time: args.time_limit(),
         trace: args.max_memory.saturating_mul(1 << 20) / BYTES_AN_EVENT,
         ..default
     })

@@ -6,6 +6,7 @@
 //! scalar have nothing to do with each other, so it is cut, too; only what a specification speaks of stays whole, for the
 //! sake of its value. A cell never goes beyond eight aligned bytes.
 
+use super::pages::Pages;
 use super::{HashMap, Piece};
 use foresee_trace::{Value, VarId};
 
@@ -14,14 +15,13 @@ use crate::symbols::Scalar;
 /// Where accesses begin and end, for each eight bytes: a bit for each byte that one of them begins at.
 #[derive(Debug, Default)]
 pub(super) struct Boundaries {
-    pages: HashMap<u64, Box<[u8; 512]>>,
+    starts: Pages<u8>,
 }
 
 impl Boundaries {
     fn set(&mut self, address: u64) {
         if !address.is_multiple_of(8) {
-            let page = self.pages.entry(address >> 12).or_insert_with(|| Box::new([0; 512]));
-            page[(address >> 3 & 511) as usize] |= 1 << (address & 7);
+            *self.starts.entry(address) |= 1 << (address & 7);
         }
     }
 
@@ -41,8 +41,7 @@ impl Boundaries {
     }
 
     fn of(&self, address: u64) -> u8 {
-        let page = self.pages.get(&(address >> 12));
-        page.map_or(0, |p| p[(address >> 3 & 511) as usize]) | 1
+        self.starts.get(address).map_or(0, |starts| *starts) | 1
     }
 }
 

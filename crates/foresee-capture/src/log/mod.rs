@@ -7,6 +7,7 @@
 mod channels;
 mod memory;
 mod names;
+mod pages;
 mod records;
 mod source;
 mod unseen;

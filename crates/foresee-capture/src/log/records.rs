@@ -45,6 +45,9 @@ pub struct Record<'a> {
     pub at: u64,
 }
 
+/// What stands behind a chunk in memory, so that numbers of every size are read as words.
+const PADDING: usize = 8;
+
 /// Goes through a log.
 #[derive(Debug)]
 pub struct Records {
@@ -56,6 +59,7 @@ pub struct Records {
     /// What was still in the program's buffer, and the thread it begins with.
     tail: Option<Vec<u8>>,
     largest: u64,
+    /// The present chunk, and [`PADDING`] behind it.
     chunk: Vec<u8>,
     /// Where the chunk stands.
     base: u64,
@@ -86,7 +90,7 @@ impl Records {
             end,
             tail: Some(tail),
             largest,
-            chunk: Vec::new(),
+            chunk: vec![0; PADDING],
             base: 0,
             at: 0,
             pc: 0,
@@ -108,6 +112,7 @@ impl Records {
                 return Ok(false);
             }
             self.chunk = tail;
+            self.chunk.extend([0; PADDING]);
             self.at = CHUNK_HEAD;
             // The runtime writes a chunk's header when it is full; the first record says whose it is.
             self.thread = 0;
@@ -125,9 +130,13 @@ impl Records {
             return Err(self.corrupt("no chunk begins here"));
         }
         self.chunk.clear();
-        self.chunk.resize(length as usize, 0);
-        read(&mut self.file, self.next + CHUNK_HEAD as u64, &mut self.chunk).map_err(failed)?;
-        if checksum(&self.chunk) != word(8) {
+        self.chunk.resize(length as usize + PADDING, 0);
+        let body = &mut self.chunk[..length as usize];
+        read(&mut self.file, self.next + CHUNK_HEAD as u64, body).map_err(failed)?;
+        let is_whole = checksum(body) == word(8);
+        // What was read before may have been longer.
+        self.chunk[length as usize..].fill(0);
+        if !is_whole {
             return Err(self.corrupt("the chunk's checksum is wrong"));
         }
         self.thread = 0;
@@ -136,20 +145,28 @@ impl Records {
         Ok(true)
     }
 
+    /// How long the chunk is.
+    #[inline]
+    fn length(&self) -> usize {
+        self.chunk.len() - PADDING
+    }
+
+    /// The next number, of at most eight bytes.
+    #[inline]
     fn number(&mut self, size: usize) -> Result<u64, LogError> {
-        let Some(bytes) = self.chunk.get(self.at..self.at + size) else {
+        let word = self.chunk.get(self.at..self.at + 8).and_then(|word| word.try_into().ok());
+        let Some(word) = word.filter(|_| self.at + size <= self.length()) else {
             return Err(self.corrupt("a record is cut off"));
         };
-        let mut n = [0; 8];
-        n[..size].copy_from_slice(bytes);
         self.at += size;
-        Ok(u64::from_le_bytes(n))
+        let unused = 64 - 8 * size as u32;
+        Ok(u64::from_le_bytes(word).unbounded_shl(unused).unbounded_shr(unused))
     }
 
     /// The next record; changes of threads are not records here.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
         loop {
-            while self.at >= self.chunk.len() {
+            while self.at >= self.length() {
                 if !self.next_chunk()? {
                     return Ok(None);
                 }
@@ -208,7 +225,7 @@ impl Records {
                 return Err(self.corrupt("a record belongs to no thread"));
             }
             let start = self.at;
-            if follow > self.chunk.len() - start {
+            if follow > self.length() - start {
                 return Err(self.corrupt("a record is cut off"));
             }
             self.at += follow;

@@ -1,7 +1,6 @@
 //! `foresee check`: one pass over a trace for everything that was asked.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_causality::judge::Judge;
@@ -419,7 +418,7 @@ fn nondeterminism(args: &AnalysisArgs) -> Options {
         threads: asked.thread.clone(),
         first: asked.first,
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
-        time: args.time_limit.map(Duration::from_secs),
+        time: args.time_limit(),
         ..default
     }
 }
@@ -450,7 +449,7 @@ fn limits(args: &AnalysisArgs) -> Limits {
         cuts: args.max_states.unwrap_or(default.cuts),
         memory: args.max_memory.saturating_mul(1 << 20),
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
-        time: args.time_limit.map(Duration::from_secs),
+        time: args.time_limit(),
         ..default
     }
 }
@@ -548,7 +547,7 @@ impl Part {
             order,
             is_asked,
             nodes: args.max_states.unwrap_or(default.nodes),
-            time: args.time_limit.map(Duration::from_secs),
+            time: args.time_limit(),
             ..default
         };
         // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
@@ -570,7 +569,7 @@ impl Part {
             analyses.push(Box::new(lattice));
         }
         let reorder = Reorder::from(args.reorder);
-        let (reads, time) = (args.reads.into(), args.time_limit.map(Duration::from_secs));
+        let (reads, time) = (args.reads.into(), args.time_limit());
         let trace = args.max_memory.saturating_mul(1 << 20) / BYTES_AN_EVENT;
         if reorder.is_sliced() {
             let limits = SlicedLimits { reads, time, trace, ..SlicedLimits::default() };
