@@ -130,13 +130,14 @@ fn matches_under(
     (atom.args.len() <= given.len()).then_some(domain)
 }
 
-/// Where a full binding is first violated, straight from the definition: its own events, the plain
-/// monitor, and a report once its events have bound all parameters.
-fn naive(spec: &Spec, trace: &Trace, values: &[i64]) -> Option<u64> {
+/// Where a full binding is first violated, by an event or in the initial state, straight from the
+/// definition: its own events, the plain monitor, and a report once its events have bound all
+/// parameters.
+fn naive(spec: &Spec, trace: &Trace, values: &[i64]) -> Option<Option<u64>> {
     let mut compiled = Compiled::new(&spec.properties[0]).unwrap();
     let params: Vec<String> = compiled.params.names().to_vec();
     let atoms = compiled.alphabet.atoms().to_vec();
-    let (mut s, mut bound) = (0, 0u8);
+    let (mut s, mut bound, mut bad_at) = (0, 0u8, None);
     let state_bits = |s: i64| {
         let hold = atoms.iter().enumerate().filter(|(_, a)| !matches!(a, Atom::Event(_)));
         hold.fold(0u64, |m, (i, _)| m | u64::from(s == 1) << i)
@@ -144,6 +145,9 @@ fn naive(spec: &Spec, trace: &Trace, values: &[i64]) -> Option<u64> {
     let mut state = compiled.monitor.start();
     if compiled.reads_initial {
         state = compiled.monitor.step(state, Letter(state_bits(0))).unwrap();
+    }
+    if state == StateId::BAD {
+        bad_at = Some(None);
     }
     for (i, event) in trace.events.iter().enumerate() {
         let mut events = 0;
@@ -161,8 +165,11 @@ fn naive(spec: &Spec, trace: &Trace, values: &[i64]) -> Option<u64> {
         }
         if events != 0 || write {
             state = compiled.monitor.step(state, Letter(state_bits(s) | events)).unwrap();
-            if state == StateId::BAD && bound.count_ones() as usize == params.len() {
-                return Some(i as u64);
+            if state == StateId::BAD {
+                bad_at = bad_at.or(Some(Some(i as u64)));
+            }
+            if bad_at.is_some() && bound.count_ones() as usize == params.len() {
+                return bad_at;
             }
         }
     }
@@ -183,14 +190,14 @@ fn slicing_agrees_with_its_definition() {
         let params = compiled.params.names().len();
         let trace = random_trace(&mut rng);
         let found = observe(&spec, &trace).take_violations();
-        let found: BTreeSet<(Vec<i64>, u64)> = found
+        let found: BTreeSet<(Vec<i64>, Option<u64>)> = found
             .iter()
             .map(|v| {
                 let value = |(_, o): &(String, Object)| match o {
                     Object::Value(Value::Int(n)) => *n,
                     other => panic!("{other:?}"),
                 };
-                (v.binding.iter().map(value).collect(), v.event.unwrap())
+                (v.binding.iter().map(value).collect(), v.event)
             })
             .collect();
         let mut expected = BTreeSet::new();
