@@ -22,7 +22,7 @@ fn small_trace() -> Trace {
     for (i, &op) in Op::ALL.iter().enumerate() {
         let most = match op.target_kind() {
             _ if op.requests() => 0,
-            TargetKind::Var => 1,
+            TargetKind::Var if !op.weakens() => 1,
             TargetKind::Sym => 3,
             _ => 0,
         };
