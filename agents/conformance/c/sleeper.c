@@ -1,4 +1,4 @@
-/* A thread sleeps in a call that the runtime does not know; main goes on all the same. */
+/* A thread sleeps in a call that the runtime does not see; main goes on all the same. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -10,7 +10,8 @@ volatile int x, y;
 static void *sleeper(void *_) {
     struct timespec long_time = {0, 200000000};
     x = 1;
-    syscall(SYS_nanosleep, &long_time, 0);
+    long out;
+    __asm__ volatile("syscall" : "=a"(out) : "a"(SYS_nanosleep), "D"(&long_time), "S"(0) : "rcx", "r11", "memory");
     x = 2;
     return _;
 }

@@ -2,7 +2,7 @@
 //!
 //! `FORESEE_PROGRAMS=200` tries as many (`field/programs` does); without it there are 40.
 
-#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // A helper that fails is a test that fails; `field/programs` shows what is said.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod bench;
@@ -24,7 +24,7 @@ struct Outcome {
 
 /// Of this share of programs the answer must be complete. The aim is nine of ten; what is missing is what libstdc++ and the
 /// compilers do without hooks.
-const COMPLETE: f64 = 0.35;
+const COMPLETE: f64 = 0.9;
 
 #[test]
 fn correct_programs_are_silent() {
