@@ -73,7 +73,7 @@ fn failures_have_places() {
         ("abort();", "the call of abort: end.c:9"),
         ("assert(n == 5);", "the assertion that failed: end.c:9"),
         ("*(volatile int *)0 = n;", "the instruction that failed: end.c:9"),
-        ("volatile int zero = 0; n = 1 / zero;", "the instruction that failed: end.c:9"),
+        ("volatile int zero = 0; n = 77 / zero;", "the instruction that failed: end.c:9"),
         ("raise(SIGTERM);", "the call of raise: end.c:9"),
     ] {
         bench.write(

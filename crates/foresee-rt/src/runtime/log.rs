@@ -453,7 +453,7 @@ pub(super) fn note_last(what: u64, pc: usize, value: u64, thread: u32) {
     // SAFETY: the head is mapped once there is a log.
     unsafe {
         let head = (*LOG.0.get()).head;
-        if !head.is_null() && !(what == last::ABORT && (*head).last[0] == last::ASSERTION) {
+        if !head.is_null() && (what != last::ABORT || (*head).last[0] != last::ASSERTION) {
             (*head).last = [what, pc as u64, value, u64::from(thread)];
         }
     }

@@ -62,7 +62,7 @@ fn length(hooks: u64) -> i32 {
     let usual = (hooks / SHARE).clamp(SHORTEST, LONGEST);
     let short = SHORT.load(Relaxed);
     let most = match short {
-        0 if random() % 4 == 0 => {
+        0 if random().is_multiple_of(4) => {
             SHORT.store(BURST, Relaxed);
             4 * SHORTEST
         }

@@ -253,8 +253,7 @@ fn still_woken(trace: &Trace, matched: &[Option<usize>], begin: usize) -> bool {
     };
     // Each notification goes to those that waited longest without one, unless a wait that ended took it over.
     let mut kept: Vec<(usize, Option<usize>)> = Vec::new();
-    for i in 0..trace.events.len() {
-        let e = &trace.events[i];
+    for (i, e) in trace.events.iter().enumerate() {
         if waits_on(i) {
             kept.push((i, None));
         } else if matches!(e.op(), Op::Notify | Op::NotifyAll) && e.cond() == cond {
