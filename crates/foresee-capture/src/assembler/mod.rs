@@ -301,6 +301,8 @@ mod tests {
         let known = "\tsubq\t$40, %rsp\n\t.cfi_def_cfa_offset 48\n\tleaq\t8(%rsp), %rdi\n\tcall\tg\n\tmovq\t8(%rsp), %rdi\t# v,\n";
         assert_eq!(added(known), ["read_x"]);
         assert_eq!(added(&known.replace("# v", "# %sfp")), [""; 0]);
+        // Its caller's argument on the stack is another.
+        assert_eq!(added(&known.replace("movq\t8(", "movq\t56(")), [""; 0]);
     }
 
     #[test]
