@@ -3,7 +3,7 @@
 //! The thread-sanitizer passes of gcc and clang see statements of their inner languages. Structures that are passed by
 //! value or returned, copies that are carried out without a call and more besides become loads and stores only
 //! afterwards, and have no hook. In the assembly everything is there, whatever it came from: each access without a hook
-//! gets a call of the runtime that keeps all registers ([`function`]).
+//! gets a call of the runtime that keeps all registers (`function/`).
 //!
 //! The compiler is told where to look for its assembler (`-B`), and finds this in place of its own, which is run in the end.
 //! Nothing else of the build changes, whether files are compiled one by one or many at a time.
