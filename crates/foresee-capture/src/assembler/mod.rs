@@ -3,7 +3,7 @@
 //! The thread-sanitizer passes of gcc and clang see statements of their inner languages. Structures that are passed by
 //! value or returned, copies that are carried out without a call and more besides become loads and stores only
 //! afterwards, and have no hook. In the assembly everything is there, whatever it came from: each access without a hook
-//! gets a call of the runtime that keeps all registers ([`function`]).
+//! gets a call of the runtime that keeps all registers (`function/`).
 //!
 //! The compiler is told where to look for its assembler (`-B`), and finds this in place of its own, which is run in the end.
 //! Nothing else of the build changes, whether files are compiled one by one or many at a time.
@@ -301,6 +301,8 @@ mod tests {
         let known = "\tsubq\t$40, %rsp\n\t.cfi_def_cfa_offset 48\n\tleaq\t8(%rsp), %rdi\n\tcall\tg\n\tmovq\t8(%rsp), %rdi\t# v,\n";
         assert_eq!(added(known), ["read_x"]);
         assert_eq!(added(&known.replace("# v", "# %sfp")), [""; 0]);
+        // Its caller's argument on the stack is another.
+        assert_eq!(added(&known.replace("movq\t8(", "movq\t56(")), [""; 0]);
     }
 
     #[test]

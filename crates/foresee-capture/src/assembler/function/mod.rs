@@ -356,10 +356,14 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         if !self.facts.escapes || self.is_spill || is_return_address {
             return false;
         }
-        // Where a variable ends is not known, so all above the first address taken may be part of it.
-        let may_be_known = || offset.is_none_or(|o| self.facts.taken.iter().any(|t| *t < o + size));
+        // Where a variable ends is not known, so all above the first address taken may be part of it; but what the
+        // caller has put above the return address is apart from the function's own variables.
+        let may_be_part = |o: i64, t: i64| t < o + size && (t < 0) == (o < 0);
+        if offset.is_some_and(|o| !self.facts.taken.iter().any(|t| may_be_part(o, *t))) {
+            return false;
+        }
         if self.source.is_clang {
-            return may_be_known();
+            return true;
         }
         let Some(name) = named else { return false };
         match (variable(name), offset) {
@@ -367,7 +371,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 let extent = self.facts.names.get(variable).copied().unwrap_or((0, 0));
                 self.facts.taken.iter().any(|t| extent.0 <= *t && *t < extent.1)
             }
-            _ => may_be_known(),
+            _ => true,
         }
     }
 }
