@@ -163,10 +163,12 @@ impl Attempt<'_, '_> {
             self.shared.specs.iter().map(|spec| resolve(spec, &self.names)).collect();
         *self.shared.resolved.borrow_mut() =
             resolutions.iter().map(|r| r.resolved.clone()).collect();
-        for (source, resolution) in self.sources.iter().zip(&resolutions) {
+        let parsed = self.sources.iter().zip(&self.shared.specs);
+        for ((source, spec), resolution) in parsed.zip(&resolutions) {
             if resolution.diagnostics.iter().any(Diagnostic::is_error) {
-                // Names are missing without which nothing can be said; they may still come.
-                self.wait()?;
+                // Names are missing without which nothing can be said; they may still come. If they
+                // do not, advice is given from all names that there are.
+                let resolution = resolve(spec, &self.wait()?);
                 return Err(specs::BadSpec::new(source, &resolution.diagnostics).into());
             }
         }
@@ -213,11 +215,11 @@ impl Attempt<'_, '_> {
         Ok(Examined { report, warnings: diagnostics.filter(|(_, all)| !all.is_empty()).collect() })
     }
 
-    /// Reads on until a name turns up, or to the end.
-    fn wait(&self) -> Result<(), ReadError> {
+    /// Reads on until a name turns up, or to the end; the names by then.
+    fn wait(&self) -> Result<Names, ReadError> {
         let (mut source, mut batch) = (self.follow()?, Batch::default());
         while source.next_batch(&mut batch)? {}
-        Ok(())
+        Ok(source.names().clone())
     }
 
     /// Whether the first events can be loaded to judge a witness.
