@@ -127,15 +127,20 @@ const UNSEEN: usize = 1;
 
 /// The classes of one thread that access a variable.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Lane {
     thread: u32,
     /// The next lane of the variable.
     next: u32,
     /// The class accessed last, in each list, by kind.
     heads: [[u32; KINDS]; 2],
+    /// The time of the latest access of each kind: most often nothing else has to be looked at.
+    times: [u32; KINDS],
     /// The latest access of all.
     last: u32,
 }
+
+const _: () = assert!(size_of::<Lane>() == 64);
 
 #[derive(Clone, Copy, Debug)]
 struct Variable {
@@ -307,12 +312,14 @@ impl Classes {
         let before = std::mem::replace(&mut own.last, index);
         own.time = time;
         let (lane, site) = (own.lane, own.site as usize);
-        self.to_front(class, ALL);
+        self.bring_to_front(class, ALL);
         match self.sites[site].is_seen {
-            false => self.to_front(class, UNSEEN),
+            false => self.bring_to_front(class, UNSEEN),
             true => self.unlink(class, UNSEEN),
         }
-        self.lanes[lane as usize].last = index;
+        let lane = &mut self.lanes[lane as usize];
+        lane.last = index;
+        lane.times[key.kind.number()] = time;
         let variable = &mut self.variables[key.variable.index()];
         if variable.thread != key.thread {
             (variable.thread, variable.since) = (key.thread, index);
@@ -347,14 +354,14 @@ impl Classes {
         let mut at = self.variables[key.variable.index()].lanes;
         while at != NONE {
             let lane = at;
-            let Lane { thread, next, heads, last } = self.lanes[lane as usize];
+            let Lane { thread, next, heads, times, last } = self.lanes[lane as usize];
             at = next;
             if thread == key.thread || before != NONE && last < before {
                 continue;
             }
             let Known { sure, possible, until } = known(thread);
             let mut is_cut = false;
-            for &kind in key.kind.rivals() {
+            for &kind in key.kind.rivals().iter().filter(|&&kind| times[kind] > possible) {
                 let mut other = heads[ALL][kind];
                 while other != NONE {
                     let theirs = &self.classes[other as usize];
@@ -503,7 +510,8 @@ impl Classes {
                 let lane = self.lanes.len() as u32;
                 let heads = [[NONE; KINDS]; 2];
                 let next = variable.lanes;
-                self.lanes.push(Lane { thread: key.thread, next, heads, last: 0 });
+                let times = [0; KINDS];
+                self.lanes.push(Lane { thread: key.thread, next, heads, times, last: 0 });
                 self.variables[key.variable.index()].lanes = lane;
                 lane
             }
@@ -560,7 +568,7 @@ impl Classes {
     }
 
     #[inline]
-    fn to_front(&mut self, class: u32, list: usize) {
+    fn bring_to_front(&mut self, class: u32, list: usize) {
         let Class { lane, key, .. } = self.classes[class as usize];
         let kind = key.kind.number();
         let head = self.lanes[lane as usize].heads[list][kind];
