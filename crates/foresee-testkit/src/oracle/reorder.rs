@@ -75,9 +75,7 @@ pub struct Reorderings<'t> {
     /// For each notification the waits it ends: their beginnings and their ends.
     ended: Vec<Vec<(usize, usize)>>,
     saw: Vec<Option<usize>>,
-    /// What each read found, and what each variable held at first, where it is known.
-    found: Vec<Option<Value>>,
-    initial: Vec<Option<Value>>,
+    values: Values,
     /// For each failed try-lock, the end of the section that was in its way.
     until: Vec<Option<usize>>,
     variables: usize,
@@ -109,17 +107,7 @@ impl<'t> Reorderings<'t> {
         let (ended, saw) = (ended_waits(trace), reads_from(trace));
         let until = |i| section_in_the_way(trace, i).and_then(|(_, end)| end);
         let until = (0..events.len()).map(until).collect();
-        let found: Vec<Option<Value>> = events.iter().map(|e| found(trace, e)).collect();
-        let mut initial = vec![None; variables];
-        for (i, event) in steps().rev().filter(|(i, e)| e.op().reads() && saw[*i].is_none()) {
-            let value = &mut initial[event.var().index()];
-            *value = found[i].or(*value);
-        }
-        for event in events.iter().filter(|e| e.op() == Op::Init) {
-            if let Some(value) = initial.get_mut(event.var().index()) {
-                *value = trace.pool.values(event).last().copied().or(*value);
-            }
-        }
+        let values = Values::new(trace, &saw);
         Reorderings {
             trace,
             reads,
@@ -129,8 +117,7 @@ impl<'t> Reorderings<'t> {
             needs,
             ended,
             saw,
-            found,
-            initial,
+            values,
             until,
             variables,
         }
@@ -197,15 +184,7 @@ impl<'t> Reorderings<'t> {
             return true;
         }
         let by_identity = matches!(self.reads, Reads::Identical | Reads::IdenticalTerminal);
-        let Some(found) = self.found[event].filter(|found| found.stands_for_itself()) else {
-            return false;
-        };
-        let left = |write: Option<usize>| match write {
-            Some(write) => self.trace.pool.values(&self.trace.events[write]).last().copied(),
-            None => self.initial[it.var().index()],
-        };
-        let was_written = left(self.saw[event]).is_none_or(|value| value == found);
-        !by_identity && was_written && left(last) == Some(found)
+        !by_identity && self.values.is_same(self.trace, event, self.saw[event], last)
     }
 
     fn after(&self, state: &State, step: Step) -> State {
@@ -282,6 +261,51 @@ impl<'t> Reorderings<'t> {
             at += 1;
         }
         None
+    }
+}
+
+/// What each read found, and what each variable held at first, where it is known.
+pub(super) struct Values {
+    found: Vec<Option<Value>>,
+    initial: Vec<Option<Value>>,
+}
+
+impl Values {
+    /// From a trace, and from which write each read sees.
+    pub(super) fn new(trace: &Trace, saw: &[Option<usize>]) -> Values {
+        let events = &trace.events;
+        let found: Vec<Option<Value>> = events.iter().map(|e| found(trace, e)).collect();
+        let mut initial = vec![None; trace.names.vars.len()];
+        let first = events.iter().enumerate().filter(|(i, e)| e.op().reads() && saw[*i].is_none());
+        for (i, event) in first.rev() {
+            let value = &mut initial[event.var().index()];
+            *value = found[i].or(*value);
+        }
+        for event in events.iter().filter(|e| e.op() == Op::Init) {
+            if let Some(value) = initial.get_mut(event.var().index()) {
+                *value = trace.pool.values(event).last().copied().or(*value);
+            }
+        }
+        Values { found, initial }
+    }
+
+    /// Whether a read that saw one write would find the same value after another one; `None` is the
+    /// initial value.
+    pub(super) fn is_same(
+        &self,
+        trace: &Trace,
+        read: usize,
+        saw: Option<usize>,
+        last: Option<usize>,
+    ) -> bool {
+        let Some(found) = self.found[read].filter(|found| found.stands_for_itself()) else {
+            return false;
+        };
+        let left = |write: Option<usize>| match write {
+            Some(write) => trace.pool.values(&trace.events[write]).last().copied(),
+            None => self.initial[trace.events[read].var().index()],
+        };
+        left(saw).is_none_or(|value| value == found) && left(last) == Some(found)
     }
 }
 

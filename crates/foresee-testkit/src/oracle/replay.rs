@@ -1,4 +1,4 @@
-//! Is this one order a correct reordering? A linear replay that shares nothing with the search.
+//! Is this one order a correct reordering? A linear replay that shares nothing with the search but what values are the same.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,6 +7,7 @@ use foresee_trace::{LockId, Op, ThreadId, Trace};
 use super::busy::section_in_the_way;
 use super::closure::reads_from;
 use super::notify::matched_notifications;
+use super::reorder::Values;
 
 #[derive(Default)]
 struct Lock {
@@ -16,7 +17,7 @@ struct Lock {
 
 /// Whether `order`, a list of event indices, is a correct reordering of a prefix of each thread;
 /// see [`super::Reorderings`] for what that means, and the answer for why it is not. With
-/// `terminal`, the last event of a thread may be a read that sees another write. Initial values may
+/// `terminal`, the last event of a thread may be a read that sees another value. Initial values may
 /// be listed, before everything else, or left out.
 pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> Result<(), String> {
     let events = &trace.events;
@@ -26,6 +27,7 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
         format!("event {i} ({thread}: {})", event.describe(&trace.names, &trace.pool))
     };
     let saw = reads_from(trace);
+    let values = Values::new(trace, &saw);
     let notifications = matched_notifications(trace);
     let mut happened: Vec<usize> = Vec::new();
     let mut locks: HashMap<LockId, Lock> = HashMap::new();
@@ -121,7 +123,7 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
 
         if op.reads() || op.writes() {
             let writer = last_write.get(&event.var().0).copied();
-            if op.reads() && writer != saw[i] {
+            if op.reads() && writer != saw[i] && !values.is_same(trace, i, saw[i], writer) {
                 if !terminal || op == Op::Rmw {
                     let sees = writer.map_or("the initial value".to_owned(), name);
                     return Err(format!("{} sees {sees}, not what it saw", name(i)));
