@@ -139,7 +139,7 @@ fn make(file: &Path, shape: &Shape, threads: u32, events: u64) -> anyhow::Result
         let t = 1 + rng.u32(..threads);
         let place = rng.u32(..shape.places);
         let variable = (place * 7 + rng.u32(..20)) % shape.variables;
-        let op = if place % 3 == 0 { 'w' } else { 'r' };
+        let op = if place.is_multiple_of(3) { 'w' } else { 'r' };
         let lock = variable % 64;
         let is_locked = rng.u32(..100) < shape.locked;
         if is_locked {

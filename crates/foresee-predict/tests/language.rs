@@ -111,8 +111,8 @@ fn clocks_and_judge_agree_with_the_definition() {
             let time = &mut times[event.thread().index()];
             *time += 1;
             at[f] = Some((event.thread(), *time));
-            for e in 0..f {
-                let Some((thread, time)) = at[e] else { continue };
+            for (e, at) in at[..f].iter().enumerate() {
+                let Some((thread, time)) = *at else { continue };
                 let is_before = language.before(e, f);
                 let known = clocks.count_now(event.thread(), thread) >= time;
                 assert_eq!(known, is_before, "{e} and {f} of {name}\n{trace}");
