@@ -84,7 +84,7 @@ pub(crate) fn run(events: &[u64], threads: &[u32], shape: &str) -> anyhow::Resul
 
 /// The seconds of processor time that this process has taken, which depend less on how busy the
 /// machine is. It has one thread.
-fn processor_time() -> anyhow::Result<f64> {
+pub(crate) fn processor_time() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/self/schedstat")?;
     let nanoseconds = stat.split_whitespace().next().and_then(|n| n.parse::<f64>().ok());
     Ok(nanoseconds.context("no time in /proc/self/schedstat")? / 1e9)

@@ -17,6 +17,7 @@ mod monitorability;
 mod nondeterminism;
 mod observe;
 mod patterns;
+mod races;
 mod reorder;
 mod wide;
 
@@ -64,6 +65,7 @@ fn main() -> anyhow::Result<()> {
     if let Some(child) = &args.child {
         return match child[0].as_str() {
             "checks" => checks::child(&child[1], Path::new(&child[2])),
+            "races" => races::child(&child[1], Path::new(&child[2])),
             name => measure_here(name, &child[1], Path::new(&child[2])),
         };
     }
@@ -102,6 +104,10 @@ fn main() -> anyhow::Result<()> {
     }
     if "checks".contains(&args.filter) {
         checks::run(&args.events, &args.threads, &args.shape)?;
+    }
+    if "races".contains(&args.filter) {
+        let events = args.events.iter().copied().max().unwrap_or(3_000_000);
+        races::run(events.min(3_000_000), &args.threads, args.rounds)?;
     }
     if "monitorability".contains(&args.filter) {
         monitorability::run()?;

@@ -1,6 +1,6 @@
 /* Atomics of every size.
 expect
-main: vw(a)=1 rmw(a)=1->3 rmw(b)=0->5 rmw(b)=5->2 rmw(c)=0->7 vr(c)=7 rmw(c)=7->9 rmw(d)=0->255 rmw(d)=255->15 rmw(d)=15->10 vr(d)=10 vw(q)=1 vw(q+8)=2 vr(q)=1 vr(q+8)=2 rmw(q)=1->3 rmw(q+8)=2->4
+main: vw(a)=1 rmw(a)=1->3 rmw(b)=0->5 rmw(b)=5->2 rmw(c)=0->7 vr(c)=7 rmw(c)=7->9 rmw(d)=0->255 rmw(d)=255->15 rmw(d)=15->10 fence relaxed(d) vr(d)=10 vw(q)=1 vw(q+8)=2 vr(q)=1 vr(q+8)=2 rmw(q)=1->3 rmw(q+8)=2->4
 */
 #include <stdatomic.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@ pub(crate) mod ideals;
 pub(crate) mod lattice;
 pub(crate) mod lines;
 pub(crate) mod permutations;
+pub(crate) mod shb;
 pub(crate) mod tree_clocks;
 pub(crate) mod vector_clocks;
 

@@ -15,6 +15,7 @@
 //! the read happens, and nothing is claimed of what the thread does with what it saw. A
 //! read-modify-write always keeps its writer, since it would leave another value behind.
 
+pub mod language;
 mod notes;
 
 use std::collections::HashMap;

@@ -27,6 +27,6 @@ pub mod schedule;
 
 pub use clock::{Clock, ClockStore, Epoch, Stamp};
 pub use order::{
-    Clocks, Effect, Follows, LaneClocks, LaneVector, Lanes, Leaves, Link, NoteClocks, Order,
-    TooLong, Wakeups,
+    Clocks, Effect, Follows, LaneClocks, LaneVector, Lanes, LanguageClocks, Leaves, Link,
+    NoteClocks, Order, TooLong, Wakeups,
 };

@@ -318,7 +318,11 @@ pub(crate) struct ChecksArgs {
     /// Checks: how many events before a candidate may come in another order.
     #[arg(long, value_name = "EVENTS", default_value_t = 200)]
     pub(crate) look_back: u32,
-    /// Checks: how many of the nearest events to try for each pair or circle of threads and places.
+    /// Races: whether relaxed atomics order anything.
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = MemoryModelArg::C11)]
+    pub(crate) memory_model: MemoryModelArg,
+    /// Checks: how many events to try for each pair or circle of threads and places: the nearest, and
+    /// others from the first to the last.
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) tries: usize,
     /// Checks: how many to try for each pair or circle of places, whatever the threads.
@@ -342,6 +346,21 @@ pub(crate) struct ChecksArgs {
     /// Checks: settings, instead of those in `foresee.toml` in this folder or the nearest above it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum ToolArg {
+    /// RAPID: numbers for names and locations, and everything that orders events as critical
+    /// sections.
+    Rapid,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum MemoryModelArg {
+    /// They do not, as C11 and C++11 say: accesses that nothing else orders race.
+    C11,
+    /// They do, as if every atomic were sequentially consistent.
+    Sc,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
@@ -442,6 +461,9 @@ pub(crate) enum TraceCommand {
         /// The format to write.
         #[arg(long, value_name = "FORMAT")]
         to: String,
+        /// With --to std: write only what this tool's reader takes.
+        #[arg(long = "for", value_enum, value_name = "TOOL")]
+        reader: Option<ToolArg>,
     },
     /// Make a trace up, for trying things out and for measurements.
     Generate(GenerateArgs),

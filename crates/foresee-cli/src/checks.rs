@@ -6,11 +6,11 @@ use anyhow::ensure;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{
     ATOMICITY, Algorithm, AtomicityOptions, CHECKS, CheckKind, Checks, Glob, LIKELY_ATOMICITY,
-    Options,
+    MemoryModel, Options,
 };
 use foresee_spec::ast::Spec;
 
-use crate::args::{AlgorithmArg, AnalysisArgs};
+use crate::args::{AlgorithmArg, AnalysisArgs, MemoryModelArg};
 use crate::config::Config;
 
 /// What is kept of each event of the trace, at most.
@@ -91,6 +91,10 @@ fn options(args: &AnalysisArgs, atomics: &[Glob]) -> anyhow::Result<Options> {
             AlgorithmArg::Shb => Algorithm::Shb,
             AlgorithmArg::Syncp => Algorithm::Syncp,
             AlgorithmArg::Auto | AlgorithmArg::Ideals | AlgorithmArg::Sliced => Algorithm::Sliced,
+        },
+        memory_model: match args.checks.memory_model {
+            MemoryModelArg::C11 => MemoryModel::C11,
+            MemoryModelArg::Sc => MemoryModel::Sc,
         },
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
         time: args.time_limit.map(Duration::from_secs),

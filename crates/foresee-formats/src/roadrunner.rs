@@ -79,6 +79,12 @@ const WORDS: &[(&str, Op)] = &[
     ("Notify", Op::Notify),
     ("NotifyAll", Op::NotifyAll),
     ("Event", Op::Event),
+    ("Relaxed", Op::Relaxed),
+    ("AcquireOnly", Op::AcquireOnly),
+    ("ReleaseOnly", Op::ReleaseOnly),
+    ("FenceAcquire", Op::FenceAcquire),
+    ("FenceRelease", Op::FenceRelease),
+    ("Fence", Op::Fence),
 ];
 
 /// The word and what follows its bracket, if the line has the shape of an event.

@@ -21,7 +21,7 @@ fn small_trace() -> Trace {
     values.extend_from_within(..10);
     for (i, &op) in Op::ALL.iter().enumerate() {
         let most = match op.target_kind() {
-            TargetKind::Var => 1,
+            TargetKind::Var if !op.weakens() => 1,
             TargetKind::Sym => 3,
             _ => 0,
         };

@@ -207,6 +207,107 @@ fn worked_examples() {
     assert_eq!(count, 19);
 }
 
+/// A program whose threads access few variables at many places, in critical sections and out of
+/// them, as nobody would write it by hand.
+fn crowd(seed: u64, events: u32, places: u32) -> Trace {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut trace = Trace::default();
+    let names = &mut trace.names;
+    let threads: Vec<_> = (0..4).map(|t| names.thread(&format!("T{t}")).unwrap()).collect();
+    let locks: Vec<_> = (0..3).map(|l| names.locks.intern(&format!("l{l}")).unwrap()).collect();
+    let vars: Vec<_> = (0..3).map(|x| names.vars.intern(&format!("x{x}")).unwrap()).collect();
+    let locs: Vec<_> =
+        (0..places).map(|i| names.locs.intern(&format!("line {i}")).unwrap()).collect();
+    let mut push =
+        |thread, op, target| trace.events.push(Event::new(thread, op).with_target(target));
+    threads[1..].iter().for_each(|child| push(threads[0], Op::Fork, child.0));
+    for _ in 0..events {
+        let thread = *rng.choice(&threads).unwrap();
+        let lock = rng.choice(&locks).unwrap().0;
+        let is_locked = rng.u8(..10) < 4;
+        if is_locked {
+            trace.events.push(Event::new(thread, Op::Acquire).with_target(lock));
+        }
+        for _ in 0..rng.u8(1..4) {
+            let place = *rng.choice(&locs).unwrap();
+            let var = *rng.choice(&vars).unwrap();
+            let op = if rng.u8(..10) < 3 { Op::Write } else { Op::Read };
+            let event = Event::new(thread, op).with_target(var.0).with_loc(place);
+            trace.events.push(event);
+        }
+        if is_locked {
+            trace.events.push(Event::new(thread, Op::Release).with_target(lock));
+        }
+    }
+    trace
+}
+
+/// The places of what is reported.
+fn places(trace: &Trace, findings: &[Finding]) -> BTreeSet<LocId> {
+    pairs(findings).iter().flatten().map(|&event| trace.events[event].loc()).collect()
+}
+
+/// Many more ways to access a variable than are looked at pair by pair.
+#[test]
+fn every_racy_place_is_reported_however_many_there_are() {
+    for (seed, count) in [(1, 40), (2, 400), (3, 3_000), (4, 20_000)] {
+        let trace = crowd(seed, 6_000, count);
+        let truth = oracle::racy_places(&trace);
+        assert!(truth.len() as u32 * 10 > count.min(6_000), "{}", truth.len());
+        let (analysed, findings) = check(&trace, options(Algorithm::Shb));
+        assert_eq!(places(&trace, &findings), truth, "{count} places: {}", analysed.statement);
+        assert_ne!(analysed.outcome, Outcome::Exhausted);
+    }
+    // Some of these are so short that every pair is looked at.
+    for seed in 0..300 {
+        let trace = crowd(seed, 5 + seed as u32 / 2, 10 + seed as u32 % 7);
+        let truth = oracle::racy_places(&trace);
+        for algorithm in [Algorithm::Shb, Algorithm::Syncp] {
+            let (_, findings) = check(&trace, options(algorithm));
+            let found = places(&trace, &findings);
+            assert!(found.is_superset(&truth), "seed {seed}: {found:?} {truth:?}\n{trace}");
+            assert!(algorithm != Algorithm::Shb || found == truth, "seed {seed}\n{trace}");
+        }
+    }
+}
+
+/// Places that repeat: if the answer is complete, so are the places, and a pair of places that no
+/// pair of events shows is not reported.
+#[test]
+fn places_that_repeat() {
+    let (mut possible, mut reported) = (0, 0);
+    for family in families().into_iter().map(mixed) {
+        for seed in 0..200 {
+            let mut trace = family.short(seed);
+            for (i, event) in trace.events.iter_mut().enumerate() {
+                let place = trace.names.locs.intern(&format!("line {}", i % 5)).unwrap();
+                *event = event.with_loc(place);
+            }
+            let kind = |event: usize| {
+                let event = &trace.events[event];
+                (event.loc(), event.op().writes(), event.op().is_atomic())
+            };
+            let sites = |[e, f]: [usize; 2]| {
+                let (a, b) = (kind(e), kind(f));
+                [a.min(b), a.max(b)]
+            };
+            let races = oracle::races(&trace);
+            let truth: BTreeSet<_> = races.iter().map(|&pair| sites(pair)).collect();
+            let (analysed, findings) = check(&trace, options(Algorithm::Sliced));
+            let found = pairs(&findings);
+            assert!(found.is_subset(&races), "seed {seed} of {}\n{trace}", family.name);
+            let found: BTreeSet<_> = found.into_iter().map(sites).collect();
+            if analysed.outcome == Outcome::Exhausted {
+                assert_eq!(found, truth, "seed {seed} of {}\n{trace}", family.name);
+            }
+            possible += truth.len();
+            reported += found.len();
+        }
+    }
+    println!("{reported} of {possible} pairs of places");
+    assert!(reported * 1000 >= possible * 995, "{reported} of {possible}");
+}
+
 /// The order in which an event sees nothing.
 fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
     let mut trace = trace.clone();

@@ -192,8 +192,20 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     if let Some(why) = &report.remarks.partial {
         writeln!(out, "note: the trace does not hold everything: {}", Visible(why))?;
     }
+    let mut shown: Vec<(&str, usize)> = Vec::new();
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
+        let nth = nth(&mut shown, &finding.property);
+        if nth > IN_FULL {
+            if nth == IN_FULL + 1 {
+                writeln!(out)?;
+            }
+            if nth <= IN_FULL + IN_BRIEF {
+                let (word, property) = (style.alarm(&word), style.bold(&finding.property));
+                writeln!(out, "{word} {property} [{}] {}", i + 1, Visible(&finding.message))?;
+            }
+            continue;
+        }
         writeln!(out, "\n{} {} [{}]", style.alarm(&word), style.bold(&finding.property), i + 1)?;
         writeln!(out, "  {}", Visible(&finding.message))?;
         for (name, value) in &finding.details {
@@ -212,6 +224,11 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             if diagram.rows.iter().any(|row| row.overtakes.is_some()) {
                 writeln!(out, "  « N: happens before event N, which was observed before it")?;
             }
+        }
+    }
+    for (property, count) in shown {
+        if let Some(more @ 1..) = count.checked_sub(IN_FULL + IN_BRIEF) {
+            writeln!(out, "\nand {more} more of {property}: --format json lists them all")?;
         }
     }
     for one in report.analysed.iter().filter(|one| !is_covered(one, report)) {
@@ -254,7 +271,24 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     )
 }
 
-/// What was not wanted, and what of that was never met.
+/// How many findings of one property are shown in full, and how many more in one line each.
+const IN_FULL: usize = 20;
+const IN_BRIEF: usize = 80;
+
+/// Counts a finding of a property.
+fn nth<'p>(shown: &mut Vec<(&'p str, usize)>, property: &'p str) -> usize {
+    match shown.iter_mut().find(|(known, _)| *known == property) {
+        Some((_, count)) => {
+            *count += 1;
+            *count
+        }
+        None => {
+            shown.push((property, 1));
+            1
+        }
+    }
+}
+
 /// How long a line of figures may get.
 const WIDTH: usize = 100;
 
@@ -278,6 +312,7 @@ fn counts(stats: &[(&'static str, Stat)]) -> Vec<String> {
     lines
 }
 
+/// What was not wanted, and what of that was never met.
 fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
     if report.suppressions.all.is_empty() {
         return Ok(());

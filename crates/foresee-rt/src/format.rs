@@ -66,8 +66,13 @@ pub enum Access {
     AtomicRead = 2,
     /// An atomic store.
     AtomicWrite = 3,
-    /// An atomic read and write in one.
+    /// An atomic read and write in one. A byte follows: the size of the value before it in the low
+    /// half, its [`order`] in the high half.
     Rmw = 4,
+    /// An atomic load that orders nothing.
+    RelaxedRead = 5,
+    /// An atomic store that orders nothing.
+    RelaxedWrite = 6,
 }
 
 impl Access {
@@ -79,13 +84,38 @@ impl Access {
             2 => Access::AtomicRead,
             3 => Access::AtomicWrite,
             4 => Access::Rmw,
+            5 => Access::RelaxedRead,
+            6 => Access::RelaxedWrite,
             _ => return None,
         })
     }
 
     /// Whether memory is written.
     pub const fn writes(self) -> bool {
-        matches!(self, Access::Write | Access::AtomicWrite | Access::Rmw)
+        matches!(self, Access::Write | Access::AtomicWrite | Access::Rmw | Access::RelaxedWrite)
+    }
+}
+
+/// What an atomic read and write orders, or a fence: less than one would think.
+pub mod order {
+    /// It acquires and releases.
+    pub const FULL: u8 = 0;
+    /// Neither.
+    pub const RELAXED: u8 = 1;
+    /// It only acquires.
+    pub const ACQUIRE: u8 = 2;
+    /// It only releases.
+    pub const RELEASE: u8 = 3;
+
+    /// What C's `memory_order` with this number comes to.
+    pub const fn of_c(number: u32) -> u8 {
+        match number {
+            0 => RELAXED,
+            // Nothing is known of dependences, so who consumes acquires.
+            1 | 2 => ACQUIRE,
+            3 => RELEASE,
+            _ => FULL,
+        }
     }
 }
 
@@ -184,6 +214,8 @@ tags! {
     Receive = 0xa5;
     /// It is seen whether something could be received (address, value).
     Look = 0xa6;
+    /// A fence (value: its [`order`]).
+    Fence = 0xa2;
     /// Memory is allocated (address, value: size).
     Alloc = 0xa8;
     /// Memory is given back (address).

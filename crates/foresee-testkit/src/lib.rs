@@ -29,11 +29,13 @@ mod families;
 mod notation;
 pub mod oracle;
 pub mod programs;
+mod relax;
 mod shrink;
 pub mod tools;
 
 pub use families::{Family, families};
 pub use notation::parse_trace;
+pub use relax::relaxed;
 pub use shrink::{only, shrink};
 
 use foresee_trace::Trace;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foresee_testkit::oracle::wellformed::violations;
-use foresee_testkit::{generated, random_trace};
+use foresee_testkit::{generated, random_trace, relaxed};
 use foresee_trace::generate::{BadConfig, Config, Generator, Written};
 use foresee_trace::{Batch, EventSource, Mode, Op, Trace, Validated};
 
@@ -53,7 +53,10 @@ fn traces_depend_on_the_seed_alone() {
 fn everything_there_is_gets_generated() {
     let mut seen: HashMap<Op, usize> = HashMap::new();
     for seed in 0..2000 {
-        for event in random_trace(seed).events {
+        let weak = relaxed(random_trace(seed), seed);
+        let checked = Trace::load(&mut Validated::new(weak.source(), Mode::Reject)).unwrap();
+        assert_eq!(checked.events, weak.events);
+        for event in random_trace(seed).events.iter().chain(&weak.events) {
             *seen.entry(event.op()).or_default() += 1;
         }
     }

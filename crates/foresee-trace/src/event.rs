@@ -121,6 +121,18 @@ ops! {
     Busy = 42, "busy", Lock;
     /// A lock was not to be had even together with other readers.
     BusyShared = 43, "rbusy", Lock;
+    /// A remark on the thread's next event, an atomic access of the variable: it orders nothing.
+    Relaxed = 48, "relaxed", Var;
+    /// The same of a read-modify-write that acquires but does not release.
+    AcquireOnly = 49, "acquire_only", Var;
+    /// The same of a read-modify-write that releases but does not acquire.
+    ReleaseOnly = 50, "release_only", Var;
+    /// A fence that makes the atomic reads before it acquire.
+    FenceAcquire = 52, "fence_acquire", None;
+    /// A fence that makes the atomic writes behind it release.
+    FenceRelease = 53, "fence_release", None;
+    /// A fence that does both.
+    Fence = 54, "fence", None;
 }
 
 impl Op {
@@ -134,6 +146,18 @@ impl Op {
     #[inline]
     pub fn writes(self) -> bool {
         matches!(self, Op::Write | Op::VolatileWrite | Op::Rmw)
+    }
+
+    /// Whether a variable is accessed atomically.
+    #[inline]
+    pub fn is_atomic(self) -> bool {
+        matches!(self, Op::VolatileRead | Op::VolatileWrite | Op::Rmw)
+    }
+
+    /// Whether it says that the thread's next access is weaker than sequentially consistent.
+    #[inline]
+    pub fn weakens(self) -> bool {
+        matches!(self, Op::Relaxed | Op::AcquireOnly | Op::ReleaseOnly)
     }
 }
 

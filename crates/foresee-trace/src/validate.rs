@@ -725,6 +725,13 @@ impl Rules {
             Op::WaitBegin => self.wait_begin(event),
             Op::WaitEnd => self.wait_end(event),
             Op::Wait | Op::Notify | Op::NotifyAll | Op::Event | Op::Try | Op::TryFor => Ok(op),
+            // Remarks and fences change nothing that others could find to be impossible.
+            Op::Relaxed
+            | Op::AcquireOnly
+            | Op::ReleaseOnly
+            | Op::FenceAcquire
+            | Op::FenceRelease
+            | Op::Fence => Ok(op),
             Op::Read | Op::Write | Op::VolatileRead | Op::VolatileWrite | Op::Rmw | Op::Init => {
                 unreachable!("accesses are judged elsewhere")
             }

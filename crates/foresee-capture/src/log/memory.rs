@@ -57,6 +57,8 @@ pub(super) struct Granule {
     /// The variables of cells, by their first byte.
     pub(super) vars: [Option<VarId>; 8],
     kinds: [Option<Scalar>; 8],
+    /// Whether it was freed: then libc writes there what it likes.
+    pub(super) is_freed: bool,
 }
 
 /// A piece of memory that is a variable.
@@ -98,7 +100,7 @@ impl Granule {
                 _ => at += 1,
             }
         }
-        Granule { starts, known: 0, bytes: [0; 8], vars: [None; 8], kinds }
+        Granule { starts, known: 0, bytes: [0; 8], vars: [None; 8], kinds, is_freed: false }
     }
 
     /// The cells that an access of the bytes in `mask` touches.
@@ -177,6 +179,15 @@ impl Memory {
             self.granules.iter().any(|(&at, granule)| at + 8 > address && at < end && has(granule))
         } else {
             (address & !7..end).step_by(8).any(|at| self.granules.get(&at).is_some_and(has))
+        }
+    }
+
+    /// A stretch of memory is freed, and its variables with it. Nobody knows what they hold now.
+    pub(super) fn free(&mut self, address: u64, size: u64) {
+        for at in (address & !7..address.saturating_add(size)).step_by(8) {
+            if let Some(granule) = self.granules.get_mut(&at) {
+                granule.is_freed = true;
+            }
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Record<'a> {
     pub value: u64,
     /// The value before a read-modify-write.
     pub old: u64,
+    /// What a read-modify-write orders.
+    pub order: u8,
     /// What the tag says.
     pub bytes: &'a [u8],
     /// Where it stands, in the log and the tail behind it.
@@ -186,10 +188,12 @@ impl Records {
                 self.thread = value as u32;
                 continue;
             }
-            let mut old = 0;
+            let (mut old, mut order) = (0, 0);
             let follow = match what {
                 What::Access(Access::Rmw, _) => {
-                    let size = self.number(1)? as usize;
+                    let head = self.number(1)? as u8;
+                    let size = usize::from(head & 15);
+                    order = head >> 4;
                     if size > 8 {
                         return Err(self.corrupt("a value has more than eight bytes"));
                     }
@@ -217,6 +221,7 @@ impl Records {
                 address,
                 value,
                 old,
+                order,
                 bytes,
                 at,
             }));

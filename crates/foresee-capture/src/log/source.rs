@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::HashMap;
-use foresee_rt::format::{Access, RECORD_MAX, Tag, how};
+use foresee_rt::format::{Access, RECORD_MAX, Tag, how, order};
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
     Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
@@ -13,6 +13,10 @@ use super::memory::{Cell, Memory};
 use super::names::{Block, Names, Pc};
 use super::records::{Record, Records, What};
 use super::{End, Held, Log, LogError};
+
+/// Freed blocks up to this size stay libc's, which hands them out again by functions that are
+/// recorded. Larger ones may go back to the kernel, and come again as anything.
+const KEPT_BY_LIBC: u64 = 64 << 10;
 
 /// What came out of a log; complete at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -288,7 +292,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                     if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
                 let old = record.old.to_le_bytes();
                 self.stats.inexact += u64::from(record.inexact);
-                self.access(who, access, record.address, bytes, &old, loc, out)?;
+                let how = (access, record.order);
+                self.access(who, how, record.address, bytes, &old, loc, out)?;
             }
             What::Sync(tag) => {
                 out.is_sync = true;
@@ -316,7 +321,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
                 let size = (!rest).trailing_zeros().min(8 - at as u32) as usize;
                 let bytes = &delayed.bytes[at..at + size];
-                self.access(who, delayed.access, address + at as u64, bytes, &[], loc, out)?;
+                let how = (delayed.access, order::FULL);
+                self.access(who, how, address + at as u64, bytes, &[], loc, out)?;
                 at += size;
             }
         }
@@ -328,7 +334,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     fn access(
         &mut self,
         who: ThreadId,
-        access: Access,
+        (access, order): (Access, u8),
         address: u64,
         bytes: &[u8],
         old: &[u8],
@@ -341,6 +347,16 @@ impl<'l, N: Names> LogSource<'l, N> {
             Access::AtomicRead => Op::VolatileRead,
             Access::AtomicWrite => Op::VolatileWrite,
             Access::Rmw => Op::Rmw,
+            Access::RelaxedRead => Op::VolatileRead,
+            Access::RelaxedWrite => Op::VolatileWrite,
+        };
+        let remark = match (access, order) {
+            (Access::RelaxedRead | Access::RelaxedWrite, _) | (Access::Rmw, order::RELAXED) => {
+                Some(Op::Relaxed)
+            }
+            (Access::Rmw, order::ACQUIRE) => Some(Op::AcquireOnly),
+            (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
+            _ => None,
         };
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
@@ -367,6 +383,11 @@ impl<'l, N: Names> LogSource<'l, N> {
                 };
                 let naming = &mut self.naming;
                 let memory = self.memory.granule(granule, &log.boundaries, |a| naming.scalar(a));
+                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
+                if memory.is_freed {
+                    out.put(event, &[]);
+                    continue;
+                }
                 if let Some(seen) = seen {
                     self.stats.checked_reads += 1;
                     let strange = memory.differs(cell, part, seen);
@@ -388,7 +409,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                     memory.learn(part, now);
                 }
                 let new = memory.value(cell);
-                let event = Event::new(who, op).with_target(var.0).with_loc(loc);
+                if let Some(remark) = remark {
+                    out.put(event.with_op(remark), &[]);
+                }
                 match (op, old, new) {
                     (Op::Rmw, Some(old), Some(new)) => out.put(event, &[old, new]),
                     (_, _, new) => out.put(event, new.as_slice()),
@@ -424,7 +447,10 @@ impl<'l, N: Names> LogSource<'l, N> {
         let loc = self.location(pc)?;
         let event = |op: Op| Event::new(who, op).with_loc(loc);
         match tag {
-            Tag::ThreadBegin => self.memory.renew(address, value),
+            Tag::ThreadBegin => {
+                self.reuse(address, value);
+                self.memory.renew(address, value);
+            }
             Tag::Fork => {
                 let other = self.thread(value as u32)?;
                 out.put(event(Op::Fork).with_target(other.0), &[]);
@@ -606,6 +632,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             Tag::Send | Tag::Receive | Tag::Look => {}
             Tag::Alloc => {
+                self.reuse(address, value);
                 self.forget(address, value);
                 let number = self.sites.entry(pc.address).or_insert(0);
                 let block = Block { start: address, size: value, site: pc, number: *number };
@@ -621,8 +648,22 @@ impl<'l, N: Names> LogSource<'l, N> {
                     let name = self.names.syms.intern(&self.text).map_err(too_many)?;
                     let sym = self.names.syms.intern(HEAP_FREE).map_err(too_many)?;
                     out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
+                    if value <= KEPT_BY_LIBC {
+                        // Until it is handed out again, who touches it uses what was freed.
+                        self.memory.free(address, value);
+                        self.forget_sync(address, value);
+                        return Ok(());
+                    }
                 }
                 self.forget(address, value);
+            }
+            Tag::Fence => {
+                let op = match value as u8 {
+                    order::ACQUIRE => Op::FenceAcquire,
+                    order::RELEASE => Op::FenceRelease,
+                    _ => Op::Fence,
+                };
+                out.put(event(op), &[]);
             }
             Tag::Enter | Tag::Exit => {
                 self.text.clear();
@@ -668,10 +709,25 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.names.syms.intern(&String::from_utf8_lossy(name)).map_err(too_many)
     }
 
+    /// Forgets the blocks that were freed where memory is handed out again.
+    fn reuse(&mut self, address: u64, size: u64) {
+        let end = address.saturating_add(size.max(1));
+        while let Some((_, &block)) = self.blocks.range(..end).next_back()
+            && block.start + block.size.max(1) > address
+        {
+            self.forget(block.start, block.size);
+        }
+    }
+
     /// Memory ends one life and may begin another.
     fn forget(&mut self, address: u64, size: u64) {
         self.blocks.remove(&address);
         self.memory.renew(address, size);
+        self.forget_sync(address, size);
+    }
+
+    /// Forgets the locks and the like in a stretch of memory.
+    fn forget_sync(&mut self, address: u64, size: u64) {
         let within = |at: u64| (address..address.saturating_add(size)).contains(&at);
         if size / 8 > self.locks.len() as u64 {
             self.locks.retain(|&at, lock| {

@@ -141,6 +141,15 @@ impl<const N: usize> Clocks<N> {
             || fork.is_some_and(|fork| self.knows(&fork, event))
     }
 
+    /// How many events of thread `of` the next event of thread `t` comes after whatever it is.
+    #[inline]
+    pub fn count_now(&self, t: ThreadId, of: ThreadId) -> u32 {
+        let Some(thread) = self.threads.get(t.index()) else { return 0 };
+        let Thread { time, known, fork } = *thread;
+        let own = self.count(&Stamp { thread: t, time, known }, of)[0];
+        fork.map_or(own, |fork| own.max(self.count(&fork, of)[0]))
+    }
+
     /// How many events of thread `t` are before or equal to the event with the stamp `at`.
     #[inline]
     pub fn count(&self, at: &Stamp<N>, t: ThreadId) -> [u32; N] {

@@ -47,7 +47,7 @@ use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
 use attempt::Rung;
-pub use race::Algorithm;
+pub use race::{Algorithm, MemoryModel};
 use scene::Scene;
 use tally::{Tally, Words};
 use tries::{Candidate, Chains, Found, Tried};
@@ -74,6 +74,8 @@ pub struct Options {
     pub cores: usize,
     /// How races are looked for.
     pub algorithm: Algorithm,
+    /// Which atomics order anything.
+    pub memory_model: MemoryModel,
     /// Whether checks that have nothing to look at in the trace are passed over, because nobody
     /// asked for them by name.
     pub only_relevant: bool,
@@ -95,6 +97,7 @@ impl Default for Options {
             work: 100_000,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             algorithm: Algorithm::default(),
+            memory_model: MemoryModel::default(),
             only_relevant: false,
             time: None,
             trace: u32::MAX as usize - 1,
@@ -138,6 +141,22 @@ pub(crate) struct Witnessed {
     pub(crate) about: Vec<String>,
 }
 
+impl Witnessed {
+    fn finding(self, check: &'static str) -> Finding {
+        let Witnessed { event, message, details, about } = self;
+        Finding {
+            kind: FindingKind::Observed,
+            analysis: check,
+            property: check.to_owned(),
+            message,
+            event: Some(event.into()),
+            witness: None,
+            details,
+            about,
+        }
+    }
+}
+
 /// One kind of thing that can go wrong.
 pub(crate) trait Check {
     /// Its entry in the list of checks.
@@ -159,6 +178,11 @@ pub(crate) trait Check {
     /// same, with sections in their order.
     fn chains(&mut self, _: &Context<'_>, _: &Tried) -> Vec<Chains> {
         Vec::new()
+    }
+
+    /// What goes wrong in the observed order, besides what was found otherwise.
+    fn observed(&mut self, _: &Context<'_>, _: &Tried) -> Result<Vec<Witnessed>, AnalysisError> {
+        Ok(Vec::new())
     }
 
     /// What else the user should know, once all is tried.
@@ -314,18 +338,8 @@ impl Analysis for Checks {
             }
             tally.found += observed.len() as u64;
             tally.caveat = caveat;
-            for Witnessed { event, message, details, about } in observed {
-                let finding = Finding {
-                    kind: FindingKind::Observed,
-                    analysis: name,
-                    property: name.to_owned(),
-                    message,
-                    event: Some(event.into()),
-                    witness: None,
-                    details,
-                    about,
-                };
-                if out.finding(finding) == Flow::Stop {
+            for one in observed {
+                if out.finding(one.finding(name)) == Flow::Stop {
                     break;
                 }
             }
@@ -335,6 +349,8 @@ impl Analysis for Checks {
             tries::try_chains(&context, &chains, until, &mut tried);
             tried.count(&mut tally);
             notes.extend(check.notes(&context, &tried));
+            let besides = check.observed(&context, &tried)?;
+            tally.found += besides.len() as u64;
             let found = tried.found;
             let tried_found = found.len() as u64;
             if !found.is_empty() {
@@ -345,6 +361,11 @@ impl Analysis for Checks {
                     if out.finding(finding) == Flow::Stop {
                         break;
                     }
+                }
+            }
+            for one in besides {
+                if out.finding(one.finding(name)) == Flow::Stop {
+                    break;
                 }
             }
             stats.extend(tally.stats());

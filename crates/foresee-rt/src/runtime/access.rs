@@ -342,7 +342,7 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, size: usize) {
 /// In a hook of `t`.
 pub(super) unsafe fn atomic(
     t: *mut Thread,
-    access: Access,
+    (access, order): (Access, u8),
     address: usize,
     size: usize,
     pc: usize,
@@ -359,7 +359,7 @@ pub(super) unsafe fn atomic(
         if access == Access::Rmw {
             let len = SIZES[size_code(old)];
             let mut bytes = [0; 9];
-            bytes[0] = len as u8;
+            bytes[0] = len as u8 | order << 4;
             bytes[1..].copy_from_slice(&old.to_le_bytes());
             log::put_with(t, tag(access, size), pc, address, value, &bytes[..1 + len]);
         } else {

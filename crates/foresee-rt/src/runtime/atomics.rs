@@ -1,13 +1,37 @@
 //! Atomics: the compiler leaves them to the runtime, so their order and values are what was done here.
 //!
 //! All are carried out with sequential consistency, whatever order was asked for; a weaker order cannot be told from it
-//! by a program that is right with the weaker one.
+//! by a program that is right with the weaker one. The order that was asked for is recorded all the same.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
 use super::thread::Thread;
-use super::{access, enter, hook, leave, log, token};
-use crate::format::Access;
+use super::{access, enter, hook, leave, log, sync, token};
+use crate::format::{Access, Tag, order};
+
+/// How a load is recorded that asks for an order.
+#[inline(always)]
+fn load_of(asked: u32) -> (Access, u8) {
+    match order::of_c(asked) {
+        order::RELAXED => (Access::RelaxedRead, order::FULL),
+        _ => (Access::AtomicRead, order::FULL),
+    }
+}
+
+/// How a store is recorded that asks for an order.
+#[inline(always)]
+fn store_of(asked: u32) -> (Access, u8) {
+    match order::of_c(asked) {
+        order::RELAXED => (Access::RelaxedWrite, order::FULL),
+        _ => (Access::AtomicWrite, order::FULL),
+    }
+}
+
+/// How a read-modify-write is recorded that asks for an order.
+#[inline(always)]
+fn rmw_of(asked: u32) -> (Access, u8) {
+    (Access::Rmw, order::of_c(asked))
+}
 
 /// Carries out `act` on memory and records it: it answers with the kind of access it was, the old and the new value.
 #[inline(always)]
@@ -15,7 +39,7 @@ fn carry_out(
     address: usize,
     size: usize,
     pc: usize,
-    act: impl FnOnce() -> (Access, u64, u64),
+    act: impl FnOnce() -> ((Access, u8), u64, u64),
 ) -> u64 {
     let t: *mut Thread = enter();
     if t.is_null() {
@@ -27,7 +51,8 @@ fn carry_out(
         access::before_write(t, address, size);
         log::begin_step();
         let (kind, old, new) = act();
-        access::atomic(t, kind, address, size, pc, if kind.writes() { new } else { old }, old);
+        let value = if kind.0.writes() { new } else { old };
+        access::atomic(t, kind, address, size, pc, value, old);
         log::end_step();
         leave(t);
         old
@@ -46,41 +71,41 @@ macro_rules! atomics {
             $cas_val => $inner_cas_val, "r9";
         }
 
-        extern "C" fn $inner_load(a: &$atomic, _order: u32, pc: usize) -> $type {
+        extern "C" fn $inner_load(a: &$atomic, order: u32, pc: usize) -> $type {
             carry_out(a.as_ptr() as usize, $size, pc, || {
                 let v = u64::from(a.load(SeqCst));
-                (Access::AtomicRead, v, v)
+                (load_of(order), v, v)
             }) as $type
         }
 
-        extern "C" fn $inner_store(a: &$atomic, v: $type, _order: u32, pc: usize) {
+        extern "C" fn $inner_store(a: &$atomic, v: $type, order: u32, pc: usize) {
             carry_out(a.as_ptr() as usize, $size, pc, || {
                 a.store(v, SeqCst);
-                (Access::AtomicWrite, u64::from(v), u64::from(v))
+                (store_of(order), u64::from(v), u64::from(v))
             });
         }
 
-        extern "C" fn $inner_cas(a: &$atomic, expected: &mut $type, v: $type, _yes: u32, _no: u32, pc: usize) -> u32 {
+        extern "C" fn $inner_cas(a: &$atomic, expected: &mut $type, v: $type, yes: u32, no: u32, pc: usize) -> u32 {
             let wanted = *expected;
-            let old = $inner_cas_val(a, wanted, v, 0, 0, pc);
+            let old = $inner_cas_val(a, wanted, v, yes, no, pc);
             *expected = old;
             u32::from(old == wanted)
         }
 
-        extern "C" fn $inner_cas_val(a: &$atomic, expected: $type, v: $type, _yes: u32, _no: u32, pc: usize) -> $type {
+        extern "C" fn $inner_cas_val(a: &$atomic, expected: $type, v: $type, yes: u32, no: u32, pc: usize) -> $type {
             carry_out(a.as_ptr() as usize, $size, pc, || match a.compare_exchange(expected, v, SeqCst, SeqCst) {
-                Ok(old) => (Access::Rmw, u64::from(old), u64::from(v)),
-                Err(old) => (Access::AtomicRead, u64::from(old), u64::from(old)),
+                Ok(old) => (rmw_of(yes), u64::from(old), u64::from(v)),
+                Err(old) => (load_of(no), u64::from(old), u64::from(old)),
             }) as $type
         }
 
         $(
             hook! { $rmw => $inner_rmw, "rcx"; }
 
-            extern "C" fn $inner_rmw(a: &$atomic, v: $type, _order: u32, pc: usize) -> $type {
+            extern "C" fn $inner_rmw(a: &$atomic, v: $type, order: u32, pc: usize) -> $type {
                 carry_out(a.as_ptr() as usize, $size, pc, || {
                     let old = a.$method(v, SeqCst);
-                    (Access::Rmw, u64::from(old), u64::from(Op::$method(old, v)))
+                    (rmw_of(order), u64::from(old), u64::from(Op::$method(old, v)))
                 }) as $type
             }
         )*
@@ -180,7 +205,8 @@ fn update_wide(a: *mut u128, new: impl Fn(u128) -> u128) -> (u128, u128) {
     }
 }
 
-/// Records an atomic access of sixteen bytes as two of eight.
+/// Records an atomic access of sixteen bytes as two of eight. The order is not always at hand, so they are taken for strong
+/// ones.
 fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, u128)) -> u128 {
     let t = enter();
     if t.is_null() {
@@ -192,6 +218,7 @@ fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, 
         access::before_write(t, a as usize, 16);
         let (kind, old, new) = act();
         let now = if kind.writes() { new } else { old };
+        let kind = (kind, order::FULL);
         access::atomic(t, kind, a as usize, 8, pc, now as u64, old as u64);
         access::atomic(t, kind, a as usize + 8, 8, pc, (now >> 64) as u64, (old >> 64) as u64);
         leave(t);
@@ -258,10 +285,26 @@ wide! {
     __tsan_atomic128_fetch_nand nand128 fetch_nand;
 }
 
-/// A fence orders nothing that the log does not order already.
-#[cfg_attr(foresee_object, unsafe(no_mangle))]
-extern "C" fn __tsan_atomic_thread_fence(_order: u32) {
+hook! {
+    __tsan_atomic_thread_fence => thread_fence, "rsi";
+}
+
+/// The log has an order already; what the language makes of it is said by the fence.
+extern "C" fn thread_fence(asked: u32, pc: usize) {
     fence(SeqCst);
+    let asked = order::of_c(asked);
+    if asked == order::RELAXED {
+        return;
+    }
+    let t = enter();
+    if t.is_null() {
+        return;
+    }
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        sync(t, Tag::Fence, pc, 0, u64::from(asked));
+        leave(t);
+    }
 }
 
 /// A fence against signal handlers of the same thread.

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use super::alloc::from_site;
 use super::next::real;
 use super::{access, enter, hook, leave, step_aside};
-use crate::format::Access;
+use crate::format::{Access, order};
 
 hook! {
     __cxa_guard_acquire => guard_acquire, "rsi";
@@ -31,7 +31,15 @@ extern "C" fn guard_acquire(guard: usize, pc: usize) -> c_int {
         let mine = acquire();
         if mine == 0 && !enter().is_null() {
             access::before_write(t, guard, 1);
-            access::atomic(t, Access::AtomicRead, guard, 1, pc, access::load(guard, 1), 0);
+            access::atomic(
+                t,
+                (Access::AtomicRead, order::FULL),
+                guard,
+                1,
+                pc,
+                access::load(guard, 1),
+                0,
+            );
             leave(t);
         }
         mine
@@ -49,7 +57,15 @@ extern "C" fn guard_release(guard: usize, pc: usize) {
     unsafe {
         access::before_write(t, guard, 1);
         release();
-        access::atomic(t, Access::AtomicWrite, guard, 1, pc, access::load(guard, 1), 0);
+        access::atomic(
+            t,
+            (Access::AtomicWrite, order::FULL),
+            guard,
+            1,
+            pc,
+            access::load(guard, 1),
+            0,
+        );
         leave(t);
     }
 }

@@ -3,15 +3,36 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use foresee_formats::ForRapid;
 use foresee_trace::generate::{Config, Generator, Written};
 use foresee_trace::{EventSink, EventSource};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{GenerateArgs, InputArgs};
+use crate::args::{GenerateArgs, InputArgs, ToolArg};
 use crate::{input, output};
 
-pub(crate) fn convert(args: &InputArgs, to: &Path, format: &str) -> anyhow::Result<u8> {
-    let mut source = input::open(args)?;
+pub(crate) fn convert(
+    args: &InputArgs,
+    to: &Path,
+    format: &str,
+    reader: Option<ToolArg>,
+) -> anyhow::Result<u8> {
+    let source = input::open(args)?;
+    match reader {
+        None => convert_all(source, args, to, format),
+        Some(ToolArg::Rapid) => {
+            ensure!(format == "std", "RAPID reads std: add --to std");
+            convert_all(ForRapid::new(source), args, to, format)
+        }
+    }
+}
+
+fn convert_all(
+    mut source: impl EventSource,
+    args: &InputArgs,
+    to: &Path,
+    format: &str,
+) -> anyhow::Result<u8> {
     write(&mut source, to, format, "converting").with_context(|| input::name(args))?;
     for warning in &source.remarks().warnings {
         output::note(warning);

@@ -14,7 +14,9 @@ pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
     match &args.command {
         TraceCommand::Info { input, format, top } => info::run(input, *format, *top),
         TraceCommand::Validate { input } => validate(input),
-        TraceCommand::Convert { input, output, to } => convert::convert(input, output, to),
+        TraceCommand::Convert { input, output, to, reader } => {
+            convert::convert(input, output, to, *reader)
+        }
         TraceCommand::Generate(args) => convert::generate(args),
         TraceCommand::Show { input, around, rows, svg, order } => {
             show::run(input, *around, *rows, svg.as_deref(), *order)

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use foresee_causality::{Clocks, Epoch, Order};
-use foresee_trace::{Event, Op, ThreadId, Trace, entry};
+use foresee_trace::{Event, Id, Op, ThreadId, Trace, entry};
 
+use super::super::locksets::Hold;
+use super::super::scene::{given, taken};
 use super::objects::{Objects, Said};
 use crate::analysis::AnalysisError;
 
@@ -30,12 +32,14 @@ pub(super) struct Pair {
 }
 
 /// A use of an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Use {
     event: u32,
     epoch: Epoch,
     /// Whether an event says so; else it is an access.
     is_said: bool,
+    /// The locks held at it, and when they were taken.
+    held: Vec<(Hold, Epoch)>,
 }
 
 /// One life of an object, as far as it has come.
@@ -70,10 +74,18 @@ impl Lives {
         let mut this = Lives::default();
         let mut needs: Clocks = Clocks::new(Order::Needs);
         let mut lives: Vec<Life> = Vec::new();
+        let mut locks: Vec<Vec<(Hold, Epoch)>> = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             let i = i as u32;
             let stamp = needs.event(event)?;
             needs.forget_old(&[]);
+            let held = entry(&mut locks, event.thread().index());
+            if let Some(hold) = taken(event) {
+                held.push((hold, stamp.epoch()));
+            } else if let Some(hold) = given(event) {
+                let at = held.iter().rposition(|(known, _)| *known == hold);
+                at.map(|at| held.remove(at));
+            }
             let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
             if strangers.contains(&event.thread()) {
                 continue;
@@ -83,12 +95,19 @@ impl Lives {
                 Said::Begins => this.begin(life, object, i),
                 Said::Used => {
                     let is_said = event.op() == Op::Event;
-                    let now = Use { event: i, epoch: stamp.epoch(), is_said };
-                    this.used(life, object, now, trace);
+                    this.used(life, object, (i, stamp.epoch(), is_said), held, trace);
                 }
                 Said::Ends(_) => {
-                    let is_needed = |epoch: Epoch| needs.knows(&stamp, epoch);
-                    this.end(life, object, i, trace, is_needed);
+                    // If the end needs the section of the use to have begun, and has its lock, then
+                    // that section is over, and so is the use.
+                    let is_after = |used: &Use| {
+                        let excludes = |(theirs, since): &(Hold, Epoch)| {
+                            held.iter().any(|(own, _)| own.excludes(*theirs))
+                                && needs.knows(&stamp, *since)
+                        };
+                        needs.knows(&stamp, used.epoch) || used.held.iter().any(excludes)
+                    };
+                    this.end(life, object, i, trace, is_after);
                 }
             }
         }
@@ -107,25 +126,37 @@ impl Lives {
         *life = Life { begin: Some(i), ..Life::default() };
     }
 
-    fn used(&mut self, life: &mut Life, object: u32, now: Use, trace: &Trace) {
+    fn used(
+        &mut self,
+        life: &mut Life,
+        object: u32,
+        (at, epoch, is_said): (u32, Epoch, bool),
+        held: &[(Hold, Epoch)],
+        trace: &Trace,
+    ) {
         if let Some(first) = life.end {
-            let pair = Pair { wrong: Wrong::UsedAfterEnd, object, first, second: now.event };
+            let pair = Pair { wrong: Wrong::UsedAfterEnd, object, first, second: at };
             self.observed.push(pair);
             return;
         }
-        let event = &trace.events[now.event as usize];
+        let event = &trace.events[at as usize];
         let known = life.uses.iter_mut().find(|known| is_alike(trace, known.event, event));
         // Whether it could have come before the beginning is asked once for each place.
         let is_first = !known.as_ref().is_some_and(|known| known.is_said);
-        if let Some(begin) = life.begin.filter(|_| now.is_said && is_first)
+        if let Some(begin) = life.begin.filter(|_| is_said && is_first)
             && trace.events[begin as usize].thread() != event.thread()
         {
-            let (wrong, first) = (Wrong::UsedBeforeBegin, now.event);
+            let (wrong, first) = (Wrong::UsedBeforeBegin, at);
             self.possible.push(Pair { wrong, object, first, second: begin });
         }
         match known {
-            Some(known) => *known = Use { is_said: now.is_said || known.is_said, ..now },
-            None => life.uses.push(now),
+            Some(known) => {
+                (known.event, known.epoch) = (at, epoch);
+                known.is_said |= is_said;
+                known.held.clear();
+                known.held.extend_from_slice(held);
+            }
+            None => life.uses.push(Use { event: at, epoch, is_said, held: held.to_vec() }),
         }
     }
 
@@ -135,7 +166,7 @@ impl Lives {
         object: u32,
         i: u32,
         trace: &Trace,
-        is_needed: impl Fn(Epoch) -> bool,
+        is_after: impl Fn(&Use) -> bool,
     ) {
         if let Some(first) = life.end {
             self.observed.push(Pair { wrong: Wrong::EndedTwice, object, first, second: i });
@@ -150,7 +181,7 @@ impl Lives {
             }
             let (wrong, second) = (Wrong::UsedAfterEnd, used.event);
             let pair = Pair { wrong, object, first: i, second };
-            match is_needed(used.epoch) {
+            match is_after(&used) {
                 true => self.impossible.push(pair),
                 false => self.possible.push(pair),
             }

@@ -47,7 +47,7 @@ pub(super) const KIND: CheckKind = CheckKind {
     guarantees: "each prediction is a confirmed run in which the object has ended, or not yet begun, \
                  when it is used; if none is reported and the answer is complete, no reordering of \
                  the run has one, of the objects that the trace speaks of",
-    is_default: false,
+    is_default: true,
     new: |options| Box::new(LifeOrder::new(options)),
 };
 

@@ -1,28 +1,43 @@
 //! Accesses in classes, and the pairs of them that could be races.
 //!
 //! A class is all accesses of one thread to one variable, at one place, of one kind, with one set of
-//! locks. Of two classes whose locks exclude each other no pair is a race. Of all others the nearest
-//! pairs are kept that are not ordered by what they need. Only neighbours have to be compared: if
-//! the last access of a class before this one is ordered before it, so are all earlier ones.
+//! locks. Each variable keeps a *lane* for each of its threads: the thread's classes, the latest
+//! access first. An access looks into the lanes of the other threads from the front, and stops where
+//! the other access is known to come before it: all that is behind is older and known as well. It
+//! also stops at what it was compared with before: if the last access of a class before this one is
+//! ordered before it, so are all earlier ones. So nothing is looked at but pairs that are unordered.
+//!
+//! There can be many of them: as many as pairs of places. Each place has a *credit* of pairs to
+//! look at that are not new, which grows with its accesses, so that the pass is linear. What is cut
+//! off by it is counted, but no place is: a second list in each lane holds the classes whose places
+//! are in no pair yet that is known to race. It is walked to its end, and what was looked at leaves
+//! it.
 //!
 //! Pairs are reported once for each pair of places, which the classes are grouped by.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, LocId, Op, VarId, entry};
 
 use super::super::locksets::{LockSetId, LockSets};
-use super::suspects::is_atomic;
 use crate::reorder::NONE;
 
-/// How many classes one variable may have.
-const MOST_CLASSES: usize = 64;
-/// How many pairs of places there may be, and how many pairs of classes.
+/// Of how many classes of a variable all pairs are counted, even if they are impossible.
+const COUNTED: u32 = 16;
+/// How many pairs of places there may be, besides those that are needed to have every place in one.
 const MOST_GROUPS: usize = 100_000;
-const MOST_PARTNERS: usize = 8_000_000;
+/// How much credit a place has when it is first accessed, and at most.
+const FIRST_CREDIT: u32 = 64;
+const MOST_CREDIT: u32 = 1024;
+/// How much it is given at an access, in eighths: enough that programs with few places for each
+/// variable never run out of it, unless only what is known to race is looked for.
+const CREDIT: u32 = 4 * 8;
+const CREDIT_FOR_SURE: u32 = 1;
 /// A pair that is known to race is near enough if so many events are between them.
 const NEAR: u32 = 200;
+/// How many pairs of classes are known of a pair of places.
+const MOST_CLASS_PAIRS: usize = 64;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,9 +46,28 @@ pub(super) struct Kind {
     pub(super) is_atomic: bool,
 }
 
+/// How many kinds there are.
+const KINDS: usize = 4;
+
 impl Kind {
-    fn of(op: Op) -> Kind {
-        Kind { writes: op.writes(), is_atomic: is_atomic(op) }
+    pub(super) fn of(op: Op) -> Kind {
+        Kind { writes: op.writes(), is_atomic: op.is_atomic() }
+    }
+
+    fn number(self) -> usize {
+        usize::from(self.writes) | usize::from(self.is_atomic) << 1
+    }
+
+    /// The numbers of the kinds that it conflicts with.
+    fn rivals(self) -> &'static [usize] {
+        const PLAIN_WRITE: usize = 1;
+        const ATOMIC_WRITE: usize = 3;
+        match (self.writes, self.is_atomic) {
+            (true, false) => &[0, 1, 2, 3],
+            (false, false) => &[PLAIN_WRITE, ATOMIC_WRITE],
+            (true, true) => &[0, PLAIN_WRITE],
+            (false, true) => &[PLAIN_WRITE],
+        }
     }
 
     fn conflicts(self, other: Kind) -> bool {
@@ -64,35 +98,107 @@ impl Key {
 
 /// A class.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Class {
     key: Key,
     /// The latest access, and its time in its thread.
     last: u32,
     time: u32,
-    /// The next class of the variable.
+    site: u32,
+    lane: u32,
+    /// The class of the variable that was new before it.
     sibling: u32,
-    partners: Vec<Partner>,
+    links: [Link; 2],
 }
 
-/// A class that another one could race with, and the pair of places that this would be.
+/// A class's neighbours in a list of its lane.
 #[derive(Clone, Copy, Debug)]
-struct Partner {
-    class: u32,
-    group: u32,
+struct Link {
+    newer: u32,
+    older: u32,
+    is_in: bool,
 }
 
-/// A pair of places, and of variables if one of the places is not known.
-type GroupKey = ([(LocId, Kind); 2], Option<VarId>);
+const _: () = assert!(size_of::<Class>() == 64);
+
+/// The lists of a lane: all classes, and those whose places are in no race yet.
+const ALL: usize = 0;
+const UNSEEN: usize = 1;
+
+/// The classes of one thread that access a variable.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Lane {
+    thread: u32,
+    /// The next lane of the variable.
+    next: u32,
+    /// The class accessed last, in each list, by kind.
+    heads: [[u32; KINDS]; 2],
+    /// The time of the latest access of each kind: most often nothing else has to be looked at.
+    times: [u32; KINDS],
+    /// The latest access of all.
+    last: u32,
+}
+
+const _: () = assert!(size_of::<Lane>() == 64);
+
+#[derive(Clone, Copy, Debug)]
+struct Variable {
+    lanes: u32,
+    class: u32,
+    classes: u32,
+    /// Who accessed it last, and since when nobody else did.
+    thread: u32,
+    since: u32,
+    /// How many of its classes are in lists of the unseen, and how many places were seen when those
+    /// were last looked through.
+    unseen: u32,
+    seen: u32,
+    is_cut: bool,
+}
+
+impl Default for Variable {
+    fn default() -> Self {
+        Variable {
+            lanes: NONE,
+            class: NONE,
+            classes: 0,
+            thread: NONE,
+            since: 0,
+            unseen: 0,
+            seen: 0,
+            is_cut: false,
+        }
+    }
+}
+
+/// A place, of one kind of access; of one variable, if it is not known which place it is.
+type SiteKey = (LocId, Kind, Option<VarId>);
+
+#[derive(Debug)]
+struct Site {
+    /// How many more pairs may be looked at that are not new, in eighths.
+    credit: u32,
+    /// Whether it is in a pair that is known to race.
+    is_seen: bool,
+}
 
 /// What is known of a pair of places.
 #[derive(Debug)]
 pub(super) struct Group {
+    /// The places, by numbers of their own, and a variable that is accessed at both.
+    pub(super) sites: [u32; 2],
+    pub(super) variable: VarId,
     /// Whether there are two classes whose locks do not exclude each other.
     pub(super) is_open: bool,
     /// The nearest pair that is known to race.
     pub(super) sure: Option<Pair>,
+    /// Whether it was the first to race at one of the places.
+    pub(super) is_first: bool,
     /// The nearest other pairs that nothing rules out, with the classes that they are of.
     pub(super) pairs: Vec<Pair>,
+    /// The pairs of classes that nothing rules out.
+    pub(super) classes: Vec<[u32; 2]>,
     /// How many pairs of neighbours there are that nothing rules out.
     pub(super) count: u64,
     is_done: bool,
@@ -106,20 +212,20 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    fn distance(&self) -> u32 {
+    pub(super) fn distance(&self) -> u32 {
         self.events[1] - self.events[0]
     }
 }
 
-/// How two accesses are ordered, as far as the algorithm asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ordered {
-    /// One needs the other, or in the algorithm's eyes they are ordered.
-    Yes,
-    /// They are not, but only a search can tell more.
-    No,
-    /// They could come at once.
-    Sure,
+/// How much of another thread is ordered before an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// What comes later in its thread could come at once with the access.
+    pub(super) sure: u32,
+    /// What comes later is not ordered before it, but only a search can tell more.
+    pub(super) possible: u32,
+    /// What comes later still is nothing to look at.
+    pub(super) until: u32,
 }
 
 /// All classes of the suspects.
@@ -127,33 +233,45 @@ pub(super) enum Ordered {
 pub(super) struct Classes {
     classes: Vec<Class>,
     numbers: HashMap<Key, u32, RandomState>,
-    /// For each variable its first class, and how many it has.
-    variables: Vec<Option<(u32, u32)>>,
+    lanes: Vec<Lane>,
+    variables: Vec<Variable>,
+    sites: Vec<Site>,
+    site_numbers: HashMap<SiteKey, u32, RandomState>,
+    /// How many of them are in a pair that is known to race.
+    seen: u32,
     pub(super) groups: Vec<Group>,
-    group_numbers: HashMap<GroupKey, u32, RandomState>,
-    partners: usize,
+    group_numbers: HashMap<[u32; 2], u32, RandomState>,
     /// How many pairs of events are kept for a pair of classes, and for a pair of places.
     most: [usize; 2],
-    /// How many variables have more classes than are looked at.
-    pub(super) crowded: u64,
-    /// How many pairs of classes are not looked at, because there are too many.
+    /// Whether only what is known to race is looked for. Then impossible pairs are not counted.
+    is_only_sure: bool,
+    /// How many pairs of classes are not looked at, because there are too many pairs of places.
     pub(super) left_out: u64,
 }
 
 impl Classes {
-    /// With so many pairs of events to try for each pair of classes, and of places.
-    pub(super) fn new(most: [usize; 2]) -> Classes {
+    /// With so many pairs of events to try for each pair of classes, and of places, or none if only
+    /// what is known to race is looked for.
+    pub(super) fn new(most: Option<[usize; 2]>) -> Classes {
         Classes {
             classes: Vec::new(),
             numbers: HashMap::default(),
+            lanes: Vec::new(),
             variables: Vec::new(),
+            sites: Vec::new(),
+            site_numbers: HashMap::default(),
+            seen: 0,
             groups: Vec::new(),
             group_numbers: HashMap::default(),
-            partners: 0,
-            most,
-            crowded: 0,
+            most: most.unwrap_or([1, 1]),
+            is_only_sure: most.is_none(),
             left_out: 0,
         }
+    }
+
+    /// How many variables are accessed in more ways than are looked at.
+    pub(super) fn crowded(&self) -> u64 {
+        self.variables.iter().filter(|variable| variable.is_cut).count() as u64
     }
 
     /// The class of an access, if it has one.
@@ -166,133 +284,317 @@ impl Classes {
         self.classes[class as usize].key.variable
     }
 
-    /// The pairs of classes that some pairs of places are of, with their places.
-    pub(super) fn pairs_of(&self, groups: &HashSet<u32>) -> Vec<(u32, [u32; 2])> {
-        let mut pairs = Vec::new();
-        for (class, own) in self.classes.iter().enumerate() {
-            let class = class as u32;
-            let later = own.partners.iter().filter(|p| p.class < class);
-            let wanted = later.filter(|partner| groups.contains(&partner.group));
-            pairs.extend(wanted.map(|partner| (partner.group, [partner.class, class])));
-        }
-        pairs.sort_unstable();
-        pairs
-    }
-
-    /// The next access to a suspect, at a time of its thread. `ordered` says how the class member at
-    /// some time of another thread is ordered to it.
+    /// The next access to a suspect, at a time of its thread. `known` says how much of another
+    /// thread is ordered before it.
+    #[inline]
     pub(super) fn access(
         &mut self,
         index: u32,
         event: &Event,
         (locks, locksets): (LockSetId, &LockSets),
         time: u32,
-        mut ordered: impl FnMut(u32, u32) -> Ordered,
+        known: impl FnMut(u32) -> Known,
     ) {
         let key = Key::of(event, locks);
         let class = match self.numbers.get(&key) {
             Some(&class) => class,
-            None => match self.add(key, locksets) {
-                Some(class) => class,
-                None => return,
-            },
+            None => self.add(key, locksets),
         };
         let own = &mut self.classes[class as usize];
         let before = std::mem::replace(&mut own.last, index);
         own.time = time;
-        let mut partners = std::mem::take(&mut own.partners);
-        partners.retain(|partner| {
-            let group = &mut self.groups[partner.group as usize];
-            if group.is_done {
-                return false;
+        let (lane, site) = (own.lane, own.site as usize);
+        self.bring_to_front(class, ALL);
+        match self.sites[site].is_seen {
+            false => self.bring_to_front(class, UNSEEN),
+            true => self.unlink(class, UNSEEN),
+        }
+        let lane = &mut self.lanes[lane as usize];
+        lane.last = index;
+        lane.times[key.kind.number()] = time;
+        let variable = &mut self.variables[key.variable.index()];
+        if variable.thread != key.thread {
+            (variable.thread, variable.since) = (key.thread, index);
+        } else if before != NONE && before >= variable.since {
+            // There is nothing that it was not compared with.
+            return;
+        }
+        let further = if self.is_only_sure { CREDIT_FOR_SURE } else { CREDIT };
+        let Site { credit, is_seen } = &mut self.sites[site];
+        *credit = (*credit + further).min(MOST_CREDIT * 8);
+        if *credit < 8 && *is_seen && self.is_only_sure {
+            variable.is_cut = true;
+            if self.seen - variable.seen >= variable.unseen {
+                self.drop_seen(key.variable);
             }
-            let other = &self.classes[partner.class as usize];
-            // Neighbours only: nothing of the own class came since.
-            if other.last == NONE || before != NONE && before > other.last {
-                return true;
+            if self.variables[key.variable.index()].unseen == 0 {
+                return;
             }
-            let pair = Pair { events: [other.last, index], classes: [partner.class, class] };
-            match ordered(other.key.thread, other.time) {
-                Ordered::Yes => {}
-                Ordered::No => {
-                    group.count += 1;
-                    group.keep(pair, self.most);
-                }
-                Ordered::Sure => {
-                    group.count += 1;
-                    if group.sure.is_none_or(|known| pair.distance() < known.distance()) {
-                        group.sure = Some(pair);
-                        group.is_done = pair.distance() <= NEAR;
-                    }
-                }
-            }
-            true
-        });
-        self.classes[class as usize].partners = partners;
+        }
+        self.compare(class, before, locksets, known);
     }
 
-    fn add(&mut self, key: Key, locksets: &LockSets) -> Option<u32> {
-        let known = entry(&mut self.variables, key.variable.index());
-        let (first, count) = known.get_or_insert((NONE, 0));
-        *count += 1;
-        if *count as usize > MOST_CLASSES {
-            self.crowded += u64::from(*count as usize == MOST_CLASSES + 1);
+    /// Compares the latest access of a class with what came since the one before.
+    fn compare(
+        &mut self,
+        class: u32,
+        before: u32,
+        locksets: &LockSets,
+        mut known: impl FnMut(u32) -> Known,
+    ) {
+        let Class { key, site, .. } = self.classes[class as usize];
+        let mut at = self.variables[key.variable.index()].lanes;
+        while at != NONE {
+            let lane = at;
+            let Lane { thread, next, heads, times, last } = self.lanes[lane as usize];
+            at = next;
+            if thread == key.thread || before != NONE && last < before {
+                continue;
+            }
+            let Known { sure, possible, until } = known(thread);
+            let mut is_cut = false;
+            for &kind in key.kind.rivals().iter().filter(|&&kind| times[kind] > possible) {
+                let mut other = heads[ALL][kind];
+                while other != NONE {
+                    let theirs = &self.classes[other as usize];
+                    if theirs.time <= possible || before != NONE && theirs.last < before {
+                        break;
+                    }
+                    if self.sites[site as usize].credit < 8 {
+                        is_cut = true;
+                        break;
+                    }
+                    let older = theirs.links[ALL].older;
+                    let is_sure = theirs.time > sure;
+                    let is_open = is_sure || !locksets.exclude(theirs.key.locks, key.locks);
+                    let is_wanted = is_open && theirs.time <= until;
+                    if !is_wanted || !self.meet(other, class, is_sure, false) {
+                        self.sites[site as usize].credit -= 8;
+                    }
+                    other = older;
+                }
+            }
+            if is_cut {
+                self.variables[key.variable.index()].is_cut = true;
+                self.see_all(class, lane, sure, until);
+            }
+        }
+    }
+
+    /// Pairs an access with everything in a lane that is known to race with it and in no race yet,
+    /// and with the latest that is, if it is in no race itself.
+    fn see_all(&mut self, class: u32, lane: u32, sure: u32, until: u32) {
+        let Class { key, site, .. } = self.classes[class as usize];
+        for &kind in key.kind.rivals() {
+            let latest = self.lanes[lane as usize].heads[ALL][kind];
+            if !self.sites[site as usize].is_seen
+                && latest != NONE
+                && (sure + 1..=until).contains(&self.classes[latest as usize].time)
+            {
+                self.meet(latest, class, true, true);
+            }
+            loop {
+                let other = self.lanes[lane as usize].heads[UNSEEN][kind];
+                if other == NONE || self.classes[other as usize].time <= sure {
+                    break;
+                }
+                let theirs = self.classes[other as usize].site;
+                let is_wanted = self.classes[other as usize].time <= until;
+                if is_wanted && !self.sites[theirs as usize].is_seen {
+                    self.meet(other, class, true, true);
+                }
+                self.unlink(other, UNSEEN);
+            }
+        }
+    }
+
+    /// Takes the classes of a variable whose places were seen meanwhile out of the lists of the
+    /// unseen.
+    fn drop_seen(&mut self, variable: VarId) {
+        let Variable { lanes, ref mut seen, .. } = self.variables[variable.index()];
+        *seen = self.seen;
+        let mut lane = lanes;
+        while lane != NONE {
+            for kind in 0..KINDS {
+                let mut at = self.lanes[lane as usize].heads[UNSEEN][kind];
+                while at != NONE {
+                    let Class { site, links, .. } = &self.classes[at as usize];
+                    let (is_seen, older) =
+                        (self.sites[*site as usize].is_seen, links[UNSEEN].older);
+                    if is_seen {
+                        self.unlink(at, UNSEEN);
+                    }
+                    at = older;
+                }
+            }
+            lane = self.lanes[lane as usize].next;
+        }
+    }
+
+    /// The latest accesses of two classes are unordered. Whether their places are a new pair.
+    fn meet(&mut self, other: u32, class: u32, is_sure: bool, is_needed: bool) -> bool {
+        let (a, b) = (&self.classes[other as usize], &self.classes[class as usize]);
+        let pair = Pair { events: [a.last, b.last], classes: [other, class] };
+        let sites = [a.site, b.site];
+        let variable = a.key.variable;
+        let is_new = sites.iter().any(|&site| !self.sites[site as usize].is_seen);
+        let Some(group) = self.group(sites, variable, is_needed || is_sure && is_new) else {
+            self.left_out += 1;
+            return false;
+        };
+        let most = self.most;
+        let group = &mut self.groups[group as usize];
+        group.is_open = true;
+        if group.is_done {
+            return false;
+        }
+        group.count += 1;
+        if !is_sure {
+            group.keep(pair, most);
+            return group.count == 1;
+        }
+        if group.sure.is_none_or(|known| pair.distance() < known.distance()) {
+            group.sure = Some(pair);
+            group.is_done = pair.distance() <= NEAR;
+        }
+        if is_new {
+            group.is_first = true;
+            for site in sites {
+                let is_seen = &mut self.sites[site as usize].is_seen;
+                self.seen += u32::from(!std::mem::replace(is_seen, true));
+            }
+        }
+        group.count == 1
+    }
+
+    /// The number of a pair of places, unless it is new, not needed, and there are too many.
+    fn group(&mut self, sites: [u32; 2], variable: VarId, is_needed: bool) -> Option<u32> {
+        let key = [sites[0].min(sites[1]), sites[0].max(sites[1])];
+        if let Some(&group) = self.group_numbers.get(&key) {
+            return Some(group);
+        }
+        if self.groups.len() >= MOST_GROUPS && !is_needed {
             return None;
         }
+        let group = self.groups.len() as u32;
+        self.group_numbers.insert(key, group);
+        self.groups.push(Group {
+            sites: key,
+            variable,
+            is_open: false,
+            sure: None,
+            is_first: false,
+            pairs: Vec::new(),
+            classes: Vec::new(),
+            count: 0,
+            is_done: false,
+        });
+        Some(group)
+    }
+
+    #[cold]
+    fn add(&mut self, key: Key, locksets: &LockSets) -> u32 {
         let class = self.classes.len() as u32;
-        let sibling = std::mem::replace(first, class);
+        let site = self.site(&key);
+        let variable = *entry(&mut self.variables, key.variable.index());
+        let lane = match self.lane_of(&key) {
+            NONE => {
+                let lane = self.lanes.len() as u32;
+                let heads = [[NONE; KINDS]; 2];
+                let next = variable.lanes;
+                let times = [0; KINDS];
+                self.lanes.push(Lane { thread: key.thread, next, heads, times, last: 0 });
+                self.variables[key.variable.index()].lanes = lane;
+                lane
+            }
+            lane => lane,
+        };
+        let own = &mut self.variables[key.variable.index()];
+        let sibling = std::mem::replace(&mut own.class, class);
+        own.classes += 1;
         self.numbers.insert(key, class);
-        self.classes.push(Class { key, last: NONE, time: 0, sibling, partners: Vec::new() });
+        let links = [Link { newer: NONE, older: NONE, is_in: false }; 2];
+        self.classes.push(Class { key, last: NONE, time: 0, site, lane, sibling, links });
+        if variable.classes < COUNTED && !self.is_only_sure {
+            self.count_pairs(class, locksets);
+        }
+        class
+    }
+
+    /// The lane that a class belongs to, if there is one yet.
+    fn lane_of(&self, key: &Key) -> u32 {
+        let mut at = self.variables[key.variable.index()].lanes;
+        while at != NONE && self.lanes[at as usize].thread != key.thread {
+            at = self.lanes[at as usize].next;
+        }
+        at
+    }
+
+    /// Counts the pairs of a new class with all others of its variable.
+    fn count_pairs(&mut self, class: u32, locksets: &LockSets) {
+        let Class { key, site, sibling, .. } = self.classes[class as usize];
         let mut at = sibling;
         while at != NONE {
             let other = &self.classes[at as usize];
-            let (theirs, next) = (other.key, other.sibling);
-            if theirs.thread != key.thread && theirs.kind.conflicts(key.kind) {
-                self.pair(class, at, !locksets.exclude(theirs.locks, key.locks));
+            let (theirs, their_site) = (other.key, other.site);
+            at = other.sibling;
+            if theirs.thread != key.thread
+                && theirs.kind.conflicts(key.kind)
+                && let Some(group) = self.group([site, their_site], key.variable, false)
+            {
+                let is_open = !locksets.exclude(theirs.locks, key.locks);
+                self.groups[group as usize].is_open |= is_open;
             }
-            at = next;
         }
-        Some(class)
     }
 
-    /// Two classes meet, whose locks do not exclude each other if the pair is open.
-    fn pair(&mut self, class: u32, other: u32, is_open: bool) {
-        let (a, b) = (self.classes[class as usize].key, self.classes[other as usize].key);
-        let mut places = [(a.place, a.kind), (b.place, b.kind)];
-        places.sort_unstable();
-        let is_known = a.place.is_some() && b.place.is_some();
-        let key = (places, (!is_known).then_some(a.variable));
-        let group = match self.group_numbers.get(&key) {
-            Some(&group) => group,
-            None if self.groups.len() >= MOST_GROUPS => {
-                self.left_out += u64::from(is_open);
-                return;
-            }
-            None => {
-                let group = self.groups.len() as u32;
-                self.group_numbers.insert(key, group);
-                self.groups.push(Group {
-                    is_open: false,
-                    sure: None,
-                    pairs: Vec::new(),
-                    count: 0,
-                    is_done: false,
-                });
-                group
-            }
-        };
-        let known = &mut self.groups[group as usize];
-        if !is_open || known.is_done {
+    fn site(&mut self, key: &Key) -> u32 {
+        let variable = (!key.place.is_some()).then_some(key.variable);
+        let next = self.sites.len() as u32;
+        let site = *self.site_numbers.entry((key.place, key.kind, variable)).or_insert(next);
+        if site == next {
+            self.sites.push(Site { credit: FIRST_CREDIT * 8, is_seen: false });
+        }
+        site
+    }
+
+    #[inline]
+    fn bring_to_front(&mut self, class: u32, list: usize) {
+        let Class { lane, key, .. } = self.classes[class as usize];
+        let kind = key.kind.number();
+        let head = self.lanes[lane as usize].heads[list][kind];
+        if head == class {
             return;
         }
-        known.is_open = true;
-        if self.partners >= MOST_PARTNERS {
-            self.left_out += 1;
+        self.unlink(class, list);
+        if list == UNSEEN {
+            self.variables[key.variable.index()].unseen += 1;
+        }
+        let head = std::mem::replace(&mut self.lanes[lane as usize].heads[list][kind], class);
+        self.classes[class as usize].links[list] = Link { newer: NONE, older: head, is_in: true };
+        if head != NONE {
+            self.classes[head as usize].links[list].newer = class;
+        }
+    }
+
+    fn unlink(&mut self, class: u32, list: usize) {
+        let Class { lane, key, links, .. } = &mut self.classes[class as usize];
+        let Link { newer, older, is_in } = links[list];
+        if !is_in {
             return;
         }
-        self.partners += 1;
-        self.classes[class as usize].partners.push(Partner { class: other, group });
-        self.classes[other as usize].partners.push(Partner { class, group });
+        links[list].is_in = false;
+        if list == UNSEEN {
+            self.variables[key.variable.index()].unseen -= 1;
+        }
+        let (lane, kind) = (*lane, key.kind.number());
+        match newer {
+            NONE => self.lanes[lane as usize].heads[list][kind] = older,
+            newer => self.classes[newer as usize].links[list].older = older,
+        }
+        if older != NONE {
+            self.classes[older as usize].links[list].newer = newer;
+        }
     }
 }
 
@@ -303,6 +605,9 @@ impl Group {
             let [a, b] = classes;
             [a.min(b), a.max(b)]
         };
+        if self.classes.len() < MOST_CLASS_PAIRS && !self.classes.contains(&of(pair.classes)) {
+            self.classes.push(of(pair.classes));
+        }
         let same = |other: &&Pair| of(other.classes) == of(pair.classes);
         let is_full = self.pairs.len() >= of_places;
         let has_enough = self.pairs.iter().filter(same).count() >= of_classes;

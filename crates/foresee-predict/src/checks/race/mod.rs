@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `suspects` | the variables that no lock guards always |
 //! | `classes` | their accesses in classes, and the pairs worth a look |
+//! | `spread` | which of these are tried, and in which order |
+//! | `language` | races by the language's rules, of accesses that only relaxed atomics order |
 //!
 //! | algorithm | reports | its silence |
 //! |---|---|---|
@@ -17,23 +19,25 @@
 //! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
 
 mod classes;
+mod language;
+mod spread;
 mod suspects;
 
 use std::collections::{HashMap, HashSet};
 
 use foresee_causality::judge::Seen;
-use foresee_causality::{Clocks, Epoch, Order};
+use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
 
 use super::attempt::{NEXT, Rung};
 use super::scene::Scene;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Proposal};
+use super::{Check, CheckKind, Context, Proposal, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::NONE;
-use classes::{Classes, Group, Ordered};
-use suspects::{Suspects, is_atomic};
+use classes::{Classes, Group, Known};
+use suspects::Suspects;
 
 /// The check for races.
 pub(super) const RACE: CheckKind = CheckKind {
@@ -57,6 +61,17 @@ pub enum Algorithm {
     /// Also those in which sections swap.
     #[default]
     Sliced,
+}
+
+/// Which memory model the program's language has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryModel {
+    /// That of C11 and C++11: relaxed atomics order nothing. Where a trace has none, this is the
+    /// same as sequential consistency.
+    #[default]
+    C11,
+    /// Sequential consistency: all atomics order.
+    Sc,
 }
 
 impl Algorithm {
@@ -101,6 +116,8 @@ struct Race {
     algorithm: Algorithm,
     suspects: Suspects,
     classes: Option<Classes>,
+    /// Whether some atomic access is weaker than sequentially consistent.
+    has_weak: bool,
     /// The first pair of events of each pair of places that is tried.
     proposed: Vec<(u32, [u32; 2])>,
 }
@@ -108,7 +125,8 @@ struct Race {
 impl Race {
     /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
     fn classes(&mut self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
-        let mut classes = Classes::new([context.options.tries, context.options.tries_per_place]);
+        let most = [context.options.tries, context.options.tries_per_place];
+        let mut classes = Classes::new((self.algorithm != Algorithm::Shb).then_some(most));
         if self.suspects.count().1 == 0 {
             return Ok(classes);
         }
@@ -123,6 +141,7 @@ impl Race {
         let mut scene = Scene::default();
         let mut times: Vec<u32> = Vec::new();
         let strangers = context.strangers();
+        let mut is_alone = has_one_root(context);
         for (index, event) in context.trace.events.iter().enumerate() {
             let (op, thread) = (event.op(), event.thread());
             if op == Op::Init {
@@ -130,23 +149,31 @@ impl Race {
             }
             let time = entry(&mut times, thread.index());
             *time += 1;
+            is_alone &= op != Op::Fork;
             let is_access = op.reads() || op.writes();
             // Whose accesses those of strangers are nobody knows.
             let is_known = !strangers.contains(&thread);
-            if is_access && is_known && self.suspects.has(event.var()) {
+            if is_access && is_known && !is_alone && self.suspects.has(event.var()) {
                 let locks = (scene.set(thread), &scene.locksets);
-                classes.access(index as u32, event, locks, *time, |other, time| {
-                    let epoch = Epoch { thread: ThreadId(other), time };
-                    let is_ordered = observed.knows_now(thread, epoch);
+                classes.access(index as u32, event, locks, *time, |other| {
+                    let other = ThreadId(other);
+                    let (seen, until) = (observed.count_now(thread, other), u32::MAX);
                     match &needs {
-                        _ if !is_ordered && self.algorithm == Algorithm::Hb => Ordered::No,
-                        _ if !is_ordered => Ordered::Sure,
-                        Some(needs) if !needs.knows_now(thread, epoch) => Ordered::No,
-                        _ => Ordered::Yes,
+                        _ if self.algorithm == Algorithm::Hb => {
+                            Known { sure: u32::MAX, possible: seen, until }
+                        }
+                        None => Known { sure: seen, possible: seen, until },
+                        Some(needs) => {
+                            let needed = needs.count_now(thread, other);
+                            Known { sure: seen, possible: needed.min(seen), until }
+                        }
                     }
                 });
             }
-            scene.event(index as u32, event);
+            // What locks exclude is ordered by them as well.
+            if self.algorithm != Algorithm::Shb {
+                scene.event(index as u32, event);
+            }
             // What a thread has for itself orders nothing.
             let is_private = is_access && context.requirements.object(index as u32) == NONE;
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
@@ -162,31 +189,52 @@ impl Race {
         Ok(classes)
     }
 
-    /// What is to be tried for a pair of places, if anything is.
-    fn candidate(&self, key: usize, group: &Group, tally: &mut Tally) -> Option<Candidate> {
-        let mut pairs: Vec<[u32; 2]> = group.pairs.iter().map(|pair| pair.events).collect();
-        pairs.sort_unstable_by_key(|[e, f]| (f - e, *e));
-        pairs.splice(0..0, group.sure.map(|pair| pair.events));
-        if pairs.is_empty() {
-            match group.is_open {
-                false => tally.by_locks += 1,
-                // These do not ask what is needed.
-                true if matches!(self.algorithm, Algorithm::Hb | Algorithm::Shb) => {
-                    tally.not_found += 1;
-                }
-                true => tally.by_order += 1,
-            }
-            return None;
+    /// Counts a pair of places for which there is nothing to try.
+    fn settle(&self, group: &Group, tally: &mut Tally) {
+        match group.is_open {
+            false => tally.by_locks += 1,
+            // It does not ask what is needed.
+            true if self.algorithm == Algorithm::Hb => tally.not_found += 1,
+            true => tally.by_order += 1,
         }
-        let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
-        Some(Candidate {
-            key: key as u32,
-            tries: tries.collect(),
-            is_complete: false,
-            is_conceivable: self.algorithm != Algorithm::Hb,
-            is_sure: group.sure.is_some(),
-        })
     }
+
+    /// The accesses of some classes, in their order.
+    fn members(
+        context: &Context<'_>,
+        classes: &Classes,
+        wanted: impl Iterator<Item = u32>,
+    ) -> HashMap<u32, Vec<u32>> {
+        let mut members: HashMap<u32, Vec<u32>> = wanted.map(|class| (class, Vec::new())).collect();
+        if members.is_empty() {
+            return members;
+        }
+        let mut is_wanted = Vec::new();
+        for &class in members.keys() {
+            *entry(&mut is_wanted, classes.variable(class).index()) = true;
+        }
+        let mut scene = Scene::default();
+        for (index, event) in context.trace.events.iter().enumerate() {
+            let is_access = event.op().reads() || event.op().writes();
+            if is_access
+                && is_wanted.get(event.var().index()) == Some(&true)
+                && let Some(class) = classes.class_of(event, scene.set(event.thread()))
+                && let Some(chain) = members.get_mut(&class)
+            {
+                chain.push(index as u32);
+            }
+            scene.event(index as u32, event);
+        }
+        members
+    }
+}
+
+/// Whether all threads but one are forked, so that nothing races with what comes before the first
+/// fork.
+fn has_one_root(context: &Context<'_>) -> bool {
+    let forks = context.trace.events.iter().filter(|event| event.op() == Op::Fork);
+    let forked: HashSet<ThreadId> = forks.map(|fork| fork.other()).collect();
+    forked.len() + 1 == context.trace.names.threads.len()
 }
 
 impl Check for Race {
@@ -209,30 +257,50 @@ impl Check for Race {
         if event.op().reads() || event.op().writes() {
             self.suspects.access(event, scene);
         }
+        self.has_weak |= event.op().weakens();
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
         let classes = self.classes(context)?;
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
-        for (key, group) in classes.groups.iter().enumerate() {
-            let Some(candidate) = self.candidate(key, group, tally) else { continue };
-            if proposal.candidates.len() >= MOST_CANDIDATES {
-                tally.not_tried += 1;
-                continue;
-            }
-            let first = &candidate.tries[0].next;
-            self.proposed.push((candidate.key, [first[0], first[1]]));
-            proposal.candidates.push(candidate);
+        let is_settled = |group: &Group| group.sure.is_none() && group.pairs.is_empty();
+        let settled = classes.groups.iter().filter(|group| is_settled(group));
+        settled.for_each(|group| self.settle(group, tally));
+        let (chosen, left) = spread::best_first(&classes.groups, MOST_CANDIDATES);
+        tally.not_tried += left;
+        let open = chosen.iter().map(|&key| &classes.groups[key as usize]);
+        let open = open.filter(|group| group.sure.is_none()).flat_map(|group| &group.classes);
+        let members = Race::members(context, &classes, open.flatten().copied());
+        for key in chosen {
+            let group = &classes.groups[key as usize];
+            let pairs = spread::pairs(group, &members, context.options);
+            self.proposed.push((key, pairs[0]));
+            let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
+            proposal.candidates.push(Candidate {
+                key,
+                tries: tries.collect(),
+                is_complete: false,
+                is_conceivable: self.algorithm == Algorithm::Shb,
+                is_sure: group.sure.is_some(),
+            });
         }
-        tally.not_tried += classes.crowded + classes.left_out;
-        if classes.crowded > 0 {
+        let crowded = classes.crowded();
+        tally.not_tried += crowded + classes.left_out;
+        if crowded > 0 {
+            let places = match self.algorithm {
+                Algorithm::Hb => "",
+                _ => "; every place that schedulable happens-before shows to be racy is reported",
+            };
             proposal.notes.push(format!(
-                "{} variables are accessed in too many ways to look at all of them",
-                classes.crowded
+                "{crowded} variables are accessed in too many ways to look at all pairs of \
+                 them{places}"
             ));
         }
         self.classes = Some(classes);
+        if self.algorithm == Algorithm::Shb {
+            proposal.caveat = Some("accesses that the run itself orders were not looked at");
+        }
         if !context.strangers().is_empty() {
             proposal.caveat = Some(
                 "accesses of code that was not captured are left out, because nobody knows which \
@@ -257,33 +325,31 @@ impl Check for Race {
         let Some(classes) = self.classes.as_ref().filter(|_| !open.is_empty()) else {
             return Vec::new();
         };
-        let mut pairs = classes.pairs_of(&open);
+        let mut pairs: Vec<(u32, [u32; 2])> = Vec::new();
+        for &key in &open {
+            let group = &classes.groups[key as usize];
+            pairs.extend(group.classes.iter().map(|&pair| (key, pair)));
+        }
+        pairs.sort_unstable();
         pairs.truncate(most);
-        let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
-        pairs.iter().flat_map(|(_, pair)| pair).for_each(|&class| {
-            members.insert(class, Vec::new());
-        });
-        let mut is_wanted = Vec::new();
-        for &class in members.keys() {
-            *entry(&mut is_wanted, classes.variable(class).index()) = true;
-        }
-        let mut scene = Scene::default();
-        for (index, event) in context.trace.events.iter().enumerate() {
-            let is_access = event.op().reads() || event.op().writes();
-            if is_access
-                && is_wanted.get(event.var().index()) == Some(&true)
-                && let Some(class) = classes.class_of(event, scene.set(event.thread()))
-                && let Some(chain) = members.get_mut(&class)
-            {
-                chain.push(index as u32);
-            }
-            scene.event(index as u32, event);
-        }
+        let wanted = pairs.iter().flat_map(|(_, pair)| pair).copied();
+        let members = Race::members(context, classes, wanted);
         let chain = |class: &u32| members.get(class).cloned().unwrap_or_default();
         pairs
             .iter()
             .map(|(key, pair)| Chains { key: *key, chains: pair.iter().map(chain).collect() })
             .collect()
+    }
+
+    fn observed(
+        &mut self,
+        context: &Context<'_>,
+        tried: &Tried,
+    ) -> Result<Vec<Witnessed>, AnalysisError> {
+        match self.has_weak && context.options.memory_model == MemoryModel::C11 {
+            true => language::races(context, &self.suspects, &tried.found),
+            false => Ok(Vec::new()),
+        }
     }
 
     fn notes(&self, context: &Context<'_>, tried: &Tried) -> Vec<String> {
@@ -326,7 +392,7 @@ impl Check for Race {
             && a.thread() != b.thread()
             && a.target() == b.target()
             && (a.op().writes() || b.op().writes())
-            && !(is_atomic(a.op()) && is_atomic(b.op()));
+            && !(a.op().is_atomic() && b.op().is_atomic());
         if races { Ok(()) } else { Err("they do not conflict".to_owned()) }
     }
 
@@ -371,6 +437,7 @@ impl Check for Race {
     }
 }
 
+/// What an access does to the variable, in a sentence.
 fn verb(context: &Context<'_>, event: u32) -> &'static str {
     match context.trace.events[event as usize].op() {
         Op::Read | Op::VolatileRead => "reads",

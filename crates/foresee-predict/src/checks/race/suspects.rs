@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use foresee_trace::{Event, Id, Op, VarId};
+use foresee_trace::{Event, Id, VarId};
 
 use super::super::locksets::{Hold, LockSetId, LockSets};
 use super::super::scene::Scene;
@@ -45,11 +45,6 @@ const NOBODY: Variable = Variable {
     latest_writes: false,
 };
 
-/// Whether an access is atomic.
-pub(super) fn is_atomic(op: Op) -> bool {
-    matches!(op, Op::VolatileRead | Op::VolatileWrite | Op::Rmw)
-}
-
 impl Suspects {
     /// The next access, by a thread that holds what the scene says.
     #[inline]
@@ -63,7 +58,7 @@ impl Suspects {
         let variable = &mut self.variables[at];
         variable.is_shared |= known.owner != u32::MAX && known.owner != owner;
         variable.is_written |= op.writes();
-        variable.is_plain |= !is_atomic(op);
+        variable.is_plain |= !op.is_atomic();
         let is_first = known.owner == u32::MAX;
         let is_same = known.latest == held && known.latest_writes == op.writes();
         if !is_first && (is_same || known.guards == LockSetId::EMPTY) {

@@ -1,0 +1,147 @@
+//! Does one access happen before another by the rules of the C11 memory model, as they were observed?
+//!
+//! This asks for a single pair, without clocks: it goes from the one to the other, and keeps which
+//! threads have come to know of the first.
+
+use std::collections::{HashMap, HashSet};
+
+use foresee_trace::{Event, LockId, Op, ThreadId, VarId};
+
+/// A write of an atomic variable.
+struct Modification {
+    thread: ThreadId,
+    is_rmw: bool,
+    /// Whether it releases what its thread had heard of the first access.
+    tells: bool,
+}
+
+/// Who has heard of the first access, and where others can hear of it.
+#[derive(Default)]
+struct News {
+    threads: HashSet<ThreadId>,
+    /// Threads that have seen it with a relaxed read, and those that knew it at their last fence.
+    seen: HashSet<ThreadId>,
+    fenced: HashSet<ThreadId>,
+    locks: HashSet<(LockId, bool)>,
+    conditions: HashSet<u32>,
+    modifications: HashMap<VarId, Vec<Modification>>,
+    /// Variables that somebody unknown has written last.
+    strange: HashSet<VarId>,
+    remarks: HashMap<ThreadId, Op>,
+}
+
+/// Whether the event with the number `first` happens before the one with the number `second`. What
+/// `strangers` write comes after all that was done before it.
+pub fn is_ordered(events: &[Event], strangers: &[ThreadId], first: usize, second: usize) -> bool {
+    let mut news = News::default();
+    let thread = events[first].thread();
+    news.threads.insert(thread);
+    // What its thread did just before may be a remark on it.
+    let before = events[..first].iter().rfind(|event| event.thread() == thread);
+    let remark = before.map(Event::op).filter(|op| op.weakens());
+    news.remarks.extend(remark.map(|op| (thread, op)));
+    for event in &events[first..=second] {
+        let remark = news.remarks.remove(&event.thread());
+        match event.op() {
+            op if op.weakens() => drop(news.remarks.insert(event.thread(), op)),
+            op if op.reads() || op.writes() => {
+                if strangers.contains(&event.thread()) {
+                    news.strange.insert(event.var());
+                } else {
+                    news.access(event, remark);
+                }
+            }
+            _ => news.other(event),
+        }
+    }
+    news.threads.contains(&events[second].thread())
+}
+
+impl News {
+    fn access(&mut self, event: &Event, remark: Option<Op>) {
+        let (t, op, x) = (event.thread(), event.op(), event.var());
+        if op.reads() && self.strange.contains(&x) {
+            self.threads.insert(t);
+        }
+        if op.writes() && !op.reads() {
+            self.strange.remove(&x);
+        }
+        if !op.is_atomic() {
+            return;
+        }
+        if op.reads() && self.is_told(x) {
+            let is_relaxed = matches!(remark, Some(Op::Relaxed | Op::ReleaseOnly));
+            if is_relaxed {
+                self.seen.insert(t)
+            } else {
+                self.threads.insert(t)
+            };
+        }
+        if op.writes() {
+            let is_relaxed = matches!(remark, Some(Op::Relaxed | Op::AcquireOnly));
+            let told = if is_relaxed { &self.fenced } else { &self.threads };
+            let tells = told.contains(&t);
+            let modification = Modification { thread: t, is_rmw: op.reads(), tells };
+            self.modifications.entry(x).or_default().push(modification);
+        }
+    }
+
+    /// Whether the last write of a variable is in the release sequence of one that tells.
+    fn is_told(&self, x: VarId) -> bool {
+        let mut store = None;
+        for modification in self.modifications.get(&x).into_iter().flatten().rev() {
+            let continues = store.is_none_or(|thread| thread == modification.thread);
+            if modification.tells && continues {
+                return true;
+            }
+            match (modification.is_rmw, store) {
+                (true, _) => {}
+                (false, None) => store = Some(modification.thread),
+                (false, Some(_)) if continues => {}
+                // Two threads have stored since: this can be in no sequence that lasts.
+                (false, Some(_)) => return false,
+            }
+        }
+        false
+    }
+
+    fn other(&mut self, event: &Event) {
+        let t = event.thread();
+        let knows = self.threads.contains(&t);
+        let mut take = |lock: LockId, shared: bool| {
+            let from = |mode| self.locks.contains(&(lock, mode));
+            if from(false) || !shared && from(true) {
+                self.threads.insert(t);
+            }
+        };
+        match event.op() {
+            Op::Acquire => take(event.lock(), false),
+            Op::AcquireShared => take(event.lock(), true),
+            Op::Wait | Op::WaitEnd => {
+                if let Some(lock) = event.wait_lock() {
+                    take(lock, false);
+                }
+                if self.conditions.contains(&event.cond().0) {
+                    self.threads.insert(t);
+                }
+            }
+            Op::Release if knows => drop(self.locks.insert((event.lock(), false))),
+            Op::ReleaseShared if knows => drop(self.locks.insert((event.lock(), true))),
+            Op::WaitBegin if knows => {
+                self.locks.extend(event.wait_lock().map(|lock| (lock, false)));
+            }
+            Op::Notify | Op::NotifyAll if knows => drop(self.conditions.insert(event.cond().0)),
+            Op::Fork if knows => drop(self.threads.insert(event.other())),
+            Op::Join if self.threads.contains(&event.other()) => drop(self.threads.insert(t)),
+            op @ (Op::FenceAcquire | Op::FenceRelease | Op::Fence) => {
+                if op != Op::FenceRelease && self.seen.contains(&t) {
+                    self.threads.insert(t);
+                }
+                if op != Op::FenceAcquire && self.threads.contains(&t) {
+                    self.fenced.insert(t);
+                }
+            }
+            _ => {}
+        }
+    }
+}
