@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `suspects` | the variables that no lock guards always |
 //! | `classes` | their accesses in classes, and the pairs worth a look |
-//! | `hanging` | pairs that only a counter keeps in order |
+//! | `ordered` | pairs that are in order only by what was read |
 //!
 //! | algorithm | reports | its silence |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
 
 mod classes;
-mod hanging;
+mod ordered;
 mod suspects;
 
 use std::collections::{HashMap, HashSet};
@@ -91,6 +91,8 @@ impl Algorithm {
 const FORGET: usize = 1024;
 /// How many pairs of places are tried.
 const MOST_CANDIDATES: usize = 20_000;
+/// How many pairs of places are tried that only other writes of the same value could show.
+const MOST_BY_VALUE: usize = 2_000;
 /// How many pairs that are not confirmed are told of.
 const TOLD: usize = 20;
 /// How many steps may be taken on whole chains, if sections may swap anyway.
@@ -154,7 +156,7 @@ impl Race {
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
             if let Some(needs) = &mut needs {
-                needs.event(&context.requirements.bound(index as u32, &event))?;
+                needs.event(&event)?;
             }
             if index % FORGET == 0 {
                 observed.forget_old(&[]);
@@ -187,7 +189,7 @@ impl Race {
             is_complete: false,
             is_conceivable: self.algorithm != Algorithm::Hb,
             is_sure: group.sure.is_some(),
-            hangs_on: None,
+            ..Candidate::default()
         })
     }
 }
@@ -218,24 +220,28 @@ impl Check for Race {
         let classes = self.classes(context)?;
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
-        // What only a counter keeps in order is asked where something is kept in order at all.
-        let is_ordered =
-            |group: &Group| group.is_open && group.pairs.is_empty() && group.sure.is_none();
-        let hanging = match self.algorithm {
-            Algorithm::Sliced if classes.groups.iter().any(is_ordered) => {
-                hanging::hanging(context, &self.suspects)?
+        let (ordered, no_room) = match self.algorithm {
+            Algorithm::Hb | Algorithm::Shb => (Vec::new(), 0),
+            Algorithm::Syncp | Algorithm::Sliced => {
+                ordered::ordered(context, &self.suspects, &classes.groups)?
             }
-            _ => Vec::new(),
         };
+        let (mut by_value, mut left_out) = (0, no_room.saturating_sub(classes.left_out));
         for (key, group) in classes.groups.iter().enumerate() {
-            if is_ordered(group)
-                && let Some(&Some(pair)) = hanging.get(key)
-            {
+            if let Some(kept) = ordered.get(key).and_then(Option::as_ref) {
+                by_value += usize::from(!kept.is_impossible);
+                if by_value > MOST_BY_VALUE && !kept.is_impossible {
+                    left_out += 1;
+                    continue;
+                }
+                let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
                 proposal.candidates.push(Candidate {
                     key: key as u32,
-                    tries: vec![Try { executed: Vec::new(), next: pair.to_vec() }],
-                    is_complete: true,
-                    hangs_on: Some(Sight::Updates),
+                    tries: kept.pairs.iter().map(next).collect(),
+                    is_complete: kept.is_impossible,
+                    is_impossible: kept.is_impossible,
+                    is_only_by_value: true,
+                    hangs_on: kept.is_impossible.then_some(Sight::Updates),
                     ..Candidate::default()
                 });
                 continue;
@@ -249,7 +255,7 @@ impl Check for Race {
             self.proposed.push((candidate.key, [first[0], first[1]]));
             proposal.candidates.push(candidate);
         }
-        tally.not_tried += classes.crowded + classes.left_out;
+        tally.not_tried += classes.crowded + classes.left_out + left_out;
         if classes.crowded > 0 {
             proposal.notes.push(format!(
                 "{} variables are accessed in too many ways to look at all of them",
