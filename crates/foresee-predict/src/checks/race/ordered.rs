@@ -22,6 +22,9 @@ use crate::reorder::NONE;
 /// How many pairs of accesses are kept for a pair of places.
 const MOST_PAIRS: usize = 4;
 
+/// For each pair of places some pairs of accesses, and how many pairs of classes there was no room for.
+type Unordered = (Vec<Vec<[u32; 2]>>, u64);
+
 /// What is to be asked of a pair of places all of whose accesses are in order by what was read.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -48,7 +51,7 @@ pub(super) fn ordered(
     let mut all: Vec<Option<Kept>> = Vec::new();
     all.resize_with(groups.len(), || None);
     let mut most_left_out = 0;
-    let mut keep = |(nearest, left_out): (Vec<Vec<[u32; 2]>>, u64), is_impossible: bool| {
+    let mut keep = |(nearest, left_out): Unordered, is_impossible: bool| {
         most_left_out = left_out.max(most_left_out);
         for ((kept, group), pairs) in all.iter_mut().zip(groups).zip(nearest) {
             if kept.is_none() && is_ordered(group) && !pairs.is_empty() {
@@ -75,7 +78,7 @@ fn unordered(
     context: &Context<'_>,
     suspects: &Suspects,
     view: impl Fn(u32, &Event) -> Event,
-) -> Result<(Vec<Vec<[u32; 2]>>, u64), AnalysisError> {
+) -> Result<Unordered, AnalysisError> {
     let mut classes = Classes::new([MOST_PAIRS, MOST_PAIRS]);
     let mut needs: Clocks = Clocks::new(Order::Needs);
     let mut scene = Scene::default();
