@@ -78,17 +78,21 @@ fn goals_are_reached_as_expected() {
 #[test]
 fn checks_say_what_is_expected() {
     let mut count = 0;
+    let mut others = Vec::new();
     for case in cases() {
         for check in ["atomicity", "order"] {
             let Some(expected) = case.expect(check) else { continue };
             let (findings, analysed) = run(&case.trace, check);
             let said = match (findings.first().map(|f| f.kind), analysed[0].outcome) {
                 (Some(FindingKind::Observed), _) => "observed",
+                (Some(FindingKind::Conditional), _) => "conditional",
                 (Some(_), _) => "predicted",
                 (None, Outcome::Exhausted) => "impossible",
                 (None, _) => "none",
             };
-            assert_eq!(Some(said), expected.as_str(), "{}: {findings:?}", case.name);
+            if Some(said) != expected.as_str() {
+                others.push(format!("{} says {said}, not {expected}: {findings:?}", case.name));
+            }
             if let Some(broken) = case.expect("broken").and_then(Value::as_array) {
                 let named = |finding: &&Finding| finding.kind == FindingKind::Observed;
                 let named = findings.iter().filter(named).map(|f| f.message.split('`').nth(1));
@@ -102,5 +106,6 @@ fn checks_say_what_is_expected() {
             count += 1;
         }
     }
+    assert!(others.is_empty(), "{others:#?}");
     assert!(count >= 18, "{count}");
 }

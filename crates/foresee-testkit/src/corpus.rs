@@ -63,8 +63,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ),
     (
         "atomicity",
-        "what the check says of the trace: `observed`, `predicted`, `impossible` (proved), or `none` \
-         (found)",
+        "what the check says of the trace: `observed`, `predicted`, `impossible` (proved), \
+         `conditional` (only if a read sees another value), or `none` (found)",
     ),
     ("broken", "the names of the regions that the observed order breaks"),
     ("order", "the same of the check for the order of use"),

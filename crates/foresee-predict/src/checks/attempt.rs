@@ -31,6 +31,8 @@ pub(crate) struct Reach {
     pub(crate) work: u64,
     /// Whether it is known already that its needs do not rule the goal out.
     pub(crate) is_conceivable: bool,
+    /// Whether it is known already that some read has to see another write than it saw.
+    pub(crate) is_only_by_value: bool,
 }
 
 /// A reordering that reaches a goal.
@@ -64,8 +66,9 @@ pub(crate) enum Attempt {
     NotFound,
     /// A search was given up.
     Undecided,
-    /// There is none as long as every read sees what it saw, but this one if some do not.
-    Conditional(Reached),
+    /// It was not even tried: only reads that see other writes than they saw could reach it, and it is
+    /// far away.
+    Doubtful,
 }
 
 /// Climbs the ladder until an answer is found.
@@ -78,10 +81,17 @@ pub(crate) fn attempt(
     if goal.first().is_none() {
         return Attempt::Impossible;
     }
-    if !reach.is_conceivable && !search.is_conceivable(goal) {
-        return Attempt::Impossible;
+    if !reach.is_conceivable {
+        match search.conceive(goal) {
+            Some(true) => {}
+            Some(false) => return Attempt::Impossible,
+            None => return Attempt::Doubtful,
+        }
     }
-    let seen = climb(search, Sight::Writers, goal, rungs, reach);
+    let seen = match reach.is_only_by_value {
+        true => Attempt::NotFound,
+        false => climb(search, Sight::Writers, goal, rungs, reach),
+    };
     if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
         return seen;
     }

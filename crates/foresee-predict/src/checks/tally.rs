@@ -25,6 +25,10 @@ pub(crate) struct Tally {
     pub(crate) not_tried: u64,
     /// Not found, but not ruled out if some read sees another value.
     pub(crate) conditional: u64,
+    /// Whether there may be more of these among the impossible.
+    pub(crate) is_more_conditional: bool,
+    /// Impossible as long as every read sees what it saw; what if not was not tried.
+    pub(crate) not_asked: u64,
     /// Whether time ran out.
     pub(crate) is_late: bool,
     /// Why nothing is proved even if every candidate is settled.
@@ -52,10 +56,16 @@ impl Tally {
             + self.undecided
             + self.not_tried
             + self.conditional
+            + self.not_asked
+    }
+
+    /// Whether every candidate that was not found is impossible as long as every read sees what it saw.
+    fn is_searched(&self) -> bool {
+        self.not_found + self.undecided + self.not_tried == 0
     }
 
     fn is_settled(&self) -> bool {
-        self.not_found + self.undecided + self.not_tried + self.conditional == 0
+        self.is_searched() && self.conditional + self.not_asked == 0
     }
 
     /// Whether every candidate that was not found is proved impossible, and there are no others.
@@ -99,23 +109,25 @@ impl Tally {
 
     /// Whether all that is left hangs on what reads see.
     fn is_conditional(&self) -> bool {
-        self.conditional > 0
-            && self.not_found + self.undecided + self.not_tried == 0
-            && self.caveat.is_none()
+        self.conditional + self.not_asked > 0 && self.is_searched() && self.caveat.is_none()
     }
 
     fn hanging(&self) -> String {
-        match self.conditional {
-            1 => "1 would be if a read saw another value".to_owned(),
-            n => format!("{n} would be if reads saw other values"),
+        match (self.conditional, self.not_asked) {
+            (0, n) => format!("whether {n} would be if reads saw other values was not tried"),
+            (n, _) if self.is_more_conditional => {
+                format!("{n} or more would be if reads saw other values")
+            }
+            (1, _) => "1 would be if a read saw another value".to_owned(),
+            (n, _) => format!("{n} would be if reads saw other values"),
         }
     }
 
     fn open(&self, candidates: &str) -> String {
         if let Some(caveat) = self.caveat
-            && self.not_found + self.undecided + self.not_tried == 0
+            && self.is_searched()
         {
-            return match self.conditional {
+            return match self.conditional + self.not_asked {
                 0 => caveat.to_owned(),
                 _ => format!("{caveat}; {}", self.hanging()),
             };
@@ -125,7 +137,7 @@ impl Tally {
             (self.undecided, "given up"),
             (self.not_tried, "not tried"),
         ];
-        let hanging = match self.conditional {
+        let hanging = match self.conditional + self.not_asked {
             0 => String::new(),
             _ => format!("; {}", self.hanging()),
         };
@@ -151,6 +163,7 @@ impl Tally {
         ]
         .into_iter()
         .chain((self.conditional > 0).then_some(("conditional", self.conditional)))
+        .chain((self.not_asked > 0).then_some(("not_tried_with_other_values", self.not_asked)))
         .map(|(name, n)| (name, Stat::Count(n)))
         .collect()
     }

@@ -41,6 +41,10 @@ pub(crate) struct Candidate {
     /// If it is not found, whether it is worth a word that it would be if some reads saw something
     /// else: which ones may.
     pub(crate) hangs_on: Option<Sight>,
+    /// Whether it is known already that some read has to see another write than it saw.
+    pub(crate) is_only_by_value: bool,
+    /// Whether it is known already that it is impossible as long as every read sees what it saw.
+    pub(crate) is_impossible: bool,
 }
 
 /// A candidate that was found.
@@ -86,8 +90,10 @@ pub(crate) struct Chains {
 
 /// How many candidates a core takes at a time.
 const CHUNK: usize = 4;
-/// How many tries of a candidate are made once more with reads that see something else.
-const MOST_CONDITIONAL: usize = 4;
+/// How many candidates are tried once more with reads that see something else, and how many tries of
+/// each.
+const MOST_CONDITIONAL: usize = 256;
+const TRIES_OTHERWISE: usize = 4;
 /// How many tries of a candidate may be given up.
 const MOST_GIVEN_UP: usize = 4;
 
@@ -156,6 +162,7 @@ pub(crate) fn try_all(
     tally.not_tried += late;
     tally.is_late |= late > 0;
     let mut tried = Tried::default();
+    let mut hanging = Vec::new();
     for (at, (by, verdict)) in verdicts {
         let candidate = &mut candidates[at];
         match verdict {
@@ -163,16 +170,49 @@ pub(crate) fn try_all(
                 let by = candidate.tries.swap_remove(by);
                 tried.found.push(Found { key: candidate.key, by, reached });
             }
+            Attempt::Impossible if candidate.hangs_on.is_some() => hanging.push(at),
             Attempt::Impossible => tally.by_order += 1,
             Attempt::NotFound => tried.open.push((candidate.key, false)),
-            Attempt::Undecided => tried.open.push((candidate.key, true)),
-            Attempt::Conditional(reached) => {
-                let by = candidate.tries.swap_remove(by);
-                tried.conditional.push(Found { key: candidate.key, by, reached });
-            }
+            Attempt::Undecided | Attempt::Doubtful => tried.open.push((candidate.key, true)),
         }
     }
+    try_otherwise(context, &candidates, &hanging, rungs, until, (&mut tried, tally));
     tried
+}
+
+/// Tries candidates that are impossible as long as every read sees what it saw once more, with reads
+/// that see something else: the first ones, which show what there is.
+fn try_otherwise(
+    context: &Context<'_>,
+    candidates: &[Candidate],
+    hanging: &[usize],
+    rungs: &[Rung],
+    until: Option<Instant>,
+    (tried, tally): (&mut Tried, &mut Tally),
+) {
+    let asked = &hanging[..hanging.len().min(MOST_CONDITIONAL)];
+    let search = || Search::new(context.requirements, context.options.reads);
+    let Options { look_back, work, .. } = *context.options;
+    let reach = Reach { look_back, work, is_conceivable: true, is_only_by_value: false };
+    let found = on_all_cores(context, asked, until, search, |search, &at| {
+        let Candidate { key, tries, hangs_on, .. } = &candidates[at];
+        tries.iter().take(TRIES_OTHERWISE).find_map(|by| {
+            match climb(search, (*hangs_on)?, &by.goal(), rungs, reach) {
+                Attempt::Found(reached) => Some(Found { key: *key, by: by.clone(), reached }),
+                _ => None,
+            }
+        })
+    });
+    let looked_at = found.len();
+    tried.conditional.extend(found.into_iter().filter_map(|(_, found)| found));
+    tally.by_order += (hanging.len() - tried.conditional.len()) as u64;
+    // That there are some is said anyway.
+    if tried.conditional.is_empty() {
+        tally.not_asked += (hanging.len() - looked_at) as u64;
+        tally.by_order -= (hanging.len() - looked_at) as u64;
+    } else {
+        tally.is_more_conditional = looked_at < hanging.len();
+    }
 }
 
 /// Looks for the least tuple of whole chains, with sections in their order, until one is found for
@@ -191,7 +231,12 @@ pub(crate) fn try_chains(
         let slices: Vec<&[u32]> = one.chains.iter().map(Vec::as_slice).collect();
         let Chained::Least(next) = pointers.least(&slices) else { return None };
         let by = Try { executed: Vec::new(), next };
-        let whole = Reach { look_back: u32::MAX, work: u64::MAX, is_conceivable: true };
+        let whole = Reach {
+            look_back: u32::MAX,
+            work: u64::MAX,
+            is_conceivable: true,
+            is_only_by_value: false,
+        };
         match attempt(search, &by.goal(), &NEXT[..1], whole) {
             Attempt::Found(reached) => Some(Found { key: one.key, by, reached }),
             _ => None,
@@ -212,11 +257,14 @@ fn try_one(
     rungs: &[Rung],
     context: &Context<'_>,
 ) -> (usize, Attempt) {
-    let is_conceivable = candidate.is_conceivable;
+    if candidate.is_impossible {
+        return (0, Attempt::Impossible);
+    }
+    let Candidate { is_conceivable, is_only_by_value, .. } = *candidate;
     let Options { look_back, work, .. } = *context.options;
-    let reach = Reach { look_back, work, is_conceivable };
+    let reach = Reach { look_back, work, is_conceivable, is_only_by_value };
     if candidate.is_sure {
-        let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true };
+        let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true, ..reach };
         let sure = attempt(search, &candidate.tries[0].goal(), &rungs[..1], nearest);
         if matches!(sure, Attempt::Found(_)) {
             return (0, sure);
@@ -227,11 +275,16 @@ fn try_one(
     for (i, by) in candidate.tries.iter().enumerate() {
         match attempt(search, &by.goal(), rungs, reach) {
             found @ Attempt::Found(_) => return (i, found),
-            Attempt::Impossible | Attempt::Conditional(_) => {}
+            Attempt::Impossible => {}
             Attempt::NotFound => {
                 if worst == Attempt::Impossible {
                     worst = Attempt::NotFound;
                 }
+            }
+            // The others are hardly nearer.
+            Attempt::Doubtful => {
+                worst = Attempt::Undecided;
+                break;
             }
             Attempt::Undecided => {
                 worst = Attempt::Undecided;
@@ -245,13 +298,6 @@ fn try_one(
     }
     if worst == Attempt::Impossible && !candidate.is_complete {
         worst = Attempt::NotFound;
-    }
-    if let (Some(sight), Attempt::Impossible | Attempt::NotFound) = (candidate.hangs_on, &worst) {
-        for (i, by) in candidate.tries.iter().take(MOST_CONDITIONAL).enumerate() {
-            if let Attempt::Found(reached) = climb(search, sight, &by.goal(), rungs, reach) {
-                return (i, Attempt::Conditional(reached));
-            }
-        }
     }
     (0, worst)
 }

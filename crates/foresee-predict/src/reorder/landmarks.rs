@@ -6,13 +6,13 @@
 //! thread the latest event that is needed. What the landmark before an event needs, the event needs,
 //! too. This never rules out what is conceivable; that something is not ruled out means nothing.
 //!
-//! Followed are the order of threads, forks, joins and the writes that reads saw, where no other of
-//! the same value would have done.
+//! Followed are the order of threads, forks, joins and the writes that reads saw: all of them, or only
+//! those where no other of the same value would have done.
 
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::ThreadId;
 
-use super::goal::Goal;
+use super::goal::{Goal, Sight};
 use super::requirements::{Kind, NONE, Requirements};
 
 /// A thread has a landmark after so many events.
@@ -35,8 +35,9 @@ struct Thread {
 }
 
 impl Landmarks {
-    /// Makes landmarks, for each thread after so many events.
-    pub(super) fn new(requirements: &Requirements, stride: u32) -> Landmarks {
+    /// Makes landmarks, for each thread after so many events, for reads that must see this.
+    pub(super) fn new(requirements: &Requirements, stride: u32, sight: Sight) -> Landmarks {
+        let is_bound = |read: u32| sight == Sight::Writers || !requirements.is_free(read);
         let mut this = Landmarks::default();
         this.threads.resize(requirements.thread_count(), Vec::new());
         let mut threads = vec![Thread::default(); requirements.thread_count()];
@@ -63,9 +64,7 @@ impl Landmarks {
             }
             let partner = requirements.partner(event);
             match kind {
-                Kind::Read | Kind::Rmw
-                    if partner != NONE && object != NONE && !requirements.is_free(event) =>
-                {
+                Kind::Read | Kind::Rmw if partner != NONE && object != NONE && is_bound(event) => {
                     hear(partner, written[(object / 2) as usize]);
                 }
                 Kind::Join if partner != NONE => {
@@ -140,8 +139,8 @@ mod tests {
             let Trace { events, pool, .. } = &trace;
             events.iter().for_each(|event| requirements.push(event, pool).unwrap());
             requirements.finish();
-            let dense = Landmarks::new(&requirements, 1);
-            let sparse = Landmarks::new(&requirements, 3);
+            let dense = Landmarks::new(&requirements, 1, Sight::Values);
+            let sparse = Landmarks::new(&requirements, 3, Sight::Values);
             let mut search = Search::new(&requirements, Reads::Terminal);
             let is_step = |e: &u32| trace.events[*e as usize].op() != Op::Init;
             let events: Vec<u32> = (0..trace.events.len() as u32).filter(is_step).collect();

@@ -14,6 +14,9 @@ use super::landmarks::FAR;
 use super::requirements::Requirements;
 use super::slices::{Contradiction, LEFT_OUT, Slices};
 
+/// How far needs are followed if only other writes than those that were seen would do.
+const MOST_DOUBT: u64 = 500;
+
 /// Answers goals for one trace.
 #[derive(Debug)]
 pub struct Search<'r> {
@@ -109,10 +112,25 @@ impl<'r> Search<'r> {
     /// What is needed comes earlier in the trace, so nothing before the goal's first event can need
     /// any event of the goal.
     pub fn is_conceivable(&mut self, goal: &Goal<'_>) -> bool {
-        let Some((first, last)) = goal.extent() else { return true };
+        self.conceive(goal) != Some(false)
+    }
+
+    /// The same; nothing if every read would have to see another write than it saw, of the same value,
+    /// and it takes too long to tell.
+    pub fn conceive(&mut self, goal: &Goal<'_>) -> Option<bool> {
+        let Some((first, last)) = goal.extent() else { return Some(true) };
+        let mut is_doubtful = false;
         // Following what is needed takes long if it is far away.
-        if last - first > FAR && self.requirements.landmarks().rule_out(goal, self.requirements) {
-            return false;
+        if last - first > FAR {
+            let rule_out =
+                |sight| self.requirements.landmarks(sight).rule_out(goal, self.requirements);
+            if rule_out(Sight::Values) {
+                return Some(false);
+            }
+            is_doubtful = self.has_free_reads() && rule_out(Sight::Writers);
+        }
+        if is_doubtful {
+            self.slices.until = self.slices.work.saturating_add(MOST_DOUBT);
         }
         self.slices.anchor = first;
         self.slices.sight = Sight::Values;
@@ -125,7 +143,13 @@ impl<'r> Search<'r> {
         for &event in goal.next {
             self.slices.clear_limit(event, self.requirements);
         }
-        kept.is_ok()
+        let is_cut = self.slices.work >= std::mem::replace(&mut self.slices.until, u64::MAX);
+        match kept {
+            _ if is_cut => None,
+            Err(Failed) => Some(false),
+            Ok(()) if is_doubtful => None,
+            Ok(()) => Some(true),
+        }
     }
 
     fn search(&mut self, goal: &Goal<'_>, effort: Effort, until: u64) -> Answer {

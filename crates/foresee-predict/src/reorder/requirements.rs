@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
 use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, entry};
 
+use super::goal::Sight;
 use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
 use super::values::{self, Values};
@@ -103,6 +104,7 @@ pub struct Requirements {
     object_count: usize,
     thread_count: usize,
     landmarks: OnceLock<Landmarks>,
+    landmarks_by_value: OnceLock<Landmarks>,
     inside: OnceLock<Inside>,
     building: Building,
 }
@@ -492,9 +494,13 @@ impl Requirements {
         self.thread_count
     }
 
-    /// What some events need for certain; found out when it is first asked for.
-    pub(crate) fn landmarks(&self) -> &Landmarks {
-        self.landmarks.get_or_init(|| Landmarks::new(self, landmarks::STRIDE))
+    /// What some events need for certain, if reads must see this; found out when it is first asked for.
+    pub(crate) fn landmarks(&self, sight: Sight) -> &Landmarks {
+        let all = match sight {
+            Sight::Values if self.has_free_reads() => &self.landmarks_by_value,
+            _ => &self.landmarks,
+        };
+        all.get_or_init(|| Landmarks::new(self, landmarks::STRIDE, sight))
     }
 
     /// The sections that an event's thread is in just before it, by their acquires in their order.

@@ -49,6 +49,8 @@ pub(crate) struct Slices {
     pub(crate) sight: Sight,
     /// How much was done since this was last set to zero.
     pub(crate) work: u64,
+    /// How much may be done; what is needed beyond that is not followed.
+    pub(crate) until: u64,
 }
 
 impl Slices {
@@ -66,6 +68,7 @@ impl Slices {
             reads,
             sight: Sight::Writers,
             work: 0,
+            until: u64::MAX,
         }
     }
 
@@ -220,6 +223,10 @@ impl Slices {
                 self.todo.clear();
                 let limit = self.limits[requirements.thread(event) as usize];
                 return Err(Contradiction { limit });
+            }
+            if self.work >= self.until {
+                self.todo.clear();
+                return Ok(());
             }
             self.work += 1;
             let kind = requirements.kind(event);

@@ -265,6 +265,7 @@ impl<'t> Reorderings<'t> {
 }
 
 /// What each read found, and what each variable held at first, where it is known.
+#[derive(Debug)]
 pub(super) struct Values {
     found: Vec<Option<Value>>,
     initial: Vec<Option<Value>>,

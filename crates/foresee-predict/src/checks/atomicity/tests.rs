@@ -187,7 +187,8 @@ fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn
         identical += same.len();
         let ready = Ready::new(&trace, false);
         let mut search = Search::new(&ready.requirements, Reads::Terminal);
-        let reach = Reach { look_back: 200, work: 100_000, is_conceivable: false };
+        let reach =
+            Reach { look_back: 200, work: 100_000, is_conceivable: false, is_only_by_value: false };
         for &triple in &hidden {
             let attempt = attempt(&mut search, &wanted(triple).goal(), EXECUTED, reach);
             let context = || format!("{triple:?}, seed {seed} of {}\n{trace}", family.name);

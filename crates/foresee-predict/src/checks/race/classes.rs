@@ -608,6 +608,11 @@ impl Classes {
 }
 
 impl Group {
+    /// Whether there is nothing to try: all pairs are in order, or locks exclude them.
+    pub(super) fn is_settled(&self) -> bool {
+        self.sure.is_none() && self.pairs.is_empty()
+    }
+
     /// Keeps the nearest pairs: so many of each pair of classes, and so many in all.
     fn keep(&mut self, pair: Pair, [of_classes, of_places]: [usize; 2]) {
         let of = |classes: [u32; 2]| {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `suspects` | the variables that no lock guards always |
 //! | `classes` | their accesses in classes, and the pairs worth a look |
-//! | `hanging` | pairs that only a counter keeps in order |
+//! | `ordered` | pairs that are in order only by what was read |
 //! | `spread` | which of these are tried, and in which order |
 //! | `language` | races by the language's rules, of accesses that only relaxed atomics order |
 //!
@@ -20,8 +20,8 @@
 //! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
 
 mod classes;
-mod hanging;
 mod language;
+mod ordered;
 mod spread;
 mod suspects;
 
@@ -106,6 +106,8 @@ impl Algorithm {
 const FORGET: usize = 1024;
 /// How many pairs of places are tried.
 const MOST_CANDIDATES: usize = 20_000;
+/// How many pairs of places are tried that only other writes of the same value could show.
+const MOST_BY_VALUE: usize = 2_000;
 /// How many pairs that are not confirmed are told of.
 const TOLD: usize = 20;
 /// How many steps may be taken on whole chains, if sections may swap anyway.
@@ -181,7 +183,7 @@ impl Race {
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
             if let Some(needs) = &mut needs {
-                needs.event(&context.requirements.bound(index as u32, &event))?;
+                needs.event(&event)?;
             }
             if index % FORGET == 0 {
                 observed.forget_old(&[]);
@@ -266,28 +268,30 @@ impl Check for Race {
         let classes = self.classes(context)?;
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
-        let is_settled = |group: &Group| group.sure.is_none() && group.pairs.is_empty();
-        // What only a counter keeps in order is asked where something is kept in order at all.
-        let is_ordered = |group: &Group| group.is_open && is_settled(group);
-        let hanging = match self.algorithm {
-            Algorithm::Sliced if classes.groups.iter().any(is_ordered) => {
-                hanging::hanging(context, &self.suspects)?
+        let (ordered, no_room) = match self.algorithm {
+            Algorithm::Hb | Algorithm::Shb => (HashMap::new(), 0),
+            Algorithm::Syncp | Algorithm::Sliced => {
+                ordered::ordered(context, &self.suspects, &classes)?
             }
-            _ => HashMap::new(),
         };
-        for (key, group) in (0..).zip(&classes.groups) {
-            if !is_settled(group) {
-                continue;
-            }
-            let pair = hanging.get(&classes.places(group)).filter(|_| is_ordered(group));
-            match pair {
-                Some(pair) => proposal.candidates.push(Candidate {
-                    key,
-                    tries: vec![Try { executed: Vec::new(), next: pair.to_vec() }],
-                    is_complete: true,
-                    hangs_on: Some(Sight::Updates),
-                    ..Candidate::default()
-                }),
+        let cut = classes.crowded() + classes.left_out;
+        let (mut by_value, mut left_out) = (0, no_room.saturating_sub(cut));
+        for (key, group) in (0..).zip(&classes.groups).filter(|(_, group)| group.is_settled()) {
+            match ordered.get(&key) {
+                Some(kept) if !kept.is_impossible && by_value == MOST_BY_VALUE => left_out += 1,
+                Some(kept) => {
+                    by_value += usize::from(!kept.is_impossible);
+                    let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
+                    proposal.candidates.push(Candidate {
+                        key,
+                        tries: kept.pairs.iter().map(next).collect(),
+                        is_complete: kept.is_impossible,
+                        is_impossible: kept.is_impossible,
+                        is_only_by_value: true,
+                        hangs_on: kept.is_impossible.then_some(Sight::Updates),
+                        ..Candidate::default()
+                    });
+                }
                 None => self.settle(group, tally),
             }
         }
@@ -307,11 +311,11 @@ impl Check for Race {
                 is_complete: false,
                 is_conceivable: self.algorithm == Algorithm::Shb,
                 is_sure: group.sure.is_some(),
-                hangs_on: None,
+                ..Candidate::default()
             });
         }
         let crowded = classes.crowded();
-        tally.not_tried += crowded + classes.left_out;
+        tally.not_tried += crowded + classes.left_out + left_out;
         if crowded > 0 {
             let places = match self.algorithm {
                 Algorithm::Hb => "",
