@@ -195,12 +195,12 @@ fn runs_are_varied_and_merged() {
     bench.write(
         "lazy.c",
         "#include <assert.h>\n#include <pthread.h>\n\
-         static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\nstatic int n, racy;\n\
-         static void *add(void *p) { pthread_mutex_lock(&m); n++; pthread_mutex_unlock(&m); racy++; return p; }\n\
-         static void *look(void *p) { pthread_mutex_lock(&m); assert(n < 2); pthread_mutex_unlock(&m); return p; }\n\
-         int main(void) { pthread_t t[3]; pthread_create(&t[0], 0, look, 0);\n\
-         pthread_create(&t[1], 0, add, 0); pthread_create(&t[2], 0, add, 0);\n\
-         for (int i = 0; i < 3; i++) pthread_join(t[i], 0); return 0; }\n",
+         static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\nstatic int one, other, first, racy;\n\
+         static void *add(void *p) { pthread_mutex_lock(&m); if (!first) first = p == &one ? 1 : 2;\n\
+         pthread_mutex_unlock(&m); racy++; return p; }\n\
+         int main(void) { pthread_t t[2]; pthread_create(&t[0], 0, add, &one);\n\
+         pthread_create(&t[1], 0, add, &other);\n\
+         for (int i = 0; i < 2; i++) pthread_join(t[i], 0); assert(first == 1); return 0; }\n",
     );
     bench.built("cc lazy.c -o program");
     let (status, out, err) = bench.run("--runs 12 --seed 5 --keep t.fse -- ./program");
