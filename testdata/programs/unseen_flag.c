@@ -1,13 +1,20 @@
 /* Correct: what no hook sees tells the other thread that the configuration is ready, with a mutex as it must be. Whoever
    leaves the write out finds a race on `config` that is none, and a wait that could be for ever. */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <stdio.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static long ready;
 static int config, idle;
 
-static void set_unseen(long *what, long to) { __asm__ volatile("movq %1, %0" : "=m"(*what) : "r"(to)); }
+/* libc writes to the memory behind such a file by itself, when it is closed. */
+static void set_unseen(long *what, char to) {
+    FILE *file = fmemopen(what, sizeof *what, "r+");
+    fputc(to, file);
+    fclose(file);
+}
 
 static void *consumer(void *unused) {
     pthread_mutex_lock(&m);

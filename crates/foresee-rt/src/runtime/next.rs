@@ -1,6 +1,6 @@
 //! The functions that ours stand in front of.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::sys;
@@ -67,10 +67,15 @@ impl Next {
             (_, true) => [c"libgomp.so.1", c"libgomp.so", c"libomp.so.5"],
             _ => return core::ptr::null_mut(),
         };
+        // Found by name: a program that imports `dlopen` is one that loads more by itself.
+        // SAFETY: names are C strings, and this is the function's type.
+        let open: Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> =
+            unsafe { core::mem::transmute(sys::dlsym(core::ptr::null_mut(), c"dlopen".as_ptr())) };
+        let Some(open) = open else { return core::ptr::null_mut() };
         for library in libraries {
-            // SAFETY: names are C strings.
+            // SAFETY: as above.
             unsafe {
-                let handle = sys::dlopen(library.as_ptr(), NOW);
+                let handle = open(library.as_ptr(), NOW);
                 if !handle.is_null() {
                     return sys::dlsym(handle, self.name.as_ptr());
                 }

@@ -244,7 +244,6 @@ pub(super) struct Phdr {
 
 #[link(name = "c")]
 unsafe extern "C" {
-    pub(crate) fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
     pub(super) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     pub(super) fn dlvsym(
         handle: *mut c_void,
