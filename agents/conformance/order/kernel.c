@@ -509,13 +509,13 @@ RIGHT(sem_open) {
     pthread_join(t, 0);
 }
 
-/* Timers whose function runs in a thread of libc's */
+/* Timers whose function runs in a thread of libc's, which never ends: the answer is not complete */
 static sem_t fired;
 static void on_timer(union sigval _) {
     y = x;
     sem_post(&fired);
 }
-RIGHT(timer_thread) {
+QUIET(timer_thread) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};
     struct itimerspec soon = {.it_value.tv_nsec = 1000};
     timer_t timer;
@@ -528,14 +528,14 @@ RIGHT(timer_thread) {
     timer_delete(timer);
 }
 
-/* What runs at the end of threads */
+/* What runs at the end of threads; libc clears the value of the key itself, which no hook sees */
 static pthread_key_t key;
 static void at_end(void *_) { x++; }
 static void *sets_key(void *_) {
     pthread_setspecific(key, &key);
     return _;
 }
-RIGHT(key_destructor) {
+QUIET(key_destructor) {
     pthread_key_create(&key, at_end);
     pthread_t t = start(sets_key);
     pthread_join(t, 0);

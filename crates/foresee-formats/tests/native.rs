@@ -18,7 +18,7 @@ fn small_trace() -> Trace {
     for name in ["", "a|b", "é"] {
         values.push(Value::Str(trace.names.syms.intern(name).unwrap()));
     }
-    values.extend_from_within(..10);
+    values.extend_from_within(..25);
     for (i, &op) in Op::ALL.iter().enumerate() {
         let most = match op.target_kind() {
             _ if op.requests() => 0,

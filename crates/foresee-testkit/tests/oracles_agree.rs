@@ -140,7 +140,7 @@ fn a_read_can_see_another_write_where_terminal_reads_do() {
         // A read-modify-write never sees another write there, since something may come after it.
         let is_rmw = |&(i, _): &(usize, _)| trace.events[i].op() == Op::Rmw;
         for (read, writers) in possible.iter().enumerate().filter(|it| !is_rmw(it)) {
-            let reorderings = Reorderings::new(&trace, Reads::Terminal);
+            let reorderings = Reorderings::new(&trace, Reads::IdenticalTerminal);
             let found = reorderings.with_monitor(None, step, |&seen| seen == Some(read));
             let other = writers.iter().any(|&writer| writer != saw[read]);
             assert_eq!(other, found.is_some(), "seed {seed}, read {read}");

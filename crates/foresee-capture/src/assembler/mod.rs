@@ -315,6 +315,8 @@ mod tests {
         };
         assert_eq!(notes("\tmovq\t(%rax), %rax\n"), Notes { units: 1, doubts: vec![] });
         let doubt = |why: &str| Notes { units: 1, doubts: vec![("f".to_owned(), why.to_owned())] };
+        let registers = "\tfucomip\t%st(1), %st\n\tfaddp\t%st, %st(1)\n";
+        assert_eq!(notes(registers), Notes { units: 1, doubts: vec![] });
         assert_eq!(notes("\txsave\t(%rax)\n"), doubt("xsave"));
         assert_eq!(notes("#APP\n\tsyscall\n#NO_APP\n"), doubt("inline assembly"));
         assert_eq!(rewrite("\tmovq\t(%rax), %rax\n"), None);

@@ -292,7 +292,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             && instruction
                 .operands
                 .iter()
-                .any(|o| matches!(o, Operand::Other(t) if t.contains('(')))
+                .any(|o| matches!(o, Operand::Other(t) if t.contains('(') && !t.starts_with("st(")))
         {
             self.doubt(instruction.mnemonic);
         }
