@@ -41,6 +41,8 @@ fn scenarios(source: &str, flags: &str) {
                     let Some((program, kind, name)) = next.lock().unwrap().next() else { return };
                     let (status, out, err) = bench.run(&format!("-- ./{program} {name}"));
                     let is_right = match kind.as_str() {
+                        // clang has no hooks for some of its atomic additions, which is said of the whole program.
+                        "right" if out.contains("functions not exact") => status == 3,
                         "right" => status == 0,
                         "quiet" => status == 0 || status == 3,
                         _ => status == 1 && out.contains("variable: x\n"),

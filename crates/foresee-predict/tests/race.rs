@@ -164,8 +164,8 @@ fn long_traces() {
             let trace = family.trace(seed, 30 + 2 * seed);
             score.add(family.name, seed, &with_places(trace));
         });
-        // Pairs of places that are in order by identity alone are tried by value in few of their occurrences.
-        score.report(family.name, 30, 950);
+        // Of variables that are accessed in many ways, pairs that are in order by identity are not tried by value.
+        score.report(family.name, 30, 920);
     }
 }
 

@@ -9,7 +9,7 @@
 //! found another number and gone on all the same. Pairs that nothing else keeps in order are
 //! conditional.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
@@ -51,8 +51,11 @@ pub(super) fn ordered(
     let requirements = context.requirements;
     let mut all: HashMap<u32, Kept> = HashMap::new();
     let mut most_left_out = 0;
+    // Of variables that are accessed in many ways not all pairs of places that are in order are known.
+    let known: HashSet<[SiteKey; 2]> = classes.groups.iter().map(|g| classes.places(g)).collect();
     let mut keep = |(mut nearest, left_out): Unordered, is_impossible: bool| {
-        most_left_out = left_out.max(most_left_out);
+        let unknown = nearest.keys().filter(|places| !known.contains(*places)).count() as u64;
+        most_left_out = (left_out + unknown).max(most_left_out);
         for (key, group) in (0..).zip(&classes.groups).filter(|(_, group)| is_ordered(group)) {
             if let Some(pairs) = nearest.remove(&classes.places(group)) {
                 all.entry(key).or_insert(Kept { pairs, is_impossible });
