@@ -352,7 +352,7 @@ static int fib(int n) {
     return left + right;
 }
 
-RIGHT(tasks) {
+QUIET(tasks) {
 #pragma omp parallel num_threads(3)
 #pragma omp single
     x = fib(8);
@@ -537,12 +537,12 @@ RIGHT(flush) {
         if (omp_get_thread_num() == 0) {
             y = 5;
 #pragma omp flush
-#pragma omp atomic write
+#pragma omp atomic write release
             x = 1;
         } else {
             int seen = 0;
             while (!seen) {
-#pragma omp atomic read
+#pragma omp atomic read acquire
                 seen = x;
             }
 #pragma omp flush
