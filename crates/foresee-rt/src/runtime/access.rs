@@ -190,7 +190,7 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
         let before = load(address, size.min(8));
-        (*t).pending = Pending { address, size, pc, before, is_atomic: false };
+        (*t).pending = Pending { address, size, pc, before, is_atomic: false, is_over: false };
         if !config::free_running() {
             log::note_pending(t);
         }
@@ -206,8 +206,8 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
 pub(super) unsafe fn may_be_to_come(t: *mut Thread) -> bool {
     // SAFETY: the memory was announced.
     unsafe {
-        let Pending { address, size, before, .. } = (*t).pending;
-        size != 0 && load(address, size.min(8)) == before
+        let Pending { address, size, before, is_over, .. } = (*t).pending;
+        size != 0 && !is_over && load(address, size.min(8)) == before
     }
 }
 
@@ -222,6 +222,7 @@ unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
     unsafe {
         let pending = &(*t).pending;
         pending.size == size
+            && !pending.is_over
             && pc.wrapping_sub(pending.pc) <= 40
             && load(pending.address, size.min(8)) == pending.before
     }
@@ -264,7 +265,7 @@ pub(super) unsafe fn read_between(t: *mut Thread, address: usize, size: usize, p
             let is_beside =
                 address >= pending.address + pending.size || pending.address >= address + size;
             let is_unchanged = load(pending.address, pending.size.min(8)) == pending.before;
-            if !is_unchanged || !(is_beside || pending.size <= 8) {
+            if pending.is_over || !is_unchanged || !(is_beside || pending.size <= 8) {
                 finish(t, false);
             }
         }
@@ -344,7 +345,7 @@ unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) 
 pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
-        let Pending { address, size, pc, before, is_atomic } = (*t).pending;
+        let Pending { address, size, pc, before, is_atomic, .. } = (*t).pending;
         (*t).pending.size = 0;
         let inexact = core::mem::take(&mut (*t).inexact) || inexact;
         if is_atomic && !inexact {
@@ -448,7 +449,19 @@ pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize
         }
         announce(t, address, size, pc);
         (*t).pending.is_atomic = true;
+        (*t).pending.is_over = true;
     }
+}
+
+/// Whatever is pending happens before the next hook: there is a call between a compiler's hook and this, or the store is
+/// the next instruction.
+///
+/// # Safety
+/// The caller is `t`.
+#[inline(always)]
+pub(super) unsafe fn happens_now(t: *mut Thread) {
+    // SAFETY: the thread's own.
+    unsafe { (*t).pending.is_over = true };
 }
 
 /// Finishes what is pending, before the token may go to somebody else or something else is recorded.

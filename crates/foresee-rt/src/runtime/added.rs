@@ -113,6 +113,7 @@ fn access(address: usize, size: usize, pc: usize, reads: bool, writes: bool) {
         }
         if writes {
             access::range(t, address, size, pc, true);
+            access::happens_now(t);
         }
         leave(t);
     }

@@ -371,7 +371,7 @@ hook! {
 }
 
 /// The log has an order already; what the language makes of it is said by the fence.
-extern "C" fn thread_fence(asked: u32, pc: usize) {
+pub(super) extern "C" fn thread_fence(asked: u32, pc: usize) {
     fence(SeqCst);
     let asked = order::of_c(asked);
     if asked == order::RELAXED {

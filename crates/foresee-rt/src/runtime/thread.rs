@@ -19,6 +19,8 @@ pub(super) struct Pending {
     pub(super) before: u64,
     /// Whether the instruction reads and writes in one step.
     pub(super) is_atomic: bool,
+    /// Whether it is certain to have happened by the next hook: compilers may put other hooks before the store.
+    pub(super) is_over: bool,
 }
 
 /// One thread. What every hook looks at comes first, in one line of the cache. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the

@@ -1,6 +1,6 @@
 //! The hooks of plain accesses and of functions.
 
-use super::{Errno, access, config, enter, hook, leave, log, modules};
+use super::{Errno, access, config, enter, hook, leave, log, modules, thread};
 use crate::format::Tag;
 
 macro_rules! plain {
@@ -117,13 +117,25 @@ extern "C" fn vptr_update(address: usize, value: usize, pc: usize) {
     }
 }
 
+/// A store is in the function that announced it.
+#[inline(always)]
+fn announced_are_over() {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller is that thread.
+        unsafe { access::happens_now(t) };
+    }
+}
+
 extern "C" fn func_entry(_caller: usize, pc: usize) {
+    announced_are_over();
     if config::calls() && modules::is_wanted(pc) {
         call(Tag::Enter, pc);
     }
 }
 
 extern "C" fn func_exit(pc: usize) {
+    announced_are_over();
     if config::calls() && modules::is_wanted(pc) {
         call(Tag::Exit, pc);
     }

@@ -10,7 +10,7 @@
 mod insert;
 mod registers;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::instruction::{Access, Instruction, Memory, Operand, RBP, RSP, number, register};
 use super::values::{Value, Values};
@@ -36,6 +36,12 @@ struct Facts {
     taken: Vec<i64>,
     /// The extent of each named variable, as far as it is accessed in place.
     names: BTreeMap<String, (i64, i64)>,
+    /// Places in the frame that the compiler has hooks for, with their sizes. All accesses to them have hooks, or some
+    /// would see what none had written.
+    hooked: BTreeSet<(i64, i64)>,
+    /// What is exchanged in one step by instructions that the compiler has no hooks for. A load of it is the first guess
+    /// of the loop around such an instruction, and of no consequence.
+    exchanged: BTreeSet<String>,
 }
 
 impl Facts {
@@ -92,6 +98,8 @@ struct Hook {
     size: i64,
     reads: bool,
     writes: bool,
+    /// A load may follow that does over again what the runtime was called for, and whose result is not used.
+    leaves_load: bool,
 }
 
 /// Where the frame of the function ends, as the tables for unwinding say.
@@ -254,7 +262,13 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                     Some(Frame { register: register_of(register)?, offset: number(offset.trim())? })
                 });
             }
-            ".cfi_escape" => self.frame = None,
+            ".cfi_escape" => match rest.split(',').next().and_then(|byte| number(byte.trim())) {
+                // How many bytes of arguments are on the stack, and where a register was saved.
+                Some(0x10 | 0x16 | 0x2e) => {}
+                // The frame ends where a slot says, because the stack was aligned; the frame pointer is set up as ever.
+                Some(0x0f) => self.frame = Some(Frame { register: RBP, offset: 16 }),
+                _ => self.frame = None,
+            },
             ".cfi_remember_state" => self.remembered.push(self.frame),
             ".cfi_restore_state" => self.frame = self.remembered.pop().unwrap_or(None),
             _ => {}
@@ -276,6 +290,9 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 loaded = memory.displacement().map(|(symbol, _)| symbol);
             } else {
                 match (access, place) {
+                    (None, Some(place)) if instruction.atomic_size().is_some() => {
+                        self.one_step(instruction, memory, place);
+                    }
                     (Some(access), _) if !access.reads && !access.writes => {}
                     (Some(access), Some(place)) => {
                         let named = name_of(comment, index);
@@ -299,6 +316,19 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         self.follow(instruction, loaded);
     }
 
+    /// What the compiler itself made an instruction that cannot be divided, after its hooks were in place.
+    fn one_step(&mut self, instruction: &Instruction<'a>, memory: &Memory<'a>, place: Value) {
+        let Some(size) = instruction.atomic_size() else { return };
+        // On the stack it is a fence.
+        if !self.values.is_in_frame(place) {
+            if instruction.mnemonic.starts_with("cmpxchg") {
+                self.found.exchanged.insert(format!("{memory:?}"));
+            }
+            self.add(memory, "foresee_atomic", size, true);
+        }
+        self.disturb();
+    }
+
     /// An access of memory: hooked already, nobody else's business, or given a hook now.
     fn access(&mut self, memory: &Memory<'a>, place: Value, access: Access, named: Option<&str>) {
         let size = access.size as i64;
@@ -307,7 +337,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         };
         let reads = access.reads && !self.hooks.iter().any(|h| h.reads && covers(h));
         let writes = access.writes && !self.hooks.iter().any(|h| h.writes && covers(h));
-        if !reads && !writes {
+        if !reads && !writes || reads && !writes && self.is_done_over(memory, place, size) {
             return;
         }
         // A thread's control block, and what is there for the compiler alone.
@@ -339,6 +369,23 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         }
     }
 
+    /// Whether a load does over again what another instruction does, or the runtime did.
+    fn is_done_over(&mut self, memory: &Memory<'a>, place: Value, size: i64) -> bool {
+        if self.values.is_in_frame(place) {
+            return false;
+        }
+        let is_symbol = |value| self.values.has_symbol(value, |_| true);
+        let may_be = |h: &Hook| {
+            let same = Values::distance(h.at, place).map(|d| d == 0);
+            h.leaves_load && h.size == size && same.unwrap_or(!is_symbol(h.at) || !is_symbol(place))
+        };
+        if let Some(at) = self.hooks.iter().position(may_be) {
+            self.hooks.remove(at);
+            return true;
+        }
+        !self.facts.exchanged.is_empty() && self.facts.exchanged.contains(&format!("{memory:?}"))
+    }
+
     fn note_name(&mut self, place: Value, size: i64, named: Option<&str>) {
         let (Some(from), Some(variable)) =
             (self.values.frame_offset(place), named.and_then(variable))
@@ -353,7 +400,14 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
     fn matters_in_frame(&self, place: Value, size: i64, named: Option<&str>) -> bool {
         let offset = self.values.frame_offset(place);
         let is_return_address = offset == Some(-8);
-        if !self.facts.escapes || self.is_spill || is_return_address {
+        if self.is_spill || is_return_address {
+            return false;
+        }
+        let is_hooked = |o: i64| self.facts.hooked.iter().any(|&(at, n)| at < o + size && o < at + n);
+        if offset.is_some_and(is_hooked) {
+            return true;
+        }
+        if !self.facts.escapes {
             return false;
         }
         // Where a variable ends is not known, so all above the first address taken may be part of it; but what the

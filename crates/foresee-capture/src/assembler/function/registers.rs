@@ -298,7 +298,9 @@ impl<'a> Walk<'_, 'a, '_> {
                 None => self.values.as_constant(self.registers[RSI]),
             };
             if let Some(size) = size {
-                self.hooks.push(Hook { at: self.registers[RDI], size, reads, writes });
+                let at = self.registers[RDI];
+                self.found.hooked.extend(self.values.frame_offset(at).map(|offset| (offset, size)));
+                self.hooks.push(Hook { at, size, reads, writes, leaves_load: false });
             }
         } else if !matches!(name, "__tsan_func_entry" | "__tsan_func_exit") {
             const KEPT: [&str; 7] = [
@@ -310,8 +312,17 @@ impl<'a> Walk<'_, 'a, '_> {
                 "__tsan_memmove",
                 "__tsan_memset",
             ];
-            for r in ARGUMENTS.into_iter().filter(|_| !KEPT.contains(&name)) {
-                self.found.escapes |= self.points_into_frame(self.registers[r]);
+            if KEPT.contains(&name) {
+                // The runtime sees these, as it sees hooks. Where they end is not always known: at the end of the frame.
+                let from = if name.ends_with("memset") { &[RDI][..] } else { &[RDI, RSI] };
+                let size = self.values.as_constant(self.registers[RDX]);
+                for offset in from.iter().filter_map(|r| self.values.frame_offset(self.registers[*r])) {
+                    self.found.hooked.insert((offset, size.unwrap_or(offset.saturating_neg())));
+                }
+            } else {
+                for r in ARGUMENTS {
+                    self.found.escapes |= self.points_into_frame(self.registers[r]);
+                }
             }
             self.hooks.clear();
             self.disturb();
@@ -320,7 +331,9 @@ impl<'a> Walk<'_, 'a, '_> {
                 name.strip_prefix("__tsan_atomic").and_then(|n| n.strip_suffix("_load"))
             {
                 let size = bits.parse::<i64>().unwrap_or(0) / 8;
-                self.hooks.push(Hook { at: self.registers[RDI], size, reads: true, writes: false });
+                let at = self.registers[RDI];
+                let leaves_load = self.source.is_clang;
+                self.hooks.push(Hook { at, size, reads: true, writes: false, leaves_load });
             }
         }
         for r in CHANGED_BY_CALLS {

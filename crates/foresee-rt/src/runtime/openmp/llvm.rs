@@ -8,8 +8,11 @@ use crate::runtime::calls::{List, calls, variadic};
 use crate::runtime::next::real;
 use crate::runtime::thread::Thread;
 use crate::runtime::{
-    access, back_in_program, enter, go_to_library, in_library, leave, sync, thread,
+    access, atomics, back_in_program, enter, go_to_library, in_library, leave, sync, thread,
 };
+
+/// C's `memory_order_seq_cst`.
+const SEQ_CST: u32 = 5;
 
 fn place(pc: f64) -> usize {
     pc.to_bits() as usize
@@ -122,6 +125,10 @@ entries! {
     __kmpc_barrier(source, who), pc => void!(barrier(place(pc), || real!(__kmpc_barrier(source => usize, who => usize))));
     __kmpc_cancel_barrier(source, who), pc
         => barrier(place(pc), || real!(__kmpc_cancel_barrier(source => usize, who => usize) -> usize));
+    __kmpc_flush(source), pc => void!({
+        real!(__kmpc_flush(source => usize));
+        atomics::thread_fence(SEQ_CST, place(pc));
+    });
     __kmpc_ordered(source, who), pc
         => void!(ordered(place(pc), None, Some(Tag::Receive), || real!(__kmpc_ordered(source => usize, who => usize))));
     __kmpc_end_ordered(source, who), pc
