@@ -403,7 +403,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         if self.is_spill || is_return_address {
             return false;
         }
-        let is_hooked = |o: i64| self.facts.hooked.iter().any(|&(at, n)| at < o + size && o < at + n);
+        let is_hooked =
+            |o: i64| self.facts.hooked.iter().any(|&(at, n)| at < o + size && o < at + n);
         if offset.is_some_and(is_hooked) {
             return true;
         }

@@ -316,7 +316,9 @@ impl<'a> Walk<'_, 'a, '_> {
                 // The runtime sees these, as it sees hooks. Where they end is not always known: at the end of the frame.
                 let from = if name.ends_with("memset") { &[RDI][..] } else { &[RDI, RSI] };
                 let size = self.values.as_constant(self.registers[RDX]);
-                for offset in from.iter().filter_map(|r| self.values.frame_offset(self.registers[*r])) {
+                for offset in
+                    from.iter().filter_map(|r| self.values.frame_offset(self.registers[*r]))
+                {
                     self.found.hooked.insert((offset, size.unwrap_or(offset.saturating_neg())));
                 }
             } else {
