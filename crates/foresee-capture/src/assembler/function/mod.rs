@@ -337,7 +337,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         };
         let reads = access.reads && !self.hooks.iter().any(|h| h.reads && covers(h));
         let writes = access.writes && !self.hooks.iter().any(|h| h.writes && covers(h));
-        if !reads && !writes || reads && !writes && self.is_done_over(memory, place, size) {
+        if !writes && (!reads || self.is_done_over(memory, place, size)) {
             return;
         }
         // A thread's control block, and what is there for the compiler alone.
