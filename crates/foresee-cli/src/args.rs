@@ -1,4 +1,4 @@
-//! The command line, as it is documented: `--help`, completions and manual pages all come from here.
+//! The command line. Help, shell completions and manual pages are all generated from it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,14 +8,29 @@ use clap_complete::Shell;
 use foresee_causality::judge::Reads;
 use foresee_predict::Reorder;
 
+/// The headings under which `--help` groups the flags.
+mod heading {
+    pub(super) const INPUT: &str = "Input";
+    pub(super) const CAPTURE: &str = "Capture";
+    pub(super) const NETWORK: &str = "Network";
+    pub(super) const SPECS: &str = "Specifications";
+    pub(super) const CHECKS: &str = "Checks";
+    pub(super) const ATOMICITY: &str = "Atomicity";
+    pub(super) const NONDETERMINISM: &str = "Nondeterminism";
+    pub(super) const SEARCH: &str = "Search space";
+    pub(super) const LIMITS: &str = "Search limits";
+    pub(super) const OBSERVER_LIMITS: &str = "Observer limits";
+    pub(super) const OUTPUT: &str = "Output";
+}
+
 /// Predicts concurrency failures from a run that passed.
 #[derive(Parser)]
 #[command(name = "foresee", version, max_term_width = 100)]
 #[command(after_help = "Exit status:\n  \
     0  nothing found, and the answer is complete\n  \
     1  something found, observed or predicted\n  \
-    2  the request could not be carried out\n  \
-    3  nothing found, but the answer is not complete")]
+    2  bad usage, unreadable input or a faulty specification\n  \
+    3  nothing found, but the answer is incomplete")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -23,64 +38,70 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a program that was built with `foresee cc` or `foresee c++`, and analyse what it did.
+    /// Run a program built with `foresee cc` or `foresee c++` and analyse the run.
+    ///
+    /// Without --spec, --pattern or --check, the default checks run.
     Run(Box<RunArgs>),
     /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
     ///
-    /// Takes the compiler's own arguments. The compiler is `cc`; `foresee cc -- clang-19 ARGS...`
-    /// picks another, and the environment variable FORESEE_CC goes before both. A link to foresee
-    /// named `foresee-cc` does the same, where a single word is wanted (CMAKE_C_COMPILER).
+    /// Accepts the compiler's own arguments. The compiler is `cc` unless `foresee cc -- clang-19
+    /// ARGS...` selects another; the environment variable FORESEE_CC overrides both. Where a build
+    /// system expects a single word (CMAKE_C_COMPILER), use a link to foresee named `foresee-cc`.
     #[command(disable_help_flag = true)]
     Cc {
-        /// What the compiler is to do.
+        /// Arguments for the compiler.
         #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         _arguments: Vec<std::ffi::OsString>,
     },
-    /// Compile and link C++ for capture, as `foresee cc` does C.
+    /// Compile and link C++ for capture, like `foresee cc`.
     ///
-    /// The compiler is `c++`; FORESEE_CXX names another, and so does `foresee c++ -- clang++-19`.
+    /// The compiler is `c++` unless FORESEE_CXX or `foresee c++ -- clang++-19` selects another.
     #[command(name = "c++", disable_help_flag = true)]
     Cxx {
-        /// What the compiler is to do.
+        /// Arguments for the compiler.
         #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         _arguments: Vec<std::ffi::OsString>,
     },
     /// Analyse a trace.
+    ///
+    /// Without --spec, --pattern or --check, the default checks of `foresee run` are performed.
     Check(Box<CheckArgs>),
-    /// Watch running programs, which tell over sockets what they do.
+    /// Analyse running programs, which send their events over sockets.
     Observe(Box<ObserveArgs>),
-    /// Send a trace to an observer, as the running program would have done.
+    /// Send a trace to an observer, as a running program would.
     Send(Box<SendArgs>),
-    /// Make an index of a trace, from which patterns are answered without reading it again.
+    /// Build an index of a trace, which answers patterns without reading the trace again.
     Index(IndexArgs),
-    /// Look at traces, convert and make them.
+    /// Inspect, validate, convert and generate traces.
     Trace(TraceArgs),
-    /// Look at specifications.
+    /// Check and explain specifications.
     Spec(SpecArgs),
-    /// Print the completion script of a shell.
+    /// Print a shell completion script.
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: Shell,
     },
-    /// Print the manual page, or write one page for each command.
+    /// Print the manual page, or write one page per command.
     Man {
-        /// Write the pages into this folder.
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
+        /// Write the pages to this directory.
+        #[arg(short, long, alias = "out", value_name = "DIR")]
+        output: Option<PathBuf>,
     },
 }
 
 /// How a trace is read.
 #[derive(Args)]
 pub(crate) struct InputArgs {
-    /// The trace; `-` is standard input. Its format is recognised, `.gz` and `.zst` are unpacked.
+    /// The trace, or `-` for standard input.
+    ///
+    /// The format is detected from the content; `.gz` and `.zst` files are decompressed.
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Read it as this format, whatever it looks like.
-    #[arg(long, value_name = "FORMAT")]
+    /// Read the trace in this format instead of detecting it.
+    #[arg(long, value_name = "FORMAT", help_heading = heading::INPUT)]
     pub(crate) input_format: Option<String>,
-    /// Change what no execution could have produced, and say what was changed.
-    #[arg(long)]
+    /// Repair what no execution could have produced, and list the changes.
+    #[arg(long, help_heading = heading::INPUT)]
     pub(crate) repair: bool,
 }
 
@@ -90,8 +111,8 @@ pub(crate) struct CheckArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
-    /// The trace's index. Without this, `TRACE.fsi` is used if it is there and fits the trace.
-    #[arg(long, value_name = "FILE")]
+    /// Index of the trace [default: TRACE.fsi, if it exists and matches the trace].
+    #[arg(long, value_name = "FILE", help_heading = heading::INPUT)]
     pub(crate) index: Option<PathBuf>,
 }
 
@@ -99,38 +120,43 @@ pub(crate) struct CheckArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
-    /// Store the trace here, in the native format.
-    #[arg(long, value_name = "PATH")]
+    /// Store the trace in this file, in the native format.
+    #[arg(long, value_name = "PATH", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
-    /// Whether threads take turns, so that the order of what they do is known, or run freely.
-    #[arg(long, value_enum, default_value_t = CaptureMode::Sync)]
+    /// How threads run while they are captured.
+    #[arg(long, value_enum, default_value_t = CaptureMode::Sync, help_heading = heading::CAPTURE)]
     pub(crate) mode: CaptureMode,
-    /// What decides how long the turns of threads are. Another seed is another schedule; the same one
-    /// is the same again, as far as the system does not interfere.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Seed of the schedule.
+    ///
+    /// The seed determines how long each thread runs before the next one takes over. Equal seeds
+    /// repeat a schedule unless the operating system interferes.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::CAPTURE)]
     pub(crate) seed: u64,
-    /// Run the program so many times, with one seed after the other, and report what all runs show.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Run the program N times with consecutive seeds and merge the reports.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::CAPTURE)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// Record every access, also to memory that only one thread ever touches.
-    #[arg(long)]
+    /// Record every access, including those to memory that only one thread uses.
+    #[arg(long, help_heading = heading::CAPTURE)]
     pub(crate) all: bool,
-    /// End the program after so many seconds. One whose threads all wait for each other is ended in any
-    /// case.
-    #[arg(long, value_name = "SECONDS")]
+    /// Kill the program after SECONDS. A deadlocked program is killed in any case.
+    #[arg(long, value_name = "SECONDS", help_heading = heading::CAPTURE)]
     pub(crate) timeout: Option<u64>,
-    /// Do not count it as a finding that the program fails: with an exit status other than 0, by a
-    /// signal, or because it hangs.
-    #[arg(long)]
+    /// Do not report a failure of the program itself as a finding.
+    ///
+    /// A program fails if it exits with a status other than 0, is killed by a signal, or hangs.
+    #[arg(long, help_heading = heading::CAPTURE)]
     pub(crate) ignore_program_failure: bool,
-    /// End the recording after so many mebibytes.
-    #[arg(long, value_name = "MIB")]
+    /// Stop recording after MIB mebibytes.
+    #[arg(long, value_name = "MIB", help_heading = heading::CAPTURE)]
     pub(crate) log_limit: Option<u64>,
-    /// A library that was not built for capture, but does not touch what threads share.
-    #[arg(long, value_name = "LIBRARY")]
+    /// Assume that this uninstrumented library does not access shared data; repeatable.
+    #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
     pub(crate) trust: Vec<String>,
-    /// The program and its arguments, after `--`.
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    /// The program and its arguments.
+    ///
+    /// Flags of foresee come before the program; `--` may separate the two.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
 }
 
@@ -138,82 +164,92 @@ pub(crate) struct RunArgs {
 pub(crate) enum CaptureMode {
     /// One thread at a time: values and order are exact.
     Sync,
-    /// All at once: faster on many cores, but the order is only that of the notes.
+    /// All threads in parallel: faster on many cores, but the recorded order is approximate.
     Async,
 }
 
 /// What to look for in a trace.
 #[derive(Args)]
 pub(crate) struct AnalysisArgs {
-    /// A specification the run has to keep; may be given several times.
-    #[arg(long, value_name = "FILE")]
+    /// Specification that the run must satisfy; repeatable.
+    #[arg(long, value_name = "FILE", help_heading = heading::SPECS)]
     pub(crate) spec: Vec<PathBuf>,
-    /// What to look for: `spec` (the default with --spec), `race`, `deadlock`, `atomicity`, `order`,
-    /// `monitorability` (does the verdict depend on the schedule?), `causality`, `nondeterminism`.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub(crate) check: Vec<String>,
-    /// Events that must not occur in this order in any run: `event(add)@t2 .. event(clear)@t1`; may
-    /// be given several times. Answered from the trace's index if it has one.
-    #[arg(long, value_name = "PATTERN")]
+    /// Events that must not occur in this order in any run; repeatable.
+    ///
+    /// For example `event(add)@t2 .. event(clear)@t1`. Answered from the trace's index if there is
+    /// one.
+    #[arg(long, value_name = "PATTERN", help_heading = heading::SPECS)]
     pub(crate) pattern: Vec<String>,
-    /// A file of patterns, one a line, or a specification; may be given several times.
-    #[arg(long, value_name = "FILE")]
+    /// File with one pattern per line, or a specification; repeatable.
+    #[arg(long, value_name = "FILE", help_heading = heading::SPECS)]
     pub(crate) patterns: Vec<PathBuf>,
-    /// Follow at most so many cuts of each level of the lattice, those nearest to the observed run;
-    /// 1 checks the observed run alone. Without it, every run is covered.
-    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) window: Option<u32>,
-    /// How to predict patterns or races.
-    #[arg(long, value_enum, value_name = "NAME", default_value_t = AlgorithmArg::Auto)]
-    pub(crate) algorithm: AlgorithmArg,
-    /// With --window: how many relevant events may wait until it is known what else can happen
-    /// before them. More of them and the level is left as it is, which the result says.
-    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
-    pub(crate) lookahead: usize,
-    /// Which reorderings of the run to look at.
-    #[arg(long, value_enum, value_name = "SPACE", default_value_t = ReorderArg::Auto)]
-    pub(crate) reorder: ReorderArg,
-    /// What the last read of a thread may see where critical sections swap.
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ReadsArg::Terminal)]
-    pub(crate) reads: ReadsArg,
-    /// Give up after so many cuts of a lattice.
-    #[arg(long, value_name = "N")]
-    pub(crate) max_states: Option<u64>,
-    /// Give up on a search that needs more memory than so many megabytes.
-    #[arg(long, value_name = "MB", default_value_t = 1024)]
-    pub(crate) max_memory: usize,
-    /// How many cores to use; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) jobs: usize,
-    /// Stop each search after this many seconds and report what it has found; 0 for no limit. The default is 30, and
-    /// no limit for `observe`.
-    #[arg(long, value_name = "SECONDS")]
-    time_limit: Option<u64>,
-    /// Draw the lattice of each property, if it is small, with the observed and the violating run.
-    /// With several pictures the names of the properties are put before the ending.
-    #[arg(long, value_name = "FILE.svg", requires = "spec")]
-    pub(crate) lattice: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) nondeterminism: NondeterminismArgs,
+    /// Checks to perform: `spec` (the default with --spec), `race`, `deadlock`, `atomicity`,
+    /// `likely-atomicity`, `order`, `monitorability`, `causality`, `nondeterminism`.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = heading::CHECKS)]
+    pub(crate) check: Vec<String>,
     #[command(flatten)]
     pub(crate) checks: ChecksArgs,
-    /// How to print the result.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    #[command(flatten)]
+    pub(crate) nondeterminism: NondeterminismArgs,
+    /// Algorithm that predicts patterns or races.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = AlgorithmArg::Auto)]
+    #[arg(help_heading = heading::SEARCH)]
+    pub(crate) algorithm: AlgorithmArg,
+    /// Which reorderings of the run to consider.
+    #[arg(long, value_enum, value_name = "SPACE", default_value_t = ReorderArg::Auto)]
+    #[arg(help_heading = heading::SEARCH)]
+    pub(crate) reorder: ReorderArg,
+    /// What the last read of a thread may see when critical sections are swapped.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ReadsArg::Terminal)]
+    #[arg(help_heading = heading::SEARCH)]
+    pub(crate) reads: ReadsArg,
+    /// Follow at most W cuts of each lattice level, those nearest to the observed run.
+    ///
+    /// 1 checks only the observed run. Without this flag, every run is covered.
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = heading::LIMITS)]
+    pub(crate) window: Option<u32>,
+    /// With --window: how many relevant events may be buffered.
+    ///
+    /// An event is buffered until everything that may happen before it is known. If the buffer is
+    /// full, the search moves on to the next level, and the result says so.
+    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
+    #[arg(help_heading = heading::LIMITS)]
+    pub(crate) lookahead: usize,
+    /// Stop a lattice search after N cuts.
+    #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
+    pub(crate) max_states: Option<u64>,
+    /// Memory limit of each search, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024, help_heading = heading::LIMITS)]
+    pub(crate) max_memory: usize,
+    /// Time limit of each search; 0 is unlimited [default: 30, unlimited for `observe`].
+    #[arg(long, value_name = "SECONDS", help_heading = heading::LIMITS)]
+    time_limit: Option<u64>,
+    /// Number of cores to use; 0 uses all of them.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = heading::LIMITS)]
+    pub(crate) jobs: usize,
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
     pub(crate) format: ReportFormat,
-    /// The trace is still being made, so searches keep less of what has passed.
+    /// Draw each property's lattice, if it is small, with the observed and the violating run.
+    ///
+    /// If there are several pictures, the name of the property is added to each file name.
+    #[arg(long, value_name = "FILE.svg", requires = "spec", help_heading = heading::OUTPUT)]
+    pub(crate) lattice: Option<PathBuf>,
+    /// The trace is still growing, so searches retain less of its past.
     #[arg(skip)]
     pub(crate) is_live: bool,
 }
 
-/// How long a search may take if nothing is said: as long as a person waits for an answer.
+/// Default time limit of a search, in seconds: about as long as a person waits for an answer.
 const TIME_LIMIT: u64 = 30;
 
 impl AnalysisArgs {
-    /// How long each search may take.
+    /// The time limit of each search.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         match self.time_limit {
             Some(0) => None,
-            // What is observed may go on for days.
+            // An observed program may run for days.
             None if self.is_live => None,
             seconds => Some(Duration::from_secs(seconds.unwrap_or(TIME_LIMIT))),
         }
@@ -223,25 +259,25 @@ impl AnalysisArgs {
 /// What `--check nondeterminism` looks for.
 #[derive(Args)]
 pub(crate) struct NondeterminismArgs {
-    /// Nondeterminism: another write of the same value does not count.
-    #[arg(long)]
+    /// Ignore other writes that write the same value.
+    #[arg(long, help_heading = heading::NONDETERMINISM)]
     pub(crate) same_value: bool,
-    /// Nondeterminism: only reads of this variable; may be given several times.
-    #[arg(long, value_name = "NAME")]
+    /// Consider only reads of this variable; repeatable.
+    #[arg(long, value_name = "NAME", help_heading = heading::NONDETERMINISM)]
     pub(crate) variable: Vec<String>,
-    /// Nondeterminism: only reads of this thread; may be given several times.
-    #[arg(long, value_name = "NAME")]
+    /// Consider only reads by this thread; repeatable.
+    #[arg(long, value_name = "NAME", help_heading = heading::NONDETERMINISM)]
     pub(crate) thread: Vec<String>,
-    /// Nondeterminism: stop at the first read that could see another write.
-    #[arg(long)]
+    /// Stop at the first read that could see another write.
+    #[arg(long, help_heading = heading::NONDETERMINISM)]
     pub(crate) first: bool,
-    /// Nondeterminism: draw the first witness.
-    #[arg(long, value_name = "FILE.svg")]
+    /// Draw the first witness of nondeterminism.
+    #[arg(long, value_name = "FILE.svg", help_heading = heading::NONDETERMINISM)]
     pub(crate) witness_svg: Option<PathBuf>,
 }
 
 impl NondeterminismArgs {
-    /// The first flag that was given, if any was.
+    /// The first of these flags that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--same-value", self.same_value),
@@ -257,48 +293,55 @@ impl NondeterminismArgs {
 /// How programs are observed.
 #[derive(Args)]
 pub(crate) struct ObserveArgs {
-    /// Where to listen: HOST:PORT, or unix:PATH; may be given several times. Addresses that other
-    /// machines can reach need --token.
-    #[arg(long, value_name = "ADDR", required = true)]
+    /// Address to listen on, HOST:PORT or unix:PATH; repeatable.
+    ///
+    /// Addresses that other machines can reach require --token.
+    #[arg(long, value_name = "ADDR", required = true, help_heading = heading::NETWORK)]
     pub(crate) listen: Vec<foresee_observe::Address>,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
-    /// What senders have to know. Better in the environment, where other users cannot see it.
+    /// Shared secret that senders must present.
+    ///
+    /// Prefer the environment variable, which other users cannot read.
     #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
+    #[arg(help_heading = heading::NETWORK)]
     pub(crate) token: Option<String>,
-    /// Store each trace in this folder. An observer that is started again with the same folder goes
-    /// on with what was not finished.
-    #[arg(long, value_name = "DIR")]
+    /// Store each trace in this directory.
+    ///
+    /// An observer that is restarted with the same directory resumes unfinished traces.
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
-    /// Rather drop events than let a program wait. The verdict then speaks of what came before.
-    #[arg(long)]
+    /// Drop events instead of applying back-pressure.
+    ///
+    /// The verdict then covers only the events before the first one that was dropped.
+    #[arg(long, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) lossy: bool,
-    /// Stop after so many programs.
-    #[arg(long, value_name = "N")]
+    /// Exit after N programs.
+    #[arg(long, value_name = "N", help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) programs: Option<u64>,
-    /// How many megabytes of one program may wait to be looked at.
-    #[arg(long, value_name = "MB", default_value_t = 64)]
+    /// Memory for events of one program that wait to be analysed, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) memory: usize,
-    /// How many megabytes of one program's trace are put aside on disk without --keep.
-    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    /// Disk space for one program's trace without --keep, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) disk: u64,
-    /// How many connections there may be at once.
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    /// Maximum number of simultaneous connections.
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_connections: usize,
-    /// How many threads one program may have.
-    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    /// Maximum number of threads of one program.
+    #[arg(long, value_name = "N", default_value_t = 65_536, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_threads: u32,
-    /// The longest frame, in kilobytes.
-    #[arg(long, value_name = "KB", default_value_t = 16_384)]
+    /// Maximum size of a frame, in KiB.
+    #[arg(long, value_name = "KIB", default_value_t = 16_384, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_frame: u32,
-    /// End a connection that says nothing for so many seconds; 0 waits for ever.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// Close a connection that is silent for SECONDS; 0 keeps it open.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) idle: u64,
-    /// End a connection that takes longer than so many seconds for one frame.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    /// Close a connection that takes longer than SECONDS for one frame.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) stall: u64,
-    /// How many seconds a program without a connection may take to come back.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    /// How long to wait for a disconnected program to reconnect.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) linger: u64,
 }
 
@@ -306,29 +349,33 @@ pub(crate) struct ObserveArgs {
 pub(crate) struct SendArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Where the observer listens: HOST:PORT, or unix:PATH.
-    #[arg(long, value_name = "ADDR")]
+    /// Address of the observer, HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDR", help_heading = heading::NETWORK)]
     pub(crate) to: foresee_observe::Address,
-    /// Send so many events a second, instead of as many as the observer takes.
+    /// Send N events per second instead of as many as the observer accepts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = heading::NETWORK)]
     pub(crate) rate: Option<u64>,
-    /// Put frames out of order; equal seeds do so in equal ways.
-    #[arg(long, value_name = "SEED")]
+    /// Reorder frames; equal seeds reorder them in the same way.
+    #[arg(long, value_name = "SEED", help_heading = heading::NETWORK)]
     pub(crate) shuffle: Option<u64>,
-    /// Over how many connections.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Number of connections.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::NETWORK)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: u16,
-    /// How many events make a frame.
-    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    /// Number of events per frame.
+    #[arg(long, value_name = "N", default_value_t = 8192, help_heading = heading::NETWORK)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) frame: u32,
-    /// What the observer calls the program, instead of the name of the file.
-    #[arg(long, value_name = "NAME")]
+    /// Name of the program in the observer's reports [default: the file name].
+    #[arg(long, value_name = "NAME", help_heading = heading::NETWORK)]
     pub(crate) name: Option<String>,
-    /// What lets one in.
+    /// Shared secret that the observer expects.
     #[arg(long, value_name = "TEXT", env = "FORESEE_TOKEN", hide_env_values = true)]
+    #[arg(help_heading = heading::NETWORK)]
     pub(crate) token: Option<String>,
-    /// Keep calling for so many seconds if there is no observer, and go on where it stopped.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    /// Retry for SECONDS if the observer is unreachable, then resume.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = heading::NETWORK)]
     pub(crate) retry: u64,
 }
 
@@ -336,87 +383,94 @@ pub(crate) struct SendArgs {
 pub(crate) struct IndexArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Where to write it, instead of `TRACE.fsi`.
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the index to this file [default: TRACE.fsi].
+    #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub(crate) output: Option<PathBuf>,
 }
 
 /// How far the checks go that need no specification.
 #[derive(Args)]
 pub(crate) struct ChecksArgs {
-    /// Checks: how many events before a candidate may come in another order.
-    #[arg(long, value_name = "EVENTS", default_value_t = 200)]
+    /// Maximum number of reordered events before a candidate.
+    #[arg(long, value_name = "EVENTS", default_value_t = 200, help_heading = heading::LIMITS)]
     pub(crate) look_back: u32,
-    /// Races: whether relaxed atomics order anything.
-    #[arg(long, value_enum, value_name = "MODEL", default_value_t = MemoryModelArg::C11)]
-    pub(crate) memory_model: MemoryModelArg,
-    /// Checks: how many events to try for each pair or circle of threads and places: the nearest, and
-    /// others from the first to the last.
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    /// How many events to try for each pair or cycle of threads and locations.
+    ///
+    /// The nearest ones are tried, and others spread over the whole trace.
+    #[arg(long, value_name = "N", default_value_t = 16, help_heading = heading::LIMITS)]
     pub(crate) tries: usize,
-    /// Checks: how many to try for each pair or circle of places, whatever the threads.
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    /// How many events to try for each pair or cycle of locations, over all threads.
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = heading::LIMITS)]
     pub(crate) tries_per_place: usize,
-    /// Atomicity: calls of this method are atomic regions, too; `*` stands for any text. May be given
-    /// several times, or as `regions` in `foresee.toml`.
-    #[arg(long, value_name = "METHOD")]
-    pub(crate) region: Vec<String>,
-    /// Atomicity: guess regions, too: a value that is read in one section of a lock and written in the
-    /// next one of the same call. Such findings are called likely.
-    #[arg(long)]
-    pub(crate) infer_regions: bool,
-    /// Atomicity: how many threads a cycle of conflicts may have.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
-    pub(crate) cycle: u8,
-    /// Checks: a file of findings that are not wanted, as for ThreadSanitizer (`race:stats.c`); may be
-    /// given several times, or as `suppressions` in `foresee.toml`.
-    #[arg(long, value_name = "FILE")]
+    /// Whether relaxed atomics prevent races.
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = MemoryModelArg::C11)]
+    #[arg(help_heading = heading::CHECKS)]
+    pub(crate) memory_model: MemoryModelArg,
+    /// File of findings to suppress, in ThreadSanitizer's syntax (`race:stats.c`); repeatable.
+    ///
+    /// Also `suppressions` in `foresee.toml`.
+    #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
     pub(crate) suppressions: Vec<PathBuf>,
-    /// Checks: settings, instead of those in `foresee.toml` in this folder or the nearest above it.
-    #[arg(long, value_name = "FILE")]
+    /// Settings [default: foresee.toml in this directory or the nearest one above it].
+    #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
     pub(crate) config: Option<PathBuf>,
+    /// Treat calls of this method as atomic regions; `*` matches any text; repeatable.
+    ///
+    /// Also `regions` in `foresee.toml`.
+    #[arg(long, value_name = "METHOD", help_heading = heading::ATOMICITY)]
+    pub(crate) region: Vec<String>,
+    /// Also infer atomic regions from reads and writes under a lock.
+    ///
+    /// Such a region reads a value in one critical section of a lock and writes it in the next
+    /// section of the same call. Its findings are reported as likely.
+    #[arg(long, help_heading = heading::ATOMICITY)]
+    pub(crate) infer_regions: bool,
+    /// Maximum number of threads in a cycle of conflicts.
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = heading::ATOMICITY)]
+    #[arg(value_parser = clap::value_parser!(u8).range(2..=3))]
+    pub(crate) cycle: u8,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum ToolArg {
-    /// RAPID: numbers for names and locations, and everything that orders events as critical
+    /// RAPID: names and locations become numbers, and all synchronisation becomes critical
     /// sections.
     Rapid,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum MemoryModelArg {
-    /// They do not, as C11 and C++11 say: accesses that nothing else orders race.
+    /// They do not, as in C11 and C++11: accesses ordered only by relaxed atomics race.
     C11,
-    /// They do, as if every atomic were sequentially consistent.
+    /// They do: every atomic counts as sequentially consistent.
     Sc,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum AlgorithmArg {
-    /// The search that suits the pattern in one pass; for races, `sliced`.
+    /// Patterns: the one-pass search that fits the pattern. Races: `sliced`.
     Auto,
-    /// Patterns: all cuts of the pattern's events, as for other properties; slow, to cross-check.
+    /// Patterns: all cuts of the pattern's events; slow, for cross-checking.
     Ideals,
-    /// Races: what happens-before leaves unordered, if a search then confirms it.
+    /// Races: accesses unordered by happens-before, each confirmed by a search.
     Hb,
-    /// Races: what schedulable happens-before leaves unordered; fastest.
+    /// Races: accesses unordered by schedulable happens-before; fastest.
     Shb,
-    /// Races: all that show while critical sections keep their observed order.
+    /// Races: all races that occur while critical sections keep their observed order.
     Syncp,
-    /// Races: also those for which critical sections must swap.
+    /// Races: also races that require swapped critical sections.
     Sliced,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ReorderArg {
-    /// First those of `maz`, then the stronger ones that fit the property.
+    /// First `maz`, then whichever of the others fits the property.
     Auto,
-    /// Only those that keep the order of conflicting accesses and of each lock's operations.
+    /// Keep the observed order of conflicting accesses and of each lock's operations.
     Maz,
-    /// For patterns also those in which critical sections swap and events are left out.
+    /// For patterns, also swap critical sections and leave out events.
     Sliced,
-    /// For other properties also every correct reordering.
+    /// For other properties, also consider every correct reordering.
     Correct,
 }
 
@@ -433,9 +487,9 @@ impl From<ReorderArg> for Reorder {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ReadsArg {
-    /// Any value: nothing is claimed of the thread after it.
+    /// Any value: the thread takes no further steps in the witness.
     Terminal,
-    /// The value it saw, as all other reads.
+    /// The value it saw in the observed run, like all other reads.
     Strict,
 }
 
@@ -450,7 +504,7 @@ impl From<ReadsArg> for Reads {
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum ReportFormat {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object.
     Json,
@@ -464,18 +518,18 @@ pub(crate) struct TraceArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Tell what is in a trace.
+    /// Summarise a trace.
     Info {
         #[command(flatten)]
         input: InputArgs,
-        /// How to print it.
-        #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+        /// Format of the summary.
+        #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
         format: ReportFormat,
-        /// How many of the hottest variables, locks and threads to list.
-        #[arg(long, value_name = "N", default_value_t = 10)]
+        /// List the N busiest variables, locks and threads.
+        #[arg(long, value_name = "N", default_value_t = 10, help_heading = heading::OUTPUT)]
         top: usize,
     },
-    /// Tell whether an execution could have produced a trace.
+    /// Check whether an execution could have produced a trace.
     Validate {
         #[command(flatten)]
         input: InputArgs,
@@ -484,44 +538,45 @@ pub(crate) enum TraceCommand {
     Convert {
         #[command(flatten)]
         input: InputArgs,
-        /// Where to write; `-` is standard output. Endings `.gz` and `.zst` pack.
-        #[arg(short, long, value_name = "FILE", default_value = "-")]
+        /// Write to this file, or `-` for standard output; `.gz` and `.zst` files are compressed.
+        #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
         output: PathBuf,
-        /// The format to write.
-        #[arg(long, value_name = "FORMAT")]
+        /// Format to write.
+        #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
         to: String,
-        /// With --to std: write only what this tool's reader takes.
-        #[arg(long = "for", value_enum, value_name = "TOOL")]
+        /// With --to std: write only what this tool can read.
+        #[arg(long = "for", value_enum, value_name = "TOOL", help_heading = heading::OUTPUT)]
         reader: Option<ToolArg>,
     },
-    /// Make a trace up, for trying things out and for measurements.
+    /// Generate a random trace, for experiments and benchmarks.
     Generate(GenerateArgs),
-    /// Draw a trace with a column for each thread and arrows from causes to effects.
+    /// Draw a trace with one column per thread and arrows from causes to effects.
     Show {
         #[command(flatten)]
         input: InputArgs,
-        /// The event in the middle of what is drawn; without it, drawing starts at the beginning.
-        #[arg(long, value_name = "EVENT")]
+        /// Centre the drawing on this event instead of starting at the beginning.
+        #[arg(long, value_name = "EVENT", help_heading = heading::OUTPUT)]
         around: Option<u64>,
-        /// How many events to draw at most.
-        #[arg(long, value_name = "N", default_value_t = 60)]
+        /// Maximum number of events to draw.
+        #[arg(long, value_name = "N", default_value_t = 60, help_heading = heading::OUTPUT)]
         rows: u64,
-        /// Write a picture instead.
-        #[arg(long, value_name = "FILE")]
+        /// Write an SVG picture instead of text.
+        #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
         svg: Option<PathBuf>,
-        /// Whose arrows to draw.
+        /// The order that the arrows show.
         #[arg(long, value_enum, default_value_t = OrderArg::Mazurkiewicz)]
+        #[arg(help_heading = heading::OUTPUT)]
         order: OrderArg,
     },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum OrderArg {
-    /// What every reordering must keep.
+    /// The default causality, which every reordering preserves.
     Mazurkiewicz,
     /// Writes before the reads that saw them, releases before acquires.
     ReadsFrom,
-    /// Forks, joins and wake-ups alone.
+    /// Only forks, joins and wake-ups.
     SyncOnly,
 }
 
@@ -533,28 +588,29 @@ pub(crate) struct SpecArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum SpecCommand {
-    /// Tell whether specifications are well written.
+    /// Check specifications for mistakes.
     Check {
-        /// The specifications; `-` is standard input.
+        /// Specifications, or `-` for standard input.
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
-        /// Print them neatly formatted instead.
-        #[arg(long)]
+        /// Print them formatted instead.
+        #[arg(long, help_heading = heading::OUTPUT)]
         fmt: bool,
     },
-    /// Tell in plain words what a specification says, with examples.
+    /// Explain a specification in plain words, with examples.
     Explain {
-        /// The specification; `-` is standard input.
+        /// Specification, or `-` for standard input.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Only this property.
+        /// Explain only this property.
         #[arg(long, value_name = "NAME")]
         property: Option<String>,
         /// Draw the property's automaton instead.
-        #[arg(long, value_enum, value_name = "FORM")]
+        #[arg(long, value_enum, value_name = "FORM", help_heading = heading::OUTPUT)]
         automaton: Option<Drawing>,
-        /// Where to write the drawing; `-` is standard output.
+        /// Write the drawing to this file, or `-` for standard output.
         #[arg(short, long, value_name = "FILE", default_value = "-", requires = "automaton")]
+        #[arg(help_heading = heading::OUTPUT)]
         output: PathBuf,
     },
 }
@@ -563,39 +619,39 @@ pub(crate) enum SpecCommand {
 pub(crate) enum Drawing {
     /// Graphviz.
     Dot,
-    /// For Markdown pages.
+    /// Mermaid, for Markdown pages.
     Mermaid,
-    /// A picture.
+    /// An SVG picture.
     Svg,
 }
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
-    /// Where to write; `-` is standard output. Endings `.gz` and `.zst` pack.
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    /// Write to this file, or `-` for standard output; `.gz` and `.zst` files are compressed.
+    #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
     pub(crate) output: PathBuf,
-    /// The format to write.
-    #[arg(long, value_name = "FORMAT", default_value = "std")]
+    /// Format to write.
+    #[arg(long, value_name = "FORMAT", default_value = "std", help_heading = heading::OUTPUT)]
     pub(crate) to: String,
-    /// How many events.
+    /// Number of events.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) events: u64,
-    /// How many threads.
+    /// Number of threads.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) threads: u32,
-    /// How many shared variables.
+    /// Number of shared variables.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) variables: u32,
-    /// How many locks.
+    /// Number of locks.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) locks: u32,
-    /// The share of events inside critical sections, from 0 to 1.
+    /// Fraction of events inside critical sections, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
     pub(crate) locked: f64,
-    /// Give reads and writes values, of which there are so many different ones; 0 for none.
+    /// Number of different values that reads and writes carry; 0 for no values.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) values: u32,
-    /// Equal seeds make equal traces.
+    /// Seed of the generator; equal seeds generate equal traces.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub(crate) seed: u64,
 }

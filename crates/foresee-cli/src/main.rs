@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     if let Some(arguments) = commands::cc::assembler() {
         return finish(commands::cc::assemble(&arguments));
     }
-    // Help and version are wishes fulfilled; everything else clap rejects is bad usage, status 2.
+    // clap exits with 0 after help and version, and with 2 on bad usage.
     let cli = Cli::parse();
     finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell } => commands::shell::completions(shell),
-        Command::Man { out } => commands::shell::man(out.as_deref()),
+        Command::Man { output } => commands::shell::man(output.as_deref()),
     })
 }
 

@@ -1,4 +1,4 @@
-//! `foresee cc` and `foresee c++`: the compiler, with what capture needs.
+//! `foresee cc` and `foresee c++`: run the compiler with the flags that capture needs.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Context;
 use foresee_capture::compiler::{CompilerError, Kit, Language, command};
 
-/// The compiler's language and arguments if this process was called as a compiler: by
-/// `foresee cc …`, or through a link named `foresee-cc`. Its arguments are not for our own parser.
+/// The language and the arguments if this process was invoked as a compiler: by `foresee cc …`, or
+/// through a link named `foresee-cc`. clap must not parse a compiler's arguments.
 pub(crate) fn invocation() -> Option<(Language, Vec<OsString>)> {
     let mut words = std::env::args_os();
     let own = words.next()?;
@@ -26,24 +26,24 @@ pub(crate) fn invocation() -> Option<(Language, Vec<OsString>)> {
         _ => return None,
     };
     let rest: Vec<OsString> = words.collect();
-    // Alone it asks for help, which our own parser gives.
+    // Without arguments, clap prints the help.
     (!rest.is_empty()).then_some((language, rest))
 }
 
-/// The arguments of an assembler if this process was called as one, by the compiler that [`run`] became.
+/// The arguments if this process was invoked as an assembler, by a compiler that [`run`] started.
 pub(crate) fn assembler() -> Option<Vec<OsString>> {
     let mut words = std::env::args_os();
     let own = words.next()?;
     (Path::new(&own).file_name()? == "as").then(|| words.collect())
 }
 
-/// Acts as the assembler.
+/// Runs the assembler.
 pub(crate) fn assemble(arguments: &[OsString]) -> anyhow::Result<u8> {
     let status = foresee_capture::assembler::run(arguments).context("cannot run the assembler")?;
     Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }
 
-/// Becomes the compiler; returns only if that fails.
+/// Replaces this process with the compiler; returns only on failure.
 pub(crate) fn run(language: Language, arguments: &[OsString]) -> anyhow::Result<u8> {
     let variable = match language {
         Language::C => "FORESEE_CC",

@@ -58,11 +58,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         }
     }
     wanted.compile(patterns.into_iter().map(Ok))?;
-    ensure!(
-        !wanted.compiled.is_empty() || !wanted.analyses.is_empty(),
-        "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
-         a check with --check NAME"
-    );
+    if wanted.compiled.is_empty() && wanted.analyses.is_empty() {
+        wanted.analyses.push(checks::by_default(&args.analysis)?);
+    }
     // What is found is drawn from a second reading.
     let trace = Input::new(&args.input, true)?;
     if !wanted.compiled.is_empty() {

@@ -1,4 +1,4 @@
-//! `foresee index`: an index of a trace, beside it.
+//! `foresee index`: writes the index of a trace, by default beside the trace.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 use crate::args::IndexArgs;
 use crate::{input, output};
 
-/// The index of a trace, where nothing else is said.
+/// The default path of a trace's index.
 pub(crate) fn beside(trace: &Path) -> PathBuf {
     let mut path: OsString = trace.into();
     path.push(".fsi");
@@ -23,13 +23,14 @@ pub(crate) fn beside(trace: &Path) -> PathBuf {
 pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let (trace, name) = (&args.input.trace, input::name(&args.input));
     if trace == Path::new("-") {
-        bail!("standard input cannot be indexed: an index belongs to a file");
+        bail!("standard input cannot be indexed: write the trace to a file first");
     }
     let path = args.output.clone().unwrap_or_else(|| beside(trace));
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     ensure!(!same(&path, trace), "{}: the index would overwrite its trace", path.display());
     let place = path.display().to_string();
-    // Renaming works only inside one file system, so the file grows beside its final place.
+    // A rename works only within one file system, so the temporary file is created next to its
+    // final location.
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -46,14 +47,14 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;
     bar.finish_and_clear();
     let (names, remarks) = (source.names().clone(), source.remarks().clone());
-    // An index answers for every variable; a thinned trace has all accesses of a few.
+    // An index covers every variable, but a thinned trace has all accesses of only a few.
     ensure!(
         remarks.order != FileOrder::Thinned,
-        "{name}: the capture left out accesses, so a pattern could be missed: capture with --all \
-         to make an index"
+        "{name}: the capture left out accesses, so patterns could be missed: capture with --all \
+         to build an index"
     );
     drop(source);
-    let file = Rc::into_inner(file).context("the reader keeps the trace open")?.into_inner();
+    let file = Rc::into_inner(file).context("the reader still holds the trace")?.into_inner();
     let about = About {
         format: opened.format.name(),
         repaired: args.input.repair,
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     };
     let mut temporary = tempfile::Builder::new();
     temporary.prefix(".foresee-").suffix(".part");
-    // Temporary files are private by default; an index should be as readable as other files.
+    // Temporary files are private by default; an index gets the usual permissions.
     #[cfg(unix)]
     temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let out = temporary.tempfile_in(folder).with_context(|| format!("cannot write {place}"))?;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Says what was written, from what can be read back.
+/// Prints a summary of the index, read back from the file.
 fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
     let index = Index::open(path).with_context(|| place.to_owned())?;
     for warning in &index.remarks().warnings {
@@ -88,12 +89,12 @@ fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
     let (events, bytes) = (index.events(), index.bytes()?);
     let each = bytes as f64 / events.max(1) as f64;
     output::print(&format!(
-        "{place}: {events} events of {} threads in {bytes} bytes, {each:.1} for each\n",
+        "{place}: {events} events of {} threads in {bytes} bytes, {each:.1} per event\n",
         index.names().threads.len()
     ))
 }
 
-/// The file, of which the reader has one hold and the one who asks what it was the other.
+/// Shares the file between the reader and `run`, which needs its identity afterwards.
 struct Shared(Rc<RefCell<Witnessed>>);
 
 impl Read for Shared {

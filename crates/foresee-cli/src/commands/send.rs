@@ -1,4 +1,4 @@
-//! `foresee send`: a stored trace told to an observer, as the running program would have done.
+//! `foresee send`: sends a stored trace to an observer, as a running program would.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::output;
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
-    ensure!(!args.input.repair, "a trace is sent as it is: the observer is told what is wrong");
+    ensure!(!args.input.repair, "--repair has no effect here: a trace is sent unchanged, and the observer reports what is wrong");
     let trace = Input::new(&args.input, args.retry > 0)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let path: &Path = &args.input.trace;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         foresee_observe::send(&mut || trace.open_raw(), &options).with_context(|| trace.name())?;
     let again = match sent.retries {
         0 => String::new(),
-        n => format!(", after calling again {n} times"),
+        n => format!(", after {n} retries"),
     };
     output::print(&format!(
         "{}: {} events sent to {}{again}\n",

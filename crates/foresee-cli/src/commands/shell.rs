@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// The help of a command that was called without anything to do.
+/// Prints the help of a command that was called without arguments.
 pub(crate) fn help(command: &str) -> anyhow::Result<u8> {
     let mut all = Cli::command();
     all.build();
@@ -26,17 +26,17 @@ pub(crate) fn help(command: &str) -> anyhow::Result<u8> {
     Ok(2)
 }
 
-pub(crate) fn man(out: Option<&Path>) -> anyhow::Result<u8> {
-    match out {
-        Some(folder) => {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-            clap_mangen::generate_to(Cli::command(), folder)
-                .with_context(|| folder.display().to_string())?;
+pub(crate) fn man(output: Option<&Path>) -> anyhow::Result<u8> {
+    match output {
+        Some(directory) => {
+            fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+            clap_mangen::generate_to(Cli::command(), directory)
+                .with_context(|| directory.display().to_string())?;
         }
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            output::print(&String::from_utf8(page)?)?;
+            crate::output::print(&String::from_utf8(page)?)?;
         }
     }
     Ok(0)

@@ -1,4 +1,4 @@
-//! `foresee spec`: look at specifications without a trace.
+//! `foresee spec`: checks and explains specifications, without a trace.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
         text += &format!("{}: {} ({})\n", source.name, property.name, property.logic);
     }
     if compiled.is_empty() && spec.atomics.is_empty() {
-        output::note(&format!("{}: no property", source.name));
+        output::note(&format!("{}: no properties", source.name));
     }
     output::plain(&text)
 }
@@ -80,7 +80,10 @@ fn draw_one(compiled: Vec<Compiled>, only: Option<&str>, form: Drawing) -> anyho
         compiled.into_iter().filter(|c| only.is_none_or(|name| name == c.name)).collect();
     let mut compiled = match wanted.len() {
         1 => wanted.remove(0),
-        0 => bail!("there is no such property"),
+        0 => match only {
+            Some(name) => bail!("there is no property `{name}`"),
+            None => bail!("the specification has no properties"),
+        },
         n => bail!("there are {n} properties: choose the one to draw with --property"),
     };
     let drawing = draw::Drawing::new(&mut compiled)?;
@@ -99,7 +102,7 @@ fn write(to: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 impl Source {
-    /// Mistakes as an error.
+    /// The diagnostics as one error.
     fn error(&self, diagnostics: &[foresee_spec::Diagnostic]) -> anyhow::Error {
         specs::BadSpec::new(self, diagnostics).into()
     }

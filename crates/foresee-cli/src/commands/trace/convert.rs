@@ -1,4 +1,4 @@
-//! `foresee trace convert` and `foresee trace generate`: traces out.
+//! `foresee trace convert` and `foresee trace generate`: write traces.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn convert(
     match reader {
         None => convert_all(source, args, to, format),
         Some(ToolArg::Rapid) => {
-            ensure!(format == "std", "RAPID reads std: add --to std");
+            ensure!(format == "std", "RAPID reads only std: add --to std");
             convert_all(ForRapid::new(source), args, to, format)
         }
     }
@@ -41,8 +41,8 @@ fn convert_all(
 }
 
 pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<u8> {
-    ensure!((0.0..=1.0).contains(&args.locked), "--locked is a share, from 0 to 1");
-    ensure!(args.threads > 0 && args.variables > 0, "a trace needs a thread and a variable");
+    ensure!((0.0..=1.0).contains(&args.locked), "--locked must be between 0 and 1");
+    ensure!(args.threads > 0 && args.variables > 0, "--threads and --variables must be at least 1");
     let config = Config {
         variables: args.variables,
         locks: args.locks,
@@ -57,7 +57,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Writes a source to a file that appears only when it is whole.
+/// Writes a source to a file that appears only once it is complete.
 fn write<S: EventSource>(
     source: &mut S,
     to: &Path,

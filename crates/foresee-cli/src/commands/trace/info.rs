@@ -1,4 +1,4 @@
-//! `foresee trace info`: what is in a trace.
+//! `foresee trace info`: summarises a trace.
 
 use std::fmt::Write as _;
 
@@ -43,14 +43,14 @@ impl Info<'_> {
         let Info { census, names, top, .. } = *self;
         let mut out = String::new();
         if census.events == 0 {
-            writeln!(out, "{name}: the trace is empty: it has no event")?;
+            writeln!(out, "{name}: the trace is empty")?;
             return Ok(out);
         }
         writeln!(out, "{name}")?;
         let order = match self.remarks.order {
-            FileOrder::Observed => "the order of the steps",
-            FileOrder::Thinned => "the order of the steps, without what causality does not need",
-            FileOrder::Notes => "only the order of the notes",
+            FileOrder::Observed => "in observed order",
+            FileOrder::Thinned => "in observed order, without those that causality does not need",
+            FileOrder::Notes => "in the order of their notes only",
         };
         writeln!(out, "  events      {} ({order})", census.events)?;
         writeln!(out, "  threads     {}", census.threads().count())?;
@@ -95,7 +95,7 @@ impl Info<'_> {
         more(out, all, self.top)
     }
 
-    /// Events by word; the inner operations of locks have their outer ones' words.
+    /// Events by word. Nested lock operations share the word of the outermost ones.
     fn kinds(&self) -> Vec<(&'static str, u64)> {
         let mut kinds: Vec<(&'static str, u64)> = Vec::new();
         for (op, n) in self.census.ops() {
@@ -162,7 +162,7 @@ fn share(some: u64, all: u64, of: &str) -> String {
 }
 
 fn lifetime(life: &Lifetime) -> String {
-    let start = life.fork.map_or("there from the start".to_owned(), |f| format!("forked at {f}"));
+    let start = life.fork.map_or("running from the start".to_owned(), |f| format!("forked at {f}"));
     let end = life.join.map_or(String::new(), |j| format!(", joined at {j}"));
     start + &end
 }

@@ -1,4 +1,4 @@
-//! `foresee trace`: look at traces, convert and make them.
+//! `foresee trace`: inspects, validates, converts and generates traces.
 
 mod convert;
 mod info;
@@ -33,7 +33,7 @@ fn validate(args: &InputArgs) -> anyhow::Result<u8> {
     }
     let name = input::name(args);
     let verdict = match (source.repairs(), events) {
-        (0, 0) => format!("{name}: well-formed, but empty: it has no event\n"),
+        (0, 0) => format!("{name}: well-formed, but empty\n"),
         (0, _) => format!("{name}: well-formed, {events} events\n"),
         (repairs, _) => {
             format!("{name}: well-formed after {repairs} repairs, {events} events\n")
@@ -43,18 +43,18 @@ fn validate(args: &InputArgs) -> anyhow::Result<u8> {
     Ok(cut_short(source.remarks()))
 }
 
-/// Tells of a trace that is not whole, which is worth exit status 3.
+/// Notes that a trace is incomplete; returns exit status 3 for one that is, 0 otherwise.
 fn cut_short(remarks: &foresee_trace::Remarks) -> u8 {
     if let Some(why) = &remarks.cut_short {
         output::note(&format!("the trace was cut short: {why}"));
     }
     if let Some(why) = &remarks.partial {
-        output::note(&format!("the trace does not hold everything: {why}"));
+        output::note(&format!("the trace is incomplete: {why}"));
     }
     if remarks.cut_short.is_some() || remarks.partial.is_some() { 3 } else { 0 }
 }
 
-/// Reads a trace to its end; the number of events.
+/// Reads a trace to its end; returns the number of events.
 fn for_each_batch<S: EventSource>(
     source: &mut S,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! `foresee trace show`: a column for each thread, arrows from causes to effects.
+//! `foresee trace show`: draws a column per thread and arrows from causes to effects.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(
     }
     if diagram.events >= range.end {
         output::note(&format!(
-            "events {}..{} are shown; --around and --rows show others",
+            "showing events {}..{}; use --around and --rows for others",
             range.start, range.end
         ));
     }
