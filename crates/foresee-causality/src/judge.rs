@@ -1,24 +1,24 @@
-//! The judge of witnesses: could the threads of a trace really have run in this order?
+//! The judge of witnesses: could the threads of a trace have run in this order?
 //!
-//! An order is replayed, event by event, on an imagined machine with exclusive locks and memory.
-//! The judge knows no clocks, no slices and no lattices: what a search gets wrong it rejects. One
-//! judge serves every search, because a run that keeps the causality of the trace is a correct
-//! reordering that, besides, keeps the order of operations on each variable and each lock.
+//! The judge replays an order, event by event, on a simulated machine with exclusive locks and
+//! memory. It uses no clocks, slices or lattices, so it rejects what a search gets wrong. One judge
+//! serves every search, because a run that preserves the causality of the trace is a correct
+//! reordering that also preserves the order of operations on each variable and each lock.
 //!
-//! In a *correct reordering* each thread takes its own events in their order, up to some point;
-//! locks exclude each other; fork, join and notification keep their sides; and every read sees the
-//! write that it saw in the trace, or another one of the same value. Then each thread was told what
-//! it was told in the trace, so it does what it did there. Sections of a lock may come in another
-//! order, and what is not needed may not have happened yet.
+//! In a *correct reordering* each thread executes a prefix of its own events, in order; critical
+//! sections of a lock exclude each other; fork, join and notification stay on their side; and every
+//! read sees the write that it saw in the trace, or another write of the same value. Each thread
+//! then gets the same inputs as in the trace, so it acts as it did there. Critical sections of a
+//! lock may be swapped, and events that are not needed may be left out.
 //!
-//! Values count where both are known: that of the read and that of the write. The initial value of a
-//! variable is a write like any other; it is known from `init`, or from a read before any write. A
-//! read whose value is not the one that was written last in the trace saw a write that is not in it,
-//! so only that place in the trace will do for it.
+//! Values are compared only if that of the read and that of the write are both known. The initial
+//! value of a variable counts as a write; it is known from `init`, or from a read before any write.
+//! A read whose value differs from the last write in the trace saw a write that is not in the
+//! trace, so it must follow the same write as in the trace.
 //!
 //! With [`Reads::Terminal`] the last event of a thread may also be a read that sees another value:
-//! the read happens, and nothing is claimed of what the thread does with what it saw. A
-//! read-modify-write always finds its value, since it would leave another one behind.
+//! the read happens, and the thread takes no further step. A read-modify-write always finds its
+//! value, because it would otherwise write another one.
 
 pub mod language;
 mod notes;
@@ -39,36 +39,36 @@ pub enum Reads {
     /// The last event of a thread may be a read that sees any value.
     #[default]
     Terminal,
-    /// Any value, and all threads go on as in the trace: what such an order shows hangs on the reads
-    /// that see something else.
+    /// Any value, and all threads continue as in the trace. What such an order shows is conditional
+    /// on the reads that see another value.
     Any,
 }
 
-/// A set of orders that the threads of a trace could have run in.
+/// A set of orders in which the threads of a trace could have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// The beginnings of linearisations of the Mazurkiewicz order.
+    /// Prefixes of linearisations of the Mazurkiewicz order.
     Mazurkiewicz,
     /// The correct reorderings.
     Correct(Reads),
 }
 
-/// Why an order is none that the threads could have run in.
+/// Why the threads could not have run in an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("position {position}: {reason}")]
 pub struct Rejected {
-    /// Where in the order.
+    /// The position in the order.
     pub position: usize,
-    /// What is wrong there.
+    /// What is wrong at this position.
     pub reason: &'static str,
 }
 
-/// A read that sees another value than in the trace, or one that may be another.
+/// A read that sees a different value than in the trace, or one that may be different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedRead {
     /// The read.
     pub read: u64,
-    /// The write that it saw in the trace; nothing for the initial value.
+    /// The write that it saw in the trace; `None` for the initial value.
     pub saw: Option<u64>,
     /// The write that it sees now.
     pub sees: Option<u64>,
@@ -79,17 +79,17 @@ pub struct ChangedRead {
 pub struct Judge<'t> {
     trace: &'t Trace,
     facts: Vec<Fact>,
-    /// Only where the causality is kept, so found out when it is first asked for.
+    /// Needed only if the causality is preserved, so computed on first use.
     turns: OnceLock<Vec<Turn>>,
     needs: HashMap<u32, Needs>,
-    /// What variables held before the first write, where it is known.
+    /// The values of variables before the first write, if known.
     initial: HashMap<VarId, Value>,
 }
 
 /// No event.
 const NONE: u32 = u32::MAX;
 
-/// What the trace says of most events.
+/// What the trace determines for every event.
 #[derive(Clone, Copy, Debug)]
 struct Fact {
     /// The event before it in its thread.
@@ -98,19 +98,19 @@ struct Fact {
     writer: u32,
 }
 
-/// When it is an event's turn on its variable or lock.
+/// When an event may access its variable or lock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
-    /// How many writes of the variable, or operations of the lock, there were before it.
+    /// The number of preceding writes of the variable, or operations on the lock.
     place: u32,
-    /// For a write, how many reads there were since the write before it.
+    /// For a write, the number of reads since the previous write.
     reads: u32,
 }
 
 impl Turn {
-    /// Those of all events.
+    /// The turns of all events.
     fn all(events: &[Event]) -> Vec<Turn> {
-        // For each variable the number of writes, and that of reads since; for each lock that of
+        // For each variable, the number of writes and of reads since; for each lock, the number of
         // operations.
         let mut vars: Vec<(u32, u32)> = Vec::new();
         let mut locks: Vec<u32> = Vec::new();
@@ -141,24 +141,24 @@ impl Turn {
     }
 }
 
-/// What else some events wait for.
+/// What else some events depend on.
 #[derive(Debug, Default)]
 struct Needs {
     /// For the first event of a thread, its fork.
     fork: Option<u32>,
-    /// In every order, besides: the end of a joined thread, the notification of a wait, the section
-    /// that makes a try-lock fail.
+    /// In every order: also the end of a joined thread, the notification of a wait, the critical
+    /// section that makes a try-lock fail.
     all: Vec<u32>,
-    /// Where the causality is kept, besides: the beginnings of waits that a notification could end.
+    /// If the causality is preserved: also the beginnings of waits that a notification could end.
     causal: Vec<u32>,
-    /// For the end of a wait, the beginning and the notification, which had to find it waiting.
+    /// For the end of a wait: its beginning, and the notification, which must come after it.
     wait: Option<(u32, u32)>,
-    /// For a failed try-lock, the end of the section that was in its way.
+    /// For a failed try-lock: the end of the critical section that blocked it.
     until: Option<u32>,
 }
 
-/// A section that has begun in the trace and not ended: whose it is, whether it is shared, where
-/// it began, and which try-locks have failed because of it.
+/// A critical section that has begun in the trace and not ended: its thread, whether it is shared,
+/// where it began, and which try-locks failed because of it.
 struct Open {
     thread: ThreadId,
     shared: bool,
@@ -166,7 +166,7 @@ struct Open {
     failed: Vec<u32>,
 }
 
-/// The lock that an event found taken, and whether it would have shared it.
+/// The lock that an event failed to acquire, and whether it was to be shared.
 fn found_taken(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
         Op::Busy => Some((event.lock(), false)),
@@ -175,7 +175,7 @@ fn found_taken(event: &Event) -> Option<(LockId, bool)> {
     }
 }
 
-/// The lock that an event takes or gives back, whether it is shared, and whether it is taken.
+/// The lock that an event acquires or releases, whether it is shared, and whether it is acquired.
 fn lock_of(event: &Event) -> Option<(LockId, bool, bool)> {
     match event.op() {
         Op::Acquire => Some((event.lock(), false, true)),
@@ -189,7 +189,7 @@ fn lock_of(event: &Event) -> Option<(LockId, bool, bool)> {
 }
 
 impl<'t> Judge<'t> {
-    /// Learns what happened in a well-formed trace.
+    /// Analyses a well-formed trace.
     ///
     /// # Panics
     /// If the trace has more than four billion events.
@@ -199,12 +199,13 @@ impl<'t> Judge<'t> {
         let mut needs: HashMap<u32, Needs> = HashMap::new();
         let mut last: Vec<Option<u32>> = Vec::new();
         let mut forks: Vec<Option<u32>> = Vec::new();
-        // For each variable the last write.
+        // For each variable, the last write.
         let mut writes: Vec<Option<u32>> = Vec::new();
-        // For each lock the sections that are open.
+        // For each lock, the open critical sections.
         let mut locks: Vec<Vec<Open>> = Vec::new();
         let mut initial: HashMap<VarId, Value> = HashMap::new();
-        // Which notification ended which wait is a matter of definition, so it is shared.
+        // Which notification ended which wait is a matter of definition, so the judge shares that
+        // code.
         let mut wakeups = Wakeups::default();
         for (i, event) in trace.events.iter().enumerate() {
             let i = i as u32;
@@ -237,7 +238,7 @@ impl<'t> Judge<'t> {
             if let Some((lock, shared)) = found_taken(event) {
                 let open = entry(&mut locks, lock.index());
                 let in_the_way = |o: &&mut Open| o.thread != t && !(shared && o.shared);
-                // They stand in the order in which they began.
+                // They are in the order in which they began.
                 if let Some(section) = open.iter_mut().find(in_the_way) {
                     needs.entry(i).or_default().all.push(section.begin);
                     section.failed.push(i);
@@ -288,7 +289,7 @@ impl<'t> Judge<'t> {
         Judge { trace, facts, turns: OnceLock::new(), needs, initial }
     }
 
-    /// What a variable holds after a write, or before any, where it is known.
+    /// The value of a variable after a write, or before any, if it is known.
     pub fn value_after(&self, variable: VarId, write: Option<u64>) -> Option<Value> {
         match write {
             Some(write) => self.trace.pool.value_left(self.trace.events.get(write as usize)?),
@@ -296,7 +297,7 @@ impl<'t> Judge<'t> {
         }
     }
 
-    /// Whether a read finds what it found in the trace: this write, or one of the same value.
+    /// Whether a read finds what it found in the trace: the same write, or one of the same value.
     fn finds_the_same(&self, index: u32, event: &Event, write: Option<u32>) -> bool {
         let saw = Some(self.facts[index as usize].writer).filter(|&writer| writer != NONE);
         if write == saw {
@@ -314,15 +315,16 @@ impl<'t> Judge<'t> {
         self.turns.get_or_init(|| Turn::all(&self.trace.events))[index as usize]
     }
 
-    /// Whether the threads could have run in this order. If so, the reads that see another write
-    /// than in the trace. Initial values may be listed or left out.
+    /// Checks whether the threads could have run in this order; returns the reads that see another
+    /// write than in the trace. Initial values may be listed or left out.
     pub fn check(&self, order: &[u64], space: Space) -> Result<Vec<ChangedRead>, Rejected> {
         self.check_next(order, &[], space)
     }
 
-    /// The same, and whether after this order each of the events `next` is the very next of its
-    /// thread, so that the thread has made up its mind to do it. Whether it could do it at once is
-    /// not asked: an acquire may find its lock taken, and a join its thread running.
+    /// Like [`Judge::check`]; also checks that after this order each of the events `next` is the
+    /// very next one of its thread, so that the thread is committed to it. Whether the event is
+    /// possible at once is not checked: the lock of an acquire may be held, and the thread of a
+    /// join may be running.
     pub fn check_next(
         &self,
         order: &[u64],
@@ -335,25 +337,25 @@ impl<'t> Judge<'t> {
     }
 }
 
-/// Judges many orders that begin as observed, each in time linear in what comes after that.
+/// Judges many orders that begin as observed, each in time linear in the rest of the order.
 #[derive(Debug)]
 pub struct Sitting<'j, 't> {
     replay: Replay<'j, 't>,
 }
 
 impl<'j, 't> Sitting<'j, 't> {
-    /// Begins at the beginning of the trace.
+    /// Starts at the beginning of the trace.
     pub fn new(judge: &'j Judge<'t>, space: Space) -> Sitting<'j, 't> {
         let mut replay = Replay::new(judge, space);
         replay.journal = Some(Vec::new());
         Sitting { replay }
     }
 
-    /// Whether the threads could have run as observed for so many events, and then in this order,
-    /// so that each of the events `next` is the very next of its thread, as in
-    /// [`Judge::check_next`]. If so, what the judge sees then is handed on.
+    /// Checks whether the threads could have run as observed for `observed` events and then in this
+    /// order, such that each of the events `next` is the very next one of its thread, as in
+    /// [`Judge::check_next`]. If so, passes the final state to `look`.
     ///
-    /// It is quickest for orders that come sorted by how many of their events are as observed.
+    /// It is fastest for orders sorted by the number of their observed events.
     pub fn check_next<T>(
         &mut self,
         observed: u64,
@@ -364,12 +366,12 @@ impl<'j, 't> Sitting<'j, 't> {
         let replay = &mut self.replay;
         let trace = replay.judge.trace;
         if observed > trace.events.len() as u64 {
-            return Err(Rejected { position: 0, reason: "there are not so many events" });
+            return Err(Rejected { position: 0, reason: "the trace has fewer events" });
         }
         if observed < u64::from(replay.observed) {
             *replay = Replay::new(replay.judge, replay.space);
         }
-        // What was observed is possible.
+        // The observed run is possible.
         replay.journal = None;
         for index in replay.observed..observed as u32 {
             let event = &trace.events[index as usize];
@@ -387,7 +389,7 @@ impl<'j, 't> Sitting<'j, 't> {
     }
 }
 
-/// What the judge sees at the end of an order.
+/// The state of the machine at the end of an order.
 #[derive(Debug)]
 pub struct Seen<'r> {
     vars: &'r [(Option<u32>, u32, u32)],
@@ -401,7 +403,7 @@ impl Seen<'_> {
         self.changed
     }
 
-    /// Whether a thread has a lock, and if so whether it shares it.
+    /// Whether a thread holds a lock, and if so whether it is shared.
     pub fn holds(&self, thread: ThreadId, lock: LockId) -> Option<bool> {
         let lock = self.locks.get(lock.index())?;
         match lock.owner == Some(thread) {
@@ -410,32 +412,32 @@ impl Seen<'_> {
         }
     }
 
-    /// The last write of a variable; nothing for its initial value.
+    /// The last write of a variable; `None` for its initial value.
     pub fn last_write(&self, variable: VarId) -> Option<u64> {
         self.vars.get(variable.index())?.0.map(u64::from)
     }
 }
 
-/// The imagined machine.
+/// The simulated machine.
 #[derive(Debug)]
 struct Replay<'j, 't> {
     judge: &'j Judge<'t>,
     space: Space,
-    /// So many events have happened as observed, besides those that are noted.
+    /// The number of events that have happened as observed, besides those in `happened`.
     observed: u32,
-    /// For each event its position in the order, counted from one, or zero.
+    /// For each event its position in the order, starting at one, or zero.
     happened: Vec<u32>,
-    /// For each variable the last write, the number of writes, and that of reads since.
+    /// For each variable the last write, the number of writes, and the number of reads since.
     vars: Vec<(Option<u32>, u32, u32)>,
     locks: Vec<Lock>,
     /// The threads whose last read saw another write.
     stopped: Vec<bool>,
     changed: Vec<ChangedRead>,
-    /// What was before each change since the observed beginning, if it is to be taken back.
+    /// The previous state for each change since the observed prefix, if changes are to be undone.
     journal: Option<Vec<Undo>>,
 }
 
-/// How something was before it changed.
+/// The state of something before it changed.
 #[derive(Debug)]
 enum Undo {
     Happened(u32),
@@ -484,7 +486,7 @@ impl<'j, 't> Replay<'j, 't> {
         Ok(())
     }
 
-    /// Back to the observed beginning.
+    /// Undoes all changes since the observed prefix.
     fn take_back(&mut self) {
         self.changed.clear();
         for undo in self.journal.take().into_iter().flatten().rev() {
@@ -497,7 +499,7 @@ impl<'j, 't> Replay<'j, 't> {
         }
     }
 
-    /// When an event happened, counted from one.
+    /// The position of an event in the order, starting at one.
     fn when(&self, event: u32) -> u32 {
         if event < self.observed { event + 1 } else { self.happened[event as usize] }
     }
@@ -521,7 +523,7 @@ impl<'j, 't> Replay<'j, 't> {
         self.acts(index, event)
     }
 
-    /// What an event does to its lock and its variable.
+    /// Applies an event to its lock and its variable.
     fn acts(&mut self, index: u32, event: &Event) -> Result<(), &'static str> {
         self.uses_its_lock(index, event)?;
         self.accesses_its_variable(index, event)
@@ -533,10 +535,10 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("an earlier event of the thread has not happened");
         }
         if *entry(&mut self.stopped, event.thread().index()) {
-            return Err("the thread goes on after a read that saw another write");
+            return Err("the thread continues after a read that saw another write");
         }
         if event.op() == Op::Join && *entry(&mut self.stopped, event.other().index()) {
-            return Err("the end of a thread is waited for whose last read saw another write");
+            return Err("a thread is joined whose last read saw another write");
         }
         let Some(needs) = self.judge.needs.get(&index) else { return Ok(()) };
         if needs.fork.iter().chain(&needs.all).any(|&need| !self.has_happened(need)) {
@@ -548,11 +550,11 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("a wait that it could have ended has not begun");
         }
         if needs.until.is_some_and(|end| self.has_happened(end)) {
-            return Err("the lock that was not to be had has been given back");
+            return Err("the lock of a failed try-lock has been released");
         }
         match needs.wait {
             Some((begin, notification)) if self.when(begin) > self.when(notification) => {
-                Err("the notification came before the wait that it ends")
+                Err("the notification precedes the wait that it ends")
             }
             _ => Ok(()),
         }
@@ -569,7 +571,7 @@ impl<'j, 't> Replay<'j, 't> {
             journal.push(Undo::Lock(number, lock.clone()));
         }
         if self.space == Space::Mazurkiewicz && lock.operations != self.judge.turn(index).place {
-            return Err("the operations of a lock come in another order");
+            return Err("the operations of a lock are reordered");
         }
         lock.operations += 1;
         let Some((_, shared, taken)) = lock_of(event) else { return Ok(()) };
@@ -581,7 +583,7 @@ impl<'j, 't> Replay<'j, 't> {
             (true, false) => lock.readers.contains(&t),
         };
         if !possible {
-            return Err("the lock is in other hands");
+            return Err("another thread holds the lock");
         }
         match (shared, taken) {
             (false, true) => lock.owner = Some(t),
@@ -606,7 +608,7 @@ impl<'j, 't> Replay<'j, 't> {
         if self.space == Space::Mazurkiewicz {
             let Turn { place, reads: before } = self.judge.turn(index);
             if *writes != place || op.writes() && *reads != before {
-                return Err("conflicting accesses come in another order");
+                return Err("conflicting accesses are reordered");
             }
         }
         if op.reads() && !self.judge.finds_the_same(index, event, *write) {
@@ -647,9 +649,9 @@ impl<'j, 't> Replay<'j, 't> {
             return Err("an event before the one that should come next has not happened");
         }
         if *entry(&mut self.stopped, event.thread().index()) {
-            return Err("a thread should go on after a read that saw another write");
+            return Err("a thread would continue after a read that saw another write");
         }
-        // What else it waits for may still be to come.
+        // Its other dependencies may still be pending.
         let fork = self.judge.needs.get(&index).and_then(|needs| needs.fork);
         match fork.is_some_and(|fork| !self.has_happened(fork)) {
             true => Err("the thread of an event that should come next has not been started"),

@@ -1,5 +1,5 @@
-//! Whole reorderings of a trace: [`Schedule`] turns an order of some events into an order of all
-//! events they need. Whether it is one that the threads could have run in, [`crate::judge`] says.
+//! Whole reorderings of a trace: [`Schedule`] extends an order of some events to an order of all
+//! events that they need. [`crate::judge`] decides whether the threads could have run in it.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use foresee_trace::{Id, ThreadId, Trace};
 use crate::clock::{Epoch, Stamp};
 use crate::order::{Clocks, Order, TooLong};
 
-/// An order of some events of a trace, the steps, that its causality allows, up to one of them.
+/// An order of some events of a trace, the steps, that preserves its causality, up to one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     steps: Vec<Epoch>,
-    /// How many of the steps happen.
+    /// The number of steps that happen.
     end: usize,
 }
 
 impl Schedule {
-    /// The first steps happen, in this order; the others, in this order, only after them.
+    /// The first steps happen, in this order; the others come after them, in this order.
     pub fn new(
         first: impl IntoIterator<Item = Epoch>,
         others: impl IntoIterator<Item = Epoch>,
@@ -28,15 +28,14 @@ impl Schedule {
         Schedule { steps, end }
     }
 
-    /// The whole order up to the last step that happens, as indices of events: the steps as they
-    /// are given, and all other events as near to their place in the file as the steps allow.
+    /// The whole order up to the last step that happens, as indices of events: the steps as
+    /// given, and all other events as near to their position in the file as the steps allow.
     ///
     /// An event belongs to the stretch that ends with step `j` if `j` is the first step that was
     /// observed after it, or that the event must precede, but no earlier than the stretch after
     /// the last step that it must follow. All three grow along the causal order, so inside a
-    /// stretch the order of the file will do. There, events that no step needs may stand behind
-    /// the step of their stretch; behind the last one they are left out, so that the order ends
-    /// with it.
+    /// stretch the order of the file is valid. Events that no step needs may follow the step of
+    /// their stretch; after the last step they are left out, so that the order ends with it.
     pub fn order(&self, trace: &Trace) -> Result<Vec<u64>, TooLong> {
         let places = Places::of(self, trace)?;
         let mut stretches: Vec<Vec<u64>> = vec![Vec::new(); self.steps.len()];
@@ -50,7 +49,7 @@ impl Schedule {
         }
         stretches.truncate(self.end);
         if let Some(last) = stretches.last_mut() {
-            // What is observed after the step that ends the stretch, no step needs.
+            // No step needs what was observed after the step that ends the stretch.
             let step = places.indices[self.end - 1] as u64;
             last.retain(|&index| index <= step);
         }
@@ -58,15 +57,15 @@ impl Schedule {
     }
 }
 
-/// Where the steps of a schedule stand.
+/// The positions of the steps of a schedule.
 struct Places {
     /// The index in the trace of each step.
     indices: Vec<usize>,
     /// The index in the trace of the latest observed step up to each.
     latest: Vec<usize>,
-    /// How many events of each thread are before each step or one before it.
+    /// The number of events of each thread that precede each step or an earlier one.
     needed: Vec<Vec<u32>>,
-    /// For each thread its steps: time and place in the schedule.
+    /// For each thread its steps: time and position in the schedule.
     by_thread: Vec<Vec<(u32, usize)>>,
 }
 

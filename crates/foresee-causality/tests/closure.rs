@@ -1,4 +1,4 @@
-//! The clocks against the transitive closure of the pairwise definition, on random traces.
+//! Compares the clocks with the transitive closure of the pairwise definition, on random traces.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -37,7 +37,7 @@ fn is_step(trace: &Trace, i: usize) -> bool {
     trace.events[i].op() != Op::Init
 }
 
-/// Whether the clocks know the order exactly, and where not.
+/// Checks that the clocks represent the order exactly; the error says where they do not.
 fn check(trace: &Trace, order: Order, relation: Relation) -> Result<(), String> {
     let expected = oracle::Order::new(trace, relation);
     let (clocks, stamps, causes) = stamps::<1>(trace, order, |_| true);
@@ -55,7 +55,7 @@ fn check(trace: &Trace, order: Order, relation: Relation) -> Result<(), String> 
                 return Err(format!("{order:?}: event {e} is no cause of event {f}"));
             }
         }
-        // Together with program order the direct causes make up the whole order.
+        // Together with program order, the direct causes generate the whole order.
         for e in (0..f).filter(|&e| expected.before(e, f) && is_step(trace, e)) {
             let own = (0..f).rfind(|&p| {
                 is_step(trace, p) && trace.events[p].thread() == trace.events[f].thread()
@@ -111,7 +111,7 @@ fn clocks_equal_the_closure_when_notifications_hold_no_lock() {
 #[test]
 fn clocks_of_many_threads_equal_the_transitive_closure() {
     for seed in 0..300 {
-        // More threads than one node of a clock holds.
+        // More threads than fit into one node of a clock.
         let config = Config { threads: 40, events: 120, ..Config::small(seed) };
         let trace = generated(config);
         for (order, relation) in ORDERS {
@@ -164,7 +164,7 @@ fn clocks_of_the_papers_examples() {
 
 #[test]
 fn threads_may_be_many_and_come_late() {
-    // A thousand threads hand a token on; each knows all before it and none after it.
+    // A thousand threads pass a token on; each knows all before it and none after it.
     let mut trace = Trace::default();
     let l = trace.names.locks.intern("token").unwrap();
     for i in 0..1000 {

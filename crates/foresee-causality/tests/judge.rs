@@ -1,4 +1,4 @@
-//! The judge against the oracles: every order of few events, correct or not.
+//! Compares the judge with the oracles: every order of few events, correct or not.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -7,7 +7,7 @@ use foresee_testkit::oracle::{Order, Relation, is_correct_reordering};
 use foresee_testkit::random_trace;
 use foresee_trace::{Op, Trace};
 
-/// A random order of some steps of a trace: often a correct one, often nearly so.
+/// A random order of some steps of a trace: often correct, often nearly so.
 fn random_order(trace: &Trace, rng: &mut fastrand::Rng) -> Vec<usize> {
     let mut threads: Vec<Vec<usize>> = Vec::new();
     for (i, event) in trace.events.iter().enumerate().filter(|(_, e)| e.op() != Op::Init) {
@@ -21,7 +21,7 @@ fn random_order(trace: &Trace, rng: &mut fastrand::Rng) -> Vec<usize> {
         let t = rng.usize(..threads.len());
         let Some(next) = threads[t].pop() else { continue };
         order.push(next);
-        // Step by step, so that long correct orders come about.
+        // Step by step, so that long correct orders arise.
         if rng.u8(..8) > 0 && is_correct_reordering(trace, &order, true).is_err() {
             order.pop();
             threads[t].push(next);
@@ -46,7 +46,7 @@ fn the_judge_accepts_what_the_definitions_do() {
             assert_eq!(ours, theirs, "{}", context());
             accepted[usize::from(terminal)] += usize::from(ours);
         }
-        // A beginning of a linearisation has, before each event, all that is before it.
+        // A prefix of a linearisation contains all predecessors of each of its events.
         let before = Order::new(&trace, Relation::Mazurkiewicz);
         let is_step = |i: &usize| trace.events[*i].op() != Op::Init;
         let complete = |position: usize| {
@@ -61,7 +61,7 @@ fn the_judge_accepts_what_the_definitions_do() {
     assert!(accepted.iter().all(|&n| n > 2_000 && n < 19_000), "{accepted:?}");
 }
 
-/// Orders that begin as observed are judged as if they were written out, one after the other.
+/// Orders that begin as observed are judged like the same orders written out in full.
 #[test]
 fn a_sitting_judges_as_the_judge_does() {
     let mut accepted = 0;

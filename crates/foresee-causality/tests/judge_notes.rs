@@ -1,4 +1,4 @@
-//! The judge of notes: what they leave open, and what they do not.
+//! The judge of notes: which orders it allows, and which it rejects.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -13,11 +13,11 @@ fn notes_leave_open_what_nothing_orders() {
     let reason = |order: &[u64]| check_notes(&notes, order).map_err(|r| r.reason);
     assert_eq!(reason(&[2, 0, 1, 3]), Ok(()));
     assert_eq!(reason(&[4, 5, 0, 1, 2, 3]), Ok(()));
-    assert_eq!(reason(&[2, 3]), Err("nobody has written what is read"));
+    assert_eq!(reason(&[2, 3]), Err("no thread has written the value that is read"));
     assert_eq!(reason(&[1]), Err("an event that it depends on has not happened"));
     assert_eq!(reason(&[0, 0]), Err("the event happens twice"));
     assert_eq!(reason(&[9]), Err("there is no such event"));
-    // Any of several writers will do, but one of them must have been there.
+    // Any of several writers will do, but one of them must have happened.
     let either = trace! { T1: w(x)=1; T2: w(x)=1; T3: r(x)=1 };
     assert!(check_notes(&either, &[1, 2]).is_ok() && check_notes(&either, &[0, 2]).is_ok());
     assert!(check_notes(&either, &[2]).is_err());
@@ -30,8 +30,8 @@ fn notes_leave_open_what_nothing_orders() {
     assert!(check_notes(&atomic, &[0, 2]).is_err() && check_notes(&atomic, &[0, 1, 2]).is_ok());
 }
 
-/// The order of the notes is always open, and so is every order in which the actions may really
-/// have happened; no order is open that turns round what the clocks claim.
+/// The order of the notes is always allowed, and so is every order in which the actions may really
+/// have happened; no order is allowed that contradicts the clocks.
 #[test]
 fn the_judge_and_the_clocks_agree() {
     let mut turned = 0;
@@ -40,7 +40,7 @@ fn the_judge_and_the_clocks_agree() {
         let n = made.trace.events.len() as u64;
         let all: Vec<u64> = (0..n).collect();
         check_notes(&made.trace, &all).unwrap();
-        // Another order that keeps what really came before what: take late events first.
+        // Another order that keeps the true order of dependent actions: take late events first.
         let mut order: Vec<u64> = Vec::new();
         while (order.len() as u64) < n {
             let is_free = |e: &u64| {

@@ -1,4 +1,4 @@
-//! Clocks that count some events, against those that count all, on random traces.
+//! Compares clocks that count some events with those that count all, on random traces.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -7,8 +7,8 @@ use foresee_causality::{Clock, Clocks, LaneClocks, LaneVector, Lanes, Order};
 use foresee_testkit::random_trace;
 use foresee_trace::{Op, Trace};
 
-/// Which lanes each event belongs to: one for some events of each thread, and one for the writes
-/// of a variable.
+/// The lanes of each event: one for some events of each thread, and one for the writes of a
+/// variable.
 fn lanes(trace: &Trace, rng: &mut Rng) -> Vec<Vec<u32>> {
     let mut threads = Vec::new();
     trace
@@ -81,7 +81,7 @@ fn lanes_know_what_clocks_know() {
         let relation = [Order::Mazurkiewicz, Order::ReadsFrom, Order::Needs][seed as usize % 3];
         let mut lanes = lanes(&trace, &mut rng);
         if relation != Order::Mazurkiewicz {
-            // The writes of a variable are a chain of no other order.
+            // The writes of a variable are a chain only in the Mazurkiewicz order.
             lanes.iter_mut().for_each(|lanes| lanes.retain(|&lane| lane != 0));
         }
         let mut clocks: Clocks = Clocks::new(relation);

@@ -1,4 +1,4 @@
-//! Clocks of notes against the order that the actions really had.
+//! Compares the clocks of notes with the true order of the actions.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -42,7 +42,7 @@ fn no_order_is_claimed_that_was_none() {
         uncertain += clocks.uncertain_reads();
         conflicting += clocks.conflicting_writes();
     }
-    // It is not for want of claims.
+    // The clocks do claim enough.
     assert!(
         kept > 20 * lost && uncertain > 1_000 && conflicting > 1_000,
         "{kept} {lost} {uncertain} {conflicting}"
@@ -61,7 +61,7 @@ fn with_synchronous_notes_the_order_is_exact() {
                 assert_eq!(known, order.before(e, f), "seed {seed}: {e}, {f}\n{trace}");
             }
         }
-        // The rule for notes holds of them as well.
+        // The rule for notes is sound for them as well.
         let (pairs, _) = claimed(&trace);
         assert!(pairs.iter().all(|&(e, f)| order.before(e, f)), "seed {seed}\n{trace}");
     }
@@ -83,7 +83,7 @@ fn the_writer_may_be_any_of_several() {
     assert_eq!(across(&trace! { T1: w(x)=1, w(x)=1; T2: r(x)=1 }), [(0, 2)]);
     // One writer: exact.
     assert_eq!(across(&trace! { T1: w(y)=2, w(x)=1; T2: r(x)=1 }), [(0, 2), (1, 2)]);
-    // The value was there from the start, or may have been.
+    // The value is, or may be, the initial one.
     assert_eq!(across(&trace! { T1: init(x)=1; T1: w(x)=1; T2: r(x)=1 }), []);
     assert_eq!(across(&parse_trace("T1: w(x)=0; T2: vw(y)=1, r(x)=0", false).unwrap()), []);
     // What both candidates come after is certain.
@@ -91,7 +91,7 @@ fn the_writer_may_be_any_of_several() {
         T0: w(y)=1, fork(T1), fork(T2); T1: w(x)=1; T2: w(x)=1; T3: r(x)=1
     };
     assert!(across(&common).contains(&(0, 5)) && !across(&common).contains(&(3, 5)));
-    // A value that nobody captured came from anybody.
+    // A value that was not captured may be any thread's.
     assert_eq!(across(&trace! { T1: w(x)=1; T2: r(x) }), []);
 }
 
@@ -107,10 +107,10 @@ fn overwritten_values_are_no_candidates() {
 #[test]
 fn of_many_writes_only_the_latest_are_told_apart() {
     let text: String = (1..200).map(|v| format!("T1: w(x)={v}; ")).collect();
-    // The first of those that are not told apart may have written it, too.
+    // The first of the writes that are not kept apart may have written it, too.
     let notes = parse_trace(&format!("{text} T2: r(x)=198"), false).unwrap();
     assert_eq!(across(&notes), [(0, 199)]);
-    // One that the reader knows has overwritten them all.
+    // A write that the reader knows has overwritten them all.
     let notes = format!("{text} T1: w(y)=1, w(x)=3; T2: r(y)=1, event(a), r(x)=3");
     let notes = parse_trace(&notes, false).unwrap();
     assert_eq!(across(&notes).iter().filter(|pair| pair.1 == 203).count(), 201);

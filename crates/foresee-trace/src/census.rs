@@ -4,16 +4,16 @@ use crate::event::{Event, Op, Pool};
 use crate::ids::{Id, LockId, ThreadId, VarId, entry};
 use crate::source::Batch;
 
-/// Counts of everything in a trace; its size depends on how many things there are.
+/// Counts of everything in a trace; its size depends on the number of names, not of events.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// How many events there are.
+    /// The number of events.
     pub events: u64,
-    /// How many carry a location.
+    /// The number of events that carry a location.
     pub with_location: u64,
-    /// How many reads and writes there are.
+    /// The number of reads and writes.
     pub accesses: u64,
-    /// How many of them carry a value.
+    /// The number of reads and writes that carry a value.
     pub with_value: u64,
     ops: Vec<u64>,
     threads: Vec<Lifetime>,
@@ -21,7 +21,7 @@ pub struct Census {
     locks: Vec<u64>,
 }
 
-/// When a thread was there.
+/// The part of the trace in which a thread was alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetime {
     /// The index of its fork, if it was forked.
@@ -32,7 +32,7 @@ pub struct Lifetime {
     pub last: Option<u64>,
     /// The index of the event that joined it, if one did.
     pub join: Option<u64>,
-    /// How many events it has.
+    /// The number of its events.
     pub events: u64,
 }
 
@@ -61,7 +61,7 @@ impl Census {
             }
             Op::Fork => entry(&mut self.threads, event.other().index()).fork = Some(at),
             Op::Join => entry(&mut self.threads, event.other().index()).join = Some(at),
-            // Not a step of the thread whose line it stands in.
+            // An initial value is not a step of any thread.
             Op::Init => return,
             _ => {}
         }
@@ -71,13 +71,13 @@ impl Census {
         thread.last = Some(at);
     }
 
-    /// How often each operation occurs, those that do not occur left out.
+    /// How often each operation occurs; operations that do not occur are left out.
     pub fn ops(&self) -> impl Iterator<Item = (Op, u64)> + '_ {
         let count = |op: Op| self.ops.get(op as usize).copied().unwrap_or(0);
         Op::ALL.iter().map(move |&op| (op, count(op))).filter(|&(_, n)| n > 0)
     }
 
-    /// The threads that have events, are forked or joined, by number.
+    /// The threads that have events or are forked or joined, by number.
     pub fn threads(&self) -> impl Iterator<Item = (ThreadId, &Lifetime)> + '_ {
         let seen = |l: &&Lifetime| **l != Lifetime::default();
         self.threads
@@ -87,22 +87,22 @@ impl Census {
             .filter(move |(_, l)| seen(l))
     }
 
-    /// The variables that are accessed most, with how often.
+    /// The most frequently accessed variables, with their counts.
     pub fn hottest_vars(&self, top: usize) -> Vec<(VarId, u64)> {
         hottest(&self.vars, top)
     }
 
-    /// The locks that are taken most, with how often.
+    /// The most frequently acquired locks, with their counts.
     pub fn hottest_locks(&self, top: usize) -> Vec<(LockId, u64)> {
         hottest(&self.locks, top)
     }
 
-    /// How many variables are accessed.
+    /// The number of variables that are accessed.
     pub fn var_count(&self) -> usize {
         self.vars.iter().filter(|&&n| n > 0).count()
     }
 
-    /// How many locks are taken.
+    /// The number of locks that are acquired.
     pub fn lock_count(&self) -> usize {
         self.locks.iter().filter(|&&n| n > 0).count()
     }

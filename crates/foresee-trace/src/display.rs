@@ -1,6 +1,6 @@
-//! The one way an event is written for people: `w(x)=20`, `enter(next,it7)`, `rmw(n)=1->2`.
+//! The text of an event as people read it: `w(x)=20`, `enter(next,it7)`, `rmw(n)=1->2`.
 //!
-//! It is also the middle of a line of the std format, so it can be read back.
+//! The std format uses the same text in the middle of its lines, so it can be parsed back.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::trace::Trace;
 use crate::value::Value;
 
-/// An event together with what its numbers mean.
+/// An event together with the names behind its numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Described<'a> {
     event: &'a Event,
@@ -90,19 +90,20 @@ impl fmt::Display for Trace {
     }
 }
 
-/// A name as the text formats write it: as it is, or in quotes if it would be misread.
+/// A name as the text formats write it: verbatim, or quoted if it would be misread.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a>(pub &'a str);
 
 impl Name<'_> {
-    /// Whether the name can stand without quotes.
+    /// Whether the name needs no quotes.
     ///
-    /// RAPID's names have no white space and no `|`; commas and brackets are common in Java and C++
-    /// names and harmless in the only operand of an operation, but not in a list. To keep the rule
-    /// one rule, brackets are allowed when they are balanced and commas only inside them.
+    /// RAPID's names have no white space and no `|`. Commas and brackets are common in Java and C++
+    /// names and harmless in the only operand of an operation, but not in a list. One rule covers
+    /// both cases: brackets must be balanced, and commas must be inside them.
     pub fn is_plain(self) -> bool {
         let mut depth = 0u32;
-        // A `#` at the start of a line begins a comment, and a byte order mark there is no text.
+        // At the start of a line, `#` begins a comment, and a byte order mark is not part of the
+        // text.
         if self.0.is_empty() || self.0.starts_with(['#', '\u{feff}']) {
             return false;
         }
@@ -127,7 +128,7 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// Writes a text in double quotes, with `\` before what would end or break it.
+/// Writes a text in double quotes and escapes what would end or break it.
 fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("\"")?;
     for c in text.chars() {
@@ -138,7 +139,7 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
             c if is_hidden(c) => write!(f, "\\u{{{:x}}}", c as u32)?,
-            // The std format splits lines at bars before it looks at quotes.
+            // The std format splits lines at bars before it parses quotes.
             '|' => f.write_str("\\u{7c}")?,
             c => write!(f, "{c}")?,
         }
@@ -146,8 +147,8 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// Whether a character is not seen, or changes how others are: control characters, which terminals
-/// obey, and those that turn the direction of writing round or take no room.
+/// Whether a character is invisible or changes how others look: control characters, which terminals
+/// interpret, and those that change the writing direction or have no width.
 pub fn is_hidden(c: char) -> bool {
     let is_invisible = matches!(
         c,
@@ -157,7 +158,7 @@ pub fn is_hidden(c: char) -> bool {
     c.is_control() || is_invisible
 }
 
-/// A text from outside, on its way to people: what would not be seen is written as `\u{…}`.
+/// A text from outside, made safe to display: hidden characters are written as `\u{…}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Visible<'a>(pub &'a str);
 
@@ -179,7 +180,7 @@ impl fmt::Display for Visible<'_> {
 pub struct DescribedValue<'a> {
     /// The value.
     pub value: Value,
-    /// Where its text is, if it is one.
+    /// The names that hold its text, if it is a string.
     pub names: &'a Names,
 }
 
@@ -188,7 +189,7 @@ impl fmt::Display for DescribedValue<'_> {
         match self.value {
             Value::Int(n) => write!(f, "{n}"),
             Value::Uint(n) => write!(f, "{n}"),
-            // Debug, because it always shows a point or an exponent: 2.0 is not 2.
+            // Debug always prints a point or an exponent, so 2.0 differs from 2.
             Value::Float(x) if x.is_nan() => write!(f, "nan({:x})", x.to_bits()),
             Value::Float(x) => write!(f, "{x:?}"),
             Value::Bool(b) => write!(f, "{b}"),
@@ -200,7 +201,7 @@ impl fmt::Display for DescribedValue<'_> {
     }
 }
 
-/// Whether a string value can stand without quotes: a word that is no other value.
+/// Whether a string value needs no quotes: it is a word that cannot be read as another value.
 fn is_bare_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')

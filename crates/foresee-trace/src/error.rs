@@ -1,11 +1,11 @@
-//! What is wrong with a trace, where, and what to do about it.
+//! Errors in traces: what is wrong, where, and what to do about it.
 
 use std::fmt;
 
 /// A place in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Position {
-    /// No place can be given.
+    /// The position is unknown.
     #[default]
     Unknown,
     /// A line of a text format, counted from one.
@@ -27,15 +27,15 @@ impl fmt::Display for Position {
     }
 }
 
-/// The broad kinds of trouble with a trace.
+/// The broad kinds of errors in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system could not read on.
+    /// The operating system reported an error.
     Io,
-    /// The bytes are not of any format known here, or not of the one asked for.
+    /// The bytes are of no known format, or not of the requested one.
     Format,
-    /// One line or record cannot be understood.
+    /// A line or record cannot be parsed.
     Syntax,
     /// The events are readable, but no execution could have produced them.
     IllFormed,
@@ -53,7 +53,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// An error at a place.
+    /// An error at a position.
     pub fn new(kind: ErrorKind, at: Position, message: impl Into<String>) -> Self {
         ReadError { kind, at, message: message.into(), help: None }
     }
@@ -64,17 +64,17 @@ impl ReadError {
         self
     }
 
-    /// The broad kind of trouble.
+    /// The broad kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Where it is.
+    /// The position of the error.
     pub fn at(&self) -> Position {
         self.at
     }
 
-    /// What the user can do about it, where there is something.
+    /// What the user can do about it, if anything.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }

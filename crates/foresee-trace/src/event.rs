@@ -3,10 +3,10 @@
 use crate::ids::{CondId, LocId, LockId, SymId, ThreadId, VarId};
 use crate::value::Value;
 
-/// What kind of thing the target of an [`Op`] is.
+/// The kind of thing that the target of an [`Op`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {
-    /// The operation stands alone.
+    /// The operation has no target.
     None,
     /// A variable.
     Var,
@@ -30,7 +30,7 @@ macro_rules! ops {
         pub enum Op { $($(#[$doc])* $name = $code,)* }
 
         impl Op {
-            /// Every operation, in the order of their numbers.
+            /// Every operation, in the order of its numbers.
             pub const ALL: &[Op] = &[$(Op::$name),*];
 
             /// The operation with this number in the native format.
@@ -39,14 +39,13 @@ macro_rules! ops {
                 match code { $($code => Some(Op::$name),)* _ => None }
             }
 
-            /// The word that stands for the operation in text formats. The inner operations of a
-            /// re-entrant lock have the words of the outer ones: the reader tells them apart by
-            /// counting.
+            /// The word for the operation in text formats. Inner operations of a re-entrant lock
+            /// have the same words as outer ones; readers distinguish them by counting.
             pub fn word(self) -> &'static str {
                 match self { $(Op::$name => $word,)* }
             }
 
-            /// What the operation's target is.
+            /// The kind of the operation's target.
             #[inline]
             pub fn target_kind(self) -> TargetKind {
                 match self { $(Op::$name => TargetKind::$target,)* }
@@ -66,41 +65,41 @@ ops! {
     VolatileWrite = 3, "vw", Var;
     /// A read and a write in one step: fetch-and-add, a compare-and-swap that succeeded.
     Rmw = 4, "rmw", Var;
-    /// Not a step but a statement: what the variable held before the program began.
+    /// Not a step but a declaration: the value of the variable before the program began.
     Init = 5, "init", Var;
-    /// A lock is taken for oneself alone.
+    /// A lock is acquired exclusively.
     Acquire = 8, "acq", Lock;
-    /// A lock is given back.
+    /// A lock is released.
     Release = 9, "rel", Lock;
-    /// A lock is taken once more by its holder.
+    /// A lock is acquired again by its holder.
     AcquireInner = 10, "acq", Lock;
-    /// A lock is given back by a holder who keeps it.
+    /// A nested hold of a lock is released; the thread still holds the lock.
     ReleaseInner = 11, "rel", Lock;
-    /// A read-write lock is taken together with other readers.
+    /// A read-write lock is acquired for sharing.
     AcquireShared = 12, "racq", Lock;
-    /// A shared hold of a read-write lock is given back.
+    /// A shared hold of a read-write lock is released.
     ReleaseShared = 13, "rrel", Lock;
-    /// A shared hold is taken once more by its holder.
+    /// A shared lock is acquired again by its holder.
     AcquireSharedInner = 14, "racq", Lock;
-    /// A shared hold is given back by a holder who keeps it.
+    /// A nested shared hold is released; the thread still holds the lock.
     ReleaseSharedInner = 15, "rrel", Lock;
     /// A thread is started.
     Fork = 16, "fork", Thread;
-    /// The end of a thread has been waited for.
+    /// A thread that has ended is joined.
     Join = 17, "join", Thread;
-    /// The thread's first event, where the capture notes it.
+    /// The thread's first event, if the capture records it.
     ThreadBegin = 18, "thread_begin", None;
-    /// The thread's last event, where the capture notes it.
+    /// The thread's last event, if the capture records it.
     ThreadEnd = 19, "thread_end", None;
-    /// An atomic region begins (a "transaction" in RAPID's words), with or without a name.
+    /// An atomic region begins (a "transaction" in RAPID), with or without a name.
     Begin = 20, "begin", Sym;
     /// The innermost atomic region ends.
     End = 21, "end", Sym;
-    /// A wait is over; the capture did not note when it began.
+    /// A wait ends whose beginning was not captured.
     Wait = 24, "wait", Cond;
-    /// A wait begins, and with it the lock is given up completely.
+    /// A wait begins, which releases the lock completely.
     WaitBegin = 25, "wait_begin", Cond;
-    /// A wait is over, and the lock is held again as deeply as before.
+    /// A wait ends; the lock is held again, as deeply as before.
     WaitEnd = 26, "wait_end", Cond;
     /// One waiting thread is woken.
     Notify = 27, "notify", Cond;
@@ -110,55 +109,56 @@ ops! {
     Enter = 32, "enter", Sym;
     /// A method is left.
     Exit = 33, "exit", Sym;
-    /// Anything else the program says of itself.
+    /// Anything else that the program reports about itself.
     Event = 34, "event", Sym;
-    /// The thread takes the lock next, without waiting for it: a try-lock that succeeds.
+    /// The thread acquires the lock next without blocking: a try-lock that succeeds.
     Try = 40, "try", Lock;
-    /// The thread takes the lock next, and would have given up after some time.
+    /// The thread acquires the lock next and would have given up after a timeout.
     TryFor = 41, "try_for", Lock;
-    /// A lock was not to be had for oneself alone, since another thread had it: a try-lock that
-    /// fails, or a lock that was waited for in vain.
+    /// An exclusive acquire failed because another thread held the lock: a failed try-lock or a
+    /// timeout.
     Busy = 42, "busy", Lock;
-    /// A lock was not to be had even together with other readers.
+    /// A shared acquire failed.
     BusyShared = 43, "rbusy", Lock;
-    /// The thread waits until it has the lock for itself alone; what it does next is to take it. As its last event: it
-    /// waits still.
+    /// The thread blocks until it acquires the lock exclusively, which is its next event. If this
+    /// is its last event, it is still blocked.
     Request = 44, "req", Lock;
-    /// The thread waits until it shares the lock.
+    /// The thread blocks until it acquires the lock for sharing.
     RequestShared = 45, "rreq", Lock;
-    /// The thread waits for the end of another; what it does next is to join it.
+    /// The thread blocks until another one ends; its next event joins that thread.
     Await = 46, "await", Thread;
-    /// The thread waits for what others do to a variable that stands for something else: a semaphore, a barrier. What it
-    /// does next is to access it.
+    /// The thread blocks on a variable that represents another object: a semaphore, a barrier. Its
+    /// next event is an access of the variable.
     Block = 47, "block", Var;
-    /// A remark on the thread's next event, an atomic access of the variable: it orders nothing.
+    /// A remark on the thread's next event, an atomic access of the variable: the access orders
+    /// nothing.
     Relaxed = 48, "relaxed", Var;
-    /// The same of a read-modify-write that acquires but does not release.
+    /// A remark on a read-modify-write: it acquires but does not release.
     AcquireOnly = 49, "acquire_only", Var;
-    /// The same of a read-modify-write that releases but does not acquire.
+    /// A remark on a read-modify-write: it releases but does not acquire.
     ReleaseOnly = 50, "release_only", Var;
-    /// A fence that makes the atomic reads before it acquire.
+    /// A fence that makes the preceding atomic reads acquire.
     FenceAcquire = 52, "fence_acquire", None;
-    /// A fence that makes the atomic writes behind it release.
+    /// A fence that makes the following atomic writes release.
     FenceRelease = 53, "fence_release", None;
     /// A fence that does both.
     Fence = 54, "fence", None;
 }
 
 impl Op {
-    /// Whether a variable is read.
+    /// Whether the operation reads a variable.
     #[inline]
     pub fn reads(self) -> bool {
         matches!(self, Op::Read | Op::VolatileRead | Op::Rmw)
     }
 
-    /// Whether the thread waits for something, and its next event is that it has it.
+    /// Whether the thread blocks, and its next event is what it blocks for.
     #[inline]
     pub fn requests(self) -> bool {
         matches!(self, Op::Request | Op::RequestShared | Op::Await | Op::Block)
     }
 
-    /// Whether this is what a thread does next that has made the request.
+    /// Whether this operation is the one that a thread performs after `request`.
     pub fn answers(self, request: Op) -> bool {
         match request {
             Op::Request | Op::RequestShared => matches!(
@@ -176,36 +176,35 @@ impl Op {
         }
     }
 
-    /// Whether a variable is written by a step of the program.
+    /// Whether the operation is a step that writes a variable.
     #[inline]
     pub fn writes(self) -> bool {
         matches!(self, Op::Write | Op::VolatileWrite | Op::Rmw)
     }
 
-    /// Whether a variable is accessed atomically.
+    /// Whether the operation accesses a variable atomically.
     #[inline]
     pub fn is_atomic(self) -> bool {
         matches!(self, Op::VolatileRead | Op::VolatileWrite | Op::Rmw)
     }
 
-    /// Whether it says that the thread's next access is weaker than sequentially consistent.
+    /// Whether the operation declares the thread's next access weaker than sequentially consistent.
     #[inline]
     pub fn weakens(self) -> bool {
         matches!(self, Op::Relaxed | Op::AcquireOnly | Op::ReleaseOnly)
     }
 }
 
-/// No name: the target of an operation that stands alone, or of an unnamed region.
+/// The target of an operation that has none, or of an unnamed region.
 const NO_TARGET: u32 = u32::MAX;
 
 /// One step of one thread.
 ///
-/// Sixteen bytes: the operation and the thread, the target, the location, and the payload. The
-/// payload is nothing, or one small whole number held in place, or a place in the [`Pool`] that
-/// belongs to the event's batch or trace.
+/// Sixteen bytes: operation and thread, target, location, and payload. The payload is empty, a
+/// small integer, or an index into the [`Pool`] of the event's batch or trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Operation in the low byte, thread in the others.
+    /// Operation in the low byte, thread in the other three.
     head: u32,
     target: u32,
     loc: u32,
@@ -233,8 +232,8 @@ impl Event {
         Event { head: thread.0 << 8 | op as u32, target: NO_TARGET, loc: 0, payload: 0 }
     }
 
-    /// The event that stands in a native record. Payloads of [`Event::raw`] that point to a pool
-    /// do not belong in files.
+    /// The event of a native record. Payloads of [`Event::raw`] that point to a pool must not be
+    /// written to files.
     #[inline]
     pub fn from_raw(
         op: u8,
@@ -250,7 +249,7 @@ impl Event {
         Ok(Event::from_parts(op, thread, target, loc, payload))
     }
 
-    /// The same where the operation is known and the thread's number fits.
+    /// Like [`Event::from_raw`], for a valid operation and a thread number that fits.
     #[inline]
     pub fn from_parts(op: Op, thread: u32, target: u32, loc: u32, payload: u32) -> Event {
         Event { head: thread << 8 | op as u32, target: target.wrapping_sub(1), loc, payload }
@@ -283,7 +282,8 @@ impl Event {
         self
     }
 
-    /// The same event of [`Op::WaitBegin`] or [`Op::WaitEnd`] with the lock given up or taken back.
+    /// The same [`Op::WaitBegin`] or [`Op::WaitEnd`] with the lock that it releases or acquires
+    /// again.
     #[inline]
     pub fn with_wait_lock(mut self, lock: Option<LockId>) -> Event {
         debug_assert!(self.is_wait_half());
@@ -305,7 +305,7 @@ impl Event {
         self
     }
 
-    /// What was done.
+    /// The operation.
     #[inline]
     pub fn op(&self) -> Op {
         match Op::from_code(self.head as u8) {
@@ -314,19 +314,19 @@ impl Event {
         }
     }
 
-    /// Who did it.
+    /// The thread that performed it.
     #[inline]
     pub fn thread(&self) -> ThreadId {
         ThreadId(self.head >> 8)
     }
 
-    /// Where in the source, or [`LocId::NONE`].
+    /// The source location, or [`LocId::NONE`].
     #[inline]
     pub fn loc(&self) -> LocId {
         LocId(self.loc)
     }
 
-    /// The target's number, whatever kind of thing it is.
+    /// The number of the target, of whatever kind it is.
     #[inline]
     pub fn target(&self) -> Option<u32> {
         (self.target != NO_TARGET).then_some(self.target)
@@ -367,7 +367,7 @@ impl Event {
         self.target().map(SymId)
     }
 
-    /// The lock that goes with [`Op::WaitBegin`] or [`Op::WaitEnd`], where it is known.
+    /// The lock of [`Op::WaitBegin`] or [`Op::WaitEnd`], if it is known.
     #[inline]
     pub fn wait_lock(&self) -> Option<LockId> {
         if self.is_wait_half() && self.payload != 0 { Some(LockId(self.payload - 1)) } else { None }
@@ -378,21 +378,21 @@ impl Event {
         matches!(self.op(), Op::WaitBegin | Op::WaitEnd)
     }
 
-    /// Whether the event's values stand in its pool, so that it cannot be copied to another pool
-    /// as it is.
+    /// Whether the event's values are in its pool, so that it cannot be copied to another pool
+    /// unchanged.
     #[inline]
     pub fn is_pooled(&self) -> bool {
         self.payload & POOLED != 0 && !self.is_wait_half()
     }
 }
 
-/// Set in payloads that point to the pool; the others are a small number plus one, or zero.
+/// Set in payloads that point to the pool; other payloads are a small number plus one, or zero.
 const POOLED: u32 = 1 << 31;
 
-/// The values of events that do not fit the events themselves.
+/// The values that do not fit into the events themselves.
 ///
-/// A pool belongs to one batch or one trace and is emptied with it, so that a reader's memory does
-/// not grow with the values it has seen.
+/// A pool belongs to one batch or one trace and is cleared with it, so that a reader's memory does
+/// not grow with the number of values it has read.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     values: Vec<Value>,
@@ -403,7 +403,7 @@ pub struct Pool {
 /// The values of one event.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'a> {
-    /// A small number that stood in the event.
+    /// A small number, stored in the event itself.
     One(Value),
     /// Any number of values, from the pool.
     Many(&'a [Value]),
@@ -421,7 +421,7 @@ impl std::ops::Deref for Values<'_> {
 }
 
 impl Pool {
-    /// Forgets all values.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.values.clear();
         self.ends.clear();
@@ -443,14 +443,14 @@ impl Pool {
         }
     }
 
-    /// The value an access leaves in or finds in its variable: the last of [`Pool::values`].
+    /// The value that an access writes or reads: the last of [`Pool::values`].
     #[inline]
     pub fn value(&self, event: &Event) -> Option<Value> {
         self.values(event).last().copied()
     }
 
-    /// The value that a read found in its variable, where it is known. Of a read-modify-write that
-    /// tells one value only, that is the one it left.
+    /// The value that a read found in its variable, if it is known. If a read-modify-write carries
+    /// only one value, that is the value it wrote.
     #[inline]
     pub fn value_found(&self, event: &Event) -> Option<Value> {
         match (event.op(), &*self.values(event)) {
@@ -461,18 +461,18 @@ impl Pool {
         }
     }
 
-    /// The value that a write left in its variable, where it is known.
+    /// The value that a write left in its variable, if it is known.
     #[inline]
     pub fn value_left(&self, event: &Event) -> Option<Value> {
         if event.op().writes() { self.value(event) } else { None }
     }
 
-    /// How many lists of values are kept.
+    /// The number of value lists.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether no event needs this pool.
+    /// Whether no event uses this pool.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -483,7 +483,7 @@ impl Pool {
         if event.is_pooled() { event.with_values(&from.values(&event), self) } else { event }
     }
 
-    /// Moves all values of `other` behind these, and makes its events point to their new places.
+    /// Appends all values of `other` and updates its events to point to them.
     pub fn append(&mut self, other: &Pool, events: &mut [Event]) {
         if other.is_empty() {
             return;
@@ -513,7 +513,7 @@ impl Pool {
     }
 }
 
-/// Small numbers of either sign as small numbers without sign.
+/// Maps small integers of either sign to small unsigned integers.
 #[inline]
 fn zigzag(n: i64) -> u32 {
     (n << 1 ^ n >> 63) as u32

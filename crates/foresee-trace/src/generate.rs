@@ -1,9 +1,10 @@
 //! Random traces that some program could have produced.
 //!
-//! One generator serves two ends: a hundred million events for a benchmark, and the ten events on
-//! which a property test compares an analysis with a brute-force oracle. It imitates a machine on
-//! which every thread always has a step to take: locks are exclusive, a waiting thread is silent,
-//! a read finds what was written last. The same [`Config`] always gives the same trace.
+//! One generator serves two purposes: a hundred million events for a benchmark, and the ten events
+//! on
+//! which a property test compares an analysis with a brute-force oracle. It simulates a machine on
+//! which some thread can always take a step: locks are exclusive, a waiting thread takes no steps,
+//! and a read finds the last write. The same [`Config`] always generates the same trace.
 //!
 //! ```
 //! use foresee_trace::{Trace, generate::{Config, Generator}};
@@ -21,49 +22,49 @@ use crate::names::{Names, TooManyNames};
 use crate::source::{Batch, EventSource, Remarks};
 use machine::Machine;
 
-/// Which values accesses carry.
+/// The values that accesses carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// None: traces of tools that do not record values.
+    /// No values, as in traces of tools that do not record them.
     Nothing,
-    /// One of the numbers `1..=n`. Different writes of one value are what trips analyses that
-    /// confuse values with writes.
+    /// One of the numbers `1..=n`. Several writes of the same value expose analyses that confuse
+    /// values with writes.
     Repeating(u32),
-    /// Every write its own number.
+    /// Every write has a value of its own.
     Distinct,
 }
 
 /// What a random trace looks like. All shares and chances are between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where chance begins.
+    /// The seed of the random number generator.
     pub seed: u64,
-    /// How many threads there are; at least one.
+    /// The number of threads; at least one.
     pub threads: u32,
-    /// How many events the trace has.
+    /// The number of events.
     pub events: u64,
-    /// How many variables there are; at least one.
+    /// The number of variables; at least one.
     pub variables: u32,
-    /// How many locks there are.
+    /// The number of locks.
     pub locks: u32,
-    /// How many conditions there are. Condition `c` belongs to lock `c % locks`.
+    /// The number of conditions. Condition `c` belongs to lock `c % locks`.
     pub conditions: u32,
-    /// The chance that an event is followed by one of a freely chosen thread, not of the same.
+    /// The chance that the next event is of a randomly chosen thread instead of the same one.
     pub switching: f64,
-    /// The share of events inside critical sections, as far as contention allows. At 1 a thread
-    /// does nothing outside them, unless nothing else is possible.
+    /// The share of events inside critical sections, as far as contention allows. At 1, threads act
+    /// only inside critical sections unless nothing else is possible.
     pub in_sections: f64,
-    /// How many events of its thread a critical section has on average.
+    /// The average number of events of its thread in a critical section.
     pub section_events: f64,
-    /// How many locks a thread may hold at once.
+    /// The maximum number of locks that a thread holds at once.
     pub max_nesting: u32,
-    /// The chance that an acquire inside a critical section is one of a lock already held.
+    /// The chance that an acquire inside a critical section is of a lock already held.
     pub reentrant: f64,
     /// The chance that an acquire is shared.
     pub shared: f64,
-    /// The chance that an acquire is a try-lock: one that finds its lock taken is then an event, too.
+    /// The chance that an acquire is a try-lock; a failed try-lock is an event, too.
     pub tries: f64,
-    /// The chance that locks are released in another order than the reverse of their acquires.
+    /// The chance that locks are not released in the reverse order of their acquires.
     pub crossed: f64,
     /// The share of reads among plain and volatile accesses.
     pub reads: f64,
@@ -71,22 +72,22 @@ pub struct Config {
     pub volatiles: f64,
     /// The share of read-modify-writes among accesses.
     pub rmws: f64,
-    /// Which values accesses carry.
+    /// The values that accesses carry.
     pub values: Written,
-    /// The share of variables whose initial value is stated at the start of the trace. With
-    /// values, all variables hold 0 before they are written.
+    /// The share of variables whose initial value is declared at the start of the trace. If
+    /// accesses carry values, every variable is 0 before it is written.
     pub initial: f64,
-    /// The share of threads that are forked in the course of the trace by another one. If it is
-    /// not 0, threads also end before the trace does.
+    /// The share of threads that are forked by another thread during the trace. If it is not 0,
+    /// threads also end before the trace does.
     pub forked: f64,
     /// The chance that a thread that has ended is joined.
     pub joined: f64,
-    /// Whether the first and the last step of a thread are events of their own.
+    /// Whether the first and the last step of a thread are separate events.
     pub thread_marks: bool,
-    /// The share of events inside critical sections that begin a wait or notify. Notifications
-    /// are made with the condition's lock held.
+    /// The share of events inside critical sections that begin a wait or notify. A notifying thread
+    /// holds the condition's lock.
     pub waits: f64,
-    /// The share of ends of waits whose beginning was not recorded.
+    /// The share of ends of waits whose beginning is not recorded.
     pub bare_waits: f64,
     /// The share of named events.
     pub named: f64,
@@ -94,18 +95,18 @@ pub struct Config {
     pub calls: f64,
     /// The share of beginnings and ends of atomic regions.
     pub regions: f64,
-    /// The share of events that have to do with nothing else: of a name outside the alphabet, or of
-    /// a variable of the thread's own.
+    /// The share of events that are unrelated to all others: with a name outside the alphabet, or
+    /// on a variable that only their thread uses.
     pub unrelated: f64,
-    /// The chance that an access or a named event is one that its thread has made shortly before, at
-    /// the same place, as in a loop.
+    /// The chance that an access or a named event repeats a recent one of its thread, at the same
+    /// location, as in a loop.
     pub loops: f64,
-    /// How many different names events and methods have; at least one if there are such events.
+    /// The number of different names of events and methods; at least one if there are any.
     pub alphabet: u32,
     /// Whether the trace may end, and threads may stop, inside critical sections, waits, calls
     /// and regions. If not, the last events close what is open.
     pub unfinished: bool,
-    /// How many different source locations there are; 0 for none.
+    /// The number of different source locations; 0 for none.
     pub locations: u32,
 }
 
@@ -153,7 +154,7 @@ impl Config {
     /// A tiny trace for brute-force oracles: few threads, variables and locks, so that they
     /// collide, and a different mixture of everything else for every seed.
     pub fn small(seed: u64) -> Config {
-        // Not the stream of the generator itself, which starts from `seed`.
+        // A stream different from that of the generator itself, which starts from `seed`.
         let mut rng = fastrand::Rng::with_seed(!seed);
         let mut sometimes = |share: f64| if rng.bool() { share } else { 0.0 };
         let config = Config {
@@ -200,7 +201,7 @@ impl Config {
             ..config
         };
         match rng.u8(..5) {
-            // A notification that ends a wait takes six events, with nothing else in the way.
+            // A notification that ends a wait takes at least six events.
             0 => Config {
                 events: rng.u64(8..=14),
                 locks: 1,
@@ -219,8 +220,9 @@ impl Config {
         }
     }
 
-    /// A large trace in the proportions of recorded programs: many variables, mostly reads, short
-    /// critical sections, some nesting, a thread running for some events before another does.
+    /// A large trace with the proportions of recorded programs: many variables, mostly reads, short
+    /// critical sections, some nesting, and threads that run for several events before another
+    /// takes over.
     pub fn bench(threads: u32, events: u64, seed: u64) -> Config {
         Config {
             seed,
@@ -312,36 +314,36 @@ impl Config {
     }
 }
 
-/// Why a [`Config`] describes no trace.
+/// Why a [`Config`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BadConfig {
     /// The number of threads is 0 or too large.
     #[error("a trace has between 1 and {max} threads, not {0}", max = ThreadId::MAX)]
     Threads(u32),
-    /// There is no variable, so that a thread may find nothing to do.
+    /// There are no variables, so a thread may have no possible step.
     #[error("a trace needs at least one variable")]
     NoVariables,
     /// There are named events or calls, but no names.
     #[error("named events and calls need an alphabet of at least one name")]
     NoAlphabet,
-    /// The mean length of a critical section makes no sense.
+    /// The average length of a critical section is impossible.
     #[error("a critical section has at least one event on average, not {0}")]
     Section(f64),
-    /// Something that is a share or a chance is not between 0 and 1.
-    #[error("`{0}` is a share between 0 and 1, not {1}")]
+    /// A share or a chance is not between 0 and 1.
+    #[error("`{0}` must be between 0 and 1, not {1}")]
     Share(&'static str, f64),
-    /// More things are asked for than can be named.
+    /// The trace needs too many names.
     #[error(transparent)]
     Names(#[from] TooManyNames),
 }
 
-/// A random trace as a stream; memory does not grow with the number of events.
+/// A random trace as a stream; memory does not depend on the number of events.
 #[derive(Debug)]
 pub struct Generator {
     machine: Machine,
     names: Names,
     remarks: Remarks,
-    /// Index of the latest batch's first event.
+    /// The index of the latest batch's first event.
     start: u64,
     emitted: u64,
 }

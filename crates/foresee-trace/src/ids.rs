@@ -1,9 +1,9 @@
-//! Small integer names for the things a trace talks about.
+//! Small integers that identify the things in a trace.
 //!
-//! Every kind of thing has a number space of its own, so that a Java object that is a lock, a
-//! condition and a thread at once cannot be confused with itself.
+//! Each kind of thing has its own number space, so a Java object that is at once a lock, a
+//! condition and a thread has three different numbers.
 
-/// A number that names one thing of one kind; see [`crate::Names`] for the text behind it.
+/// A number that identifies one thing of one kind; [`crate::Names`] has the text behind it.
 pub trait Id: Copy + Eq {
     /// The id with this number.
     fn new(index: usize) -> Self;

@@ -1,9 +1,9 @@
-//! The event model of foresee and the seams around it.
+//! The event model of foresee and the interfaces around it.
 //!
-//! A *trace* is what one execution of a multithreaded program did, in the order in which it was
-//! seen: [`Event`]s of threads on variables, locks, conditions and other threads, with values and
-//! source locations where they were captured. Readers of formats are [`EventSource`]s, writers are
-//! [`EventSink`]s, and what stands between them works on [`Batch`]es or on a whole [`Trace`].
+//! A *trace* records what one execution of a multithreaded program did, in the observed order:
+//! [`Event`]s of threads on variables, locks, conditions and other threads, with values and source
+//! locations if they were captured. Readers of formats are [`EventSource`]s, writers are
+//! [`EventSink`]s, and everything between them works on [`Batch`]es or on a whole [`Trace`].
 //!
 //! ```
 //! use foresee_trace::{Event, Op, Trace, Value};

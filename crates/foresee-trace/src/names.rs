@@ -1,4 +1,4 @@
-//! Names are kept once and spoken of by number.
+//! Interned names: each name is stored once and referred to by number.
 
 use std::marker::PhantomData;
 
@@ -10,22 +10,22 @@ use crate::ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId};
 
 /// A set of texts, numbered in the order of their first appearance.
 ///
-/// The texts stand one after the other in a single buffer, so a name costs its own bytes and about
-/// a dozen more, and readers may intern millions of them.
+/// All texts share one buffer, so a name costs its own bytes and about a dozen more, and readers
+/// may intern millions of them.
 #[derive(Clone, Debug)]
 pub struct Interner<I> {
     text: String,
     /// `ends[i]` is where name `i` ends in `text`; it starts where its predecessor ends.
     ends: Vec<u32>,
-    /// Names by hash; the upper half of the hash stands beside the number, so that a text is
-    /// hardly ever compared in vain.
+    /// Names by hash. The upper half of the hash is stored beside the number, so texts are rarely
+    /// compared unless they are equal.
     table: HashTable<(u32, u32)>,
-    // Seeded afresh in each process: names come from files that anyone may have written.
+    // Seeded randomly in each process, because names come from untrusted files.
     hasher: RandomState,
     kind: PhantomData<I>,
 }
 
-/// There are more names than their numbers can tell apart, or more text than one table holds.
+/// There are more names than numbers, or more text than one table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many different names in one trace (limit: 4 GiB of text, 16 million threads)")]
 pub struct TooManyNames;
@@ -43,7 +43,7 @@ impl<I> Default for Interner<I> {
 }
 
 impl<I: Id> Interner<I> {
-    /// The number of `name`, which is given one if it is new.
+    /// The number of `name`; a new name gets the next one.
     #[inline]
     pub fn intern(&mut self, name: &str) -> Result<I, TooManyNames> {
         let hash = self.hash(name);
@@ -68,12 +68,12 @@ impl<I: Id> Interner<I> {
         &self.text[self.range(id.index())]
     }
 
-    /// How many names there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no name at all.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -154,7 +154,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of a thread; one fewer bits than the other kinds have.
+    /// The number of a thread, which has fewer bits than those of the other kinds.
     #[inline]
     pub fn thread(&mut self, name: &str) -> Result<ThreadId, TooManyNames> {
         let id = self.threads.intern(name)?;
@@ -162,8 +162,8 @@ impl Names {
     }
 }
 
-/// The name of the object that a variable belongs to: the variable's own up to the first `+`, `.`,
-/// `[` or `->` outside of brackets. `heap(list.c:7)#2+8` is a part of `heap(list.c:7)#2`.
+/// The name of the object that a variable belongs to: the part of its name before the first `+`,
+/// `.`, `[` or `->` outside brackets. `heap(list.c:7)#2+8` is a part of `heap(list.c:7)#2`.
 pub fn object_of(variable: &str) -> &str {
     let mut depth = 0u32;
     for (i, c) in variable.char_indices() {
@@ -178,11 +178,11 @@ pub fn object_of(variable: &str) -> &str {
     variable
 }
 
-/// The event by which the capture notes that a block of memory is given back; its argument is the
+/// The event with which the capture records that a block of memory is freed; its argument is the
 /// name of the block.
 pub const HEAP_FREE: &str = "heap_free";
 
-/// The thread that writes on behalf of code that was not captured.
+/// The thread that performs the writes of code that was not captured.
 pub const EXTERNAL: &str = "external";
 
 #[cfg(test)]

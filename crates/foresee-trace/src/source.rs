@@ -1,10 +1,10 @@
-//! The seam between readers and everything that consumes events.
+//! The interface between readers and everything that consumes events.
 
 use crate::error::{Position, ReadError};
 use crate::event::{Event, Pool};
 use crate::names::Names;
 
-/// A stretch of a trace: as many events as are worth handling in one go.
+/// A part of a trace: as many events as are processed in one go.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// The events, in file order.
@@ -14,32 +14,33 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// How many events readers put into a batch: large enough to make the cost of a call vanish,
-    /// small enough to stay in the second-level cache.
+    /// The number of events in a batch: large enough to make the cost of a call negligible, small
+    /// enough to fit in the second-level cache.
     pub const EVENTS: usize = 8192;
 
-    /// Makes room for the next stretch; the memory is kept.
+    /// Makes room for the next events; keeps the memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.pool.clear();
     }
 }
 
-/// What the order of events in the file stands for.
+/// What the order of events in the file means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileOrder {
     /// The order in which the steps happened.
     #[default]
     Observed,
-    /// The order in which the steps happened, without accesses that add nothing to the causality.
-    /// What the missing reads saw is not known, so no run can be judged that changes the causality.
+    /// The order in which the steps happened, without accesses that are irrelevant to the
+    /// causality. What the missing reads saw is unknown, so runs that change the causality cannot
+    /// be judged.
     Thinned,
-    /// Only the order in which they were noted (asynchronous capture).
+    /// Only the order in which the steps were recorded (asynchronous capture).
     Notes,
 }
 
 impl FileOrder {
-    /// All there are, by their codes in files.
+    /// All orders, by their codes in files.
     pub const ALL: [FileOrder; 3] = [FileOrder::Observed, FileOrder::Notes, FileOrder::Thinned];
 
     /// The word for it in traces and reports.
@@ -51,7 +52,7 @@ impl FileOrder {
         }
     }
 
-    /// The order that a word stands for.
+    /// The order with this word.
     pub fn by_word(word: &str) -> Option<FileOrder> {
         FileOrder::ALL.into_iter().find(|order| order.word() == word)
     }
@@ -66,22 +67,21 @@ impl FileOrder {
     }
 }
 
-/// What a reader has to say about a trace besides its events.
+/// What a reader knows about a trace besides its events.
 #[derive(Clone, Debug, Default)]
 pub struct Remarks {
-    /// What the order of events stands for.
+    /// What the order of events means.
     pub order: FileOrder,
     /// Why the trace ends before the program did, if it does.
     pub cut_short: Option<String>,
-    /// Why the trace does not hold everything that the program did, if it does not: part of it was
-    /// not built for capture.
+    /// Why the trace is incomplete, if it is: part of the program was not built for capture.
     pub partial: Option<String>,
-    /// Things the user should know: lines that were skipped, events that were repaired.
+    /// Warnings for the user: lines that were skipped, events that were repaired.
     pub warnings: Vec<String>,
 }
 
 impl Remarks {
-    /// Adds a reason why the trace does not hold everything.
+    /// Adds a reason why the trace is incomplete.
     pub fn add_partial(&mut self, reason: &str) {
         match &mut self.partial {
             Some(all) => {
@@ -93,26 +93,25 @@ impl Remarks {
     }
 }
 
-/// A stream of events, from whatever format.
+/// A stream of events, from any format.
 ///
-/// Sources are pulled a batch at a time, so that the virtual call costs nothing per event and an
-/// analysis of one pass never holds more than a batch.
+/// Consumers pull one batch at a time, so the virtual call costs nothing per event, and a one-pass
+/// analysis never holds more than a batch.
 pub trait EventSource {
-    /// Replaces the contents of `batch` by the next events; `false`, and an empty batch, at the
-    /// end. After an error the source is spent.
+    /// Replaces the contents of `batch` with the next events; at the end, returns `false` and an
+    /// empty batch. After an error the source must not be used again.
     fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError>;
 
     /// The names behind the numbers in all batches so far.
     fn names(&self) -> &Names;
 
-    /// The names, for one who adds to them.
+    /// The names, for consumers that add to them.
     fn names_mut(&mut self) -> &mut Names;
 
-    /// Where event `i` of the latest batch stands in the input. May take time: it is meant for
-    /// messages.
+    /// The position of event `i` of the latest batch in the input. Meant for messages; may be slow.
     fn position(&self, i: usize) -> Position;
 
-    /// What else is known; complete when the source has ended.
+    /// What else is known; complete once the source has ended.
     fn remarks(&self) -> &Remarks;
 }
 
@@ -134,19 +133,19 @@ impl<S: EventSource + ?Sized> EventSource for Box<S> {
     }
 }
 
-/// Where events go: the writing side of a format.
+/// The writing side of a format.
 pub trait EventSink {
-    /// Takes what is known of the trace before its first event, so that whoever reads it later knows
-    /// it from the start. What is not told here is written by `finish`, at the end.
+    /// Takes what is known before the first event, so that readers know it from the start. `finish`
+    /// writes everything else at the end.
     fn begin(&mut self, remarks: &Remarks) -> std::io::Result<()> {
         let _ = remarks;
         Ok(())
     }
 
-    /// Takes the next stretch of the trace. `names` is always that of one and the same trace.
+    /// Takes the next events. All calls must pass the names of the same trace.
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> std::io::Result<()>;
 
-    /// Ends the trace and hands everything on to the operating system. A sink that is dropped
-    /// without this leaves a trace that reads as cut short.
+    /// Ends the trace and passes everything to the operating system. If a sink is dropped without
+    /// this, readers see a trace that is cut short.
     fn finish(&mut self, names: &Names, remarks: &Remarks) -> std::io::Result<()>;
 }

@@ -5,17 +5,17 @@ use crate::event::{Event, Pool};
 use crate::names::Names;
 use crate::source::{Batch, EventSource, Remarks};
 
-/// A whole trace, for analyses that need to go back and forth: sixteen bytes an event, and the
-/// values that do not fit.
+/// A whole trace, for analyses that need random access: sixteen bytes per event, plus the values
+/// that do not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// The events in file order; an event's index here is its name in reports.
+    /// The events in file order; reports refer to an event by its index here.
     pub events: Vec<Event>,
     /// Their values.
     pub pool: Pool,
     /// The names behind the numbers.
     pub names: Names,
-    /// What the reader had to say.
+    /// The reader's remarks.
     pub remarks: Remarks,
 }
 
@@ -32,7 +32,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Moves a batch to the end of the trace. Its numbers must be those of the trace's names.
+    /// Moves a batch to the end of the trace. Its numbers must refer to the trace's names.
     pub fn push_batch(&mut self, batch: &mut Batch) {
         self.pool.append(&batch.pool, &mut batch.events);
         self.events.extend_from_slice(&batch.events);
@@ -48,7 +48,7 @@ impl Trace {
 #[derive(Debug)]
 pub struct TraceSource<'t> {
     trace: &'t Trace,
-    /// Present once somebody asked to add names.
+    /// A copy of the names, made when a consumer adds to them.
     names: Option<Names>,
     start: usize,
     end: usize,

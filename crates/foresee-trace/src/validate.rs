@@ -1,24 +1,25 @@
 //! Could any execution have produced these events?
 //!
-//! [`Validated`] stands between a reader and everything else. It refuses the first event that no
-//! execution could contain, or repairs the trace and says what it changed; it also tells the inner
-//! operations of re-entrant locks from the outer ones, so that nothing behind it has to count.
+//! [`Validated`] sits between a reader and its consumers. It rejects the first event that no
+//! execution could contain, or repairs the trace and reports what it changed. It also distinguishes
+//! inner operations of re-entrant locks from outer ones, so consumers need not count.
 //!
 //! The rules, for each event in file order:
 //!
 //! 1. [`Op::ThreadBegin`] is its thread's first event, and nothing follows [`Op::ThreadEnd`].
 //! 2. A thread is forked at most once, by another thread, before its first event. A thread that is
-//!    never forked was there from the start.
-//! 3. A joined thread has no further event, and is not joined while it is known to be running.
-//! 4. A lock is taken only if nobody else holds it, and given back only by a holder. Shared holds
-//!    of a read-write lock exclude only exclusive ones. Locks may be held for ever.
-//! 5. A wait is begun by the holder of its lock, and its thread does nothing until it ends, which
-//!    takes the free lock back.
-//! 6. Methods and regions are left in the opposite order of entering; they may be left open. A
-//!    method whose entering was not captured may be left all the same.
-//! 7. An initial value is stated once, before any access of its variable.
-//! 8. A read sees the last value written, where both are known — unless the trace says that its
-//!    order is only the order of notes.
+//!    never forked runs from the start.
+//! 3. A joined thread has no further events, and a thread that is known to be running is not
+//!    joined.
+//! 4. A lock is acquired only if no other thread holds it, and released only by a holder. Shared
+//!    holds of a read-write lock exclude only exclusive ones. Locks may be held for ever.
+//! 5. The holder of its lock begins a wait. The thread does nothing until the wait ends, which
+//!    acquires the free lock again.
+//! 6. Methods and regions are left in reverse order of entering; they may stay open. A method may
+//!    be left even if its entry was not captured.
+//! 7. An initial value is declared once, before any access of its variable.
+//! 8. A read sees the last value written, if both values are known, unless the order of the trace
+//!    is only that of its notes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,12 +33,12 @@ use crate::names::{EXTERNAL, Names, TooManyNames};
 use crate::source::{Batch, EventSource, FileOrder, Remarks};
 use crate::value::Value;
 
-/// What to do with an event that cannot be.
+/// What to do with an impossible event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Stop with an error.
     Reject,
-    /// Change as little as possible, and say so in the [`Remarks`].
+    /// Change as little as possible and record the changes in the [`Remarks`].
     Repair,
 }
 
@@ -47,23 +48,23 @@ pub struct Validated<S> {
     source: S,
     mode: Mode,
     rules: Rules,
-    /// The file's own events, when what is handed out may differ from them.
+    /// The file's own events, if the events handed out may differ from them.
     raw: Batch,
-    /// For each event handed out after a repair, its place in `raw`.
+    /// For each event handed out after a repair, its index in `raw`.
     origin: Vec<u32>,
-    /// Which thread the events of a recycled thread number now belong to.
+    /// The thread to which the events of a recycled thread number now belong.
     alias: Vec<(ThreadId, ThreadId)>,
-    /// The thread that inserted writes are ascribed to.
+    /// The thread to which inserted writes are attributed.
     external: Option<ThreadId>,
     remarks: Remarks,
     repairs: u64,
 }
 
-/// How many changes are described one by one.
+/// The maximum number of changes that are described individually.
 const DETAILED_REPAIRS: u64 = 20;
 
 impl<S: EventSource> Validated<S> {
-    /// Checks `source` as it is read.
+    /// Validates `source` as it is read.
     pub fn new(source: S, mode: Mode) -> Self {
         Validated {
             source,
@@ -78,12 +79,12 @@ impl<S: EventSource> Validated<S> {
         }
     }
 
-    /// The source behind, for what it knows besides events.
+    /// The underlying source, for what it knows besides events.
     pub fn inner(&self) -> &S {
         &self.source
     }
 
-    /// How many events were dropped, inserted or renamed so far.
+    /// The number of events that were dropped, inserted or renamed so far.
     pub fn repairs(&self) -> u64 {
         self.repairs
     }
@@ -117,7 +118,7 @@ impl<S: EventSource> Validated<S> {
         Ok(())
     }
 
-    /// Puts `event` into `batch` with whatever must be changed to make it possible.
+    /// Adds `event` to `batch` with the changes that make it possible.
     fn repair(&mut self, event: Event, i: usize, batch: &mut Batch) -> Result<(), ReadError> {
         loop {
             let current = self.renamed(event);
@@ -198,7 +199,7 @@ impl<S: EventSource> Validated<S> {
             Fault::ForkOfKnown if self.rules.is_over(event.other()) => {
                 let old = event.other();
                 let new = self.fresh_thread(self.source.names().threads.get(old).to_owned())?;
-                // Aliases are from the number in the file, not from an earlier alias.
+                // An alias maps from the number in the file, not from an earlier alias.
                 let file = self.alias.iter().find(|a| a.1 == old).map_or(old, |a| a.0);
                 self.alias.retain(|a| a.0 != file);
                 self.alias.push((file, new));
@@ -230,7 +231,7 @@ impl<S: EventSource> Validated<S> {
         event
     }
 
-    /// A thread of this name, or of this name with a number behind it if it is taken.
+    /// A new thread with this name, or with a number appended if the name is taken.
     fn fresh_thread(&mut self, name: String) -> Result<ThreadId, ReadError> {
         let names = self.source.names_mut();
         let mut fresh = name.clone();
@@ -268,7 +269,7 @@ impl<S: EventSource> EventSource for Validated<S> {
                 }
                 if self.repairs > 0 {
                     let told =
-                        || format!("repaired {} times, it is not what was recorded", self.repairs);
+                        || format!("it was repaired {} times and differs from what was recorded", self.repairs);
                     self.remarks.partial.get_or_insert_with(told);
                 }
                 return Ok(false);
@@ -279,7 +280,7 @@ impl<S: EventSource> EventSource for Validated<S> {
                 Mode::Reject => self.checked_batch(batch)?,
                 Mode::Repair => self.repaired_batch(batch)?,
             }
-            // A batch of which nothing is left does not end the trace.
+            // A batch that became empty does not end the trace.
             if !batch.events.is_empty() {
                 return Ok(true);
             }
@@ -340,7 +341,7 @@ impl Fault {
     fn help(self) -> &'static str {
         match self {
             Fault::ReadMismatch(..) => {
-                "if the events were noted without stopping the program, say so in the trace \
+                "if the events were recorded without stopping the program, say so in the trace \
                  (`# foresee: order=notes`); `--repair` inserts the write that must have happened"
             }
             Fault::ForkOfKnown => {
@@ -351,7 +352,7 @@ impl Fault {
     }
 }
 
-/// A fault in words.
+/// Formats a fault as a message.
 struct Told<'a> {
     fault: Fault,
     event: &'a Event,
@@ -368,7 +369,7 @@ impl fmt::Display for Told<'_> {
         let target = event.target_name(names).unwrap_or("");
         match fault {
             Fault::AfterJoin(at) => {
-                write!(f, "{what} by {t}, but {t} was joined before (event {at})")
+                write!(f, "{what} by {t}, but {t} was joined earlier (event {at})")
             }
             Fault::AfterEnd => write!(f, "{what} by {t}, but {t} has ended"),
             Fault::WhileWaiting(c) => {
@@ -376,7 +377,7 @@ impl fmt::Display for Told<'_> {
             }
             Fault::WhileAsking(asked) => {
                 let asked = asked.describe(names, pool);
-                write!(f, "{what} by {t}, but {t} waits since {asked}")
+                write!(f, "{what} by {t}, but {t} has been waiting since {asked}")
             }
             Fault::BeginNotFirst => {
                 write!(f, "{what} by {t}, but {t} has earlier events; it must be the first")
@@ -397,17 +398,17 @@ impl fmt::Display for Told<'_> {
             Fault::NotHeld(Some(holder)) => {
                 write!(f, "lock {target} released by {t} but held by {}", thread(holder))
             }
-            Fault::NotHeld(None) => write!(f, "lock {target} released by {t}, but not held by it"),
+            Fault::NotHeld(None) => write!(f, "lock {target} released by {t}, which does not hold it"),
             Fault::NotBusy => {
-                write!(f, "{what} by {t}, but no other thread keeps {t} from taking the lock")
+                write!(f, "{what} by {t}, but no other thread prevents {t} from acquiring the lock")
             }
             Fault::WaitWithoutLock => {
-                write!(f, "{what} by {t}, but {t} does not hold the lock it gives up")
+                write!(f, "{what} by {t}, but {t} does not hold the lock that it releases")
             }
-            Fault::WaitNotBegun => write!(f, "{what} by {t}, but {t} began no wait"),
+            Fault::WaitNotBegun => write!(f, "{what} by {t}, but {t} is not waiting"),
             Fault::WaitOfOther(c) => {
                 let c = names.conds.get(c);
-                write!(f, "{what} by {t}, but {t} waits for {c} or with another lock")
+                write!(f, "{what} by {t}, but {t} waits for {c} or uses another lock")
             }
             Fault::NotInnermost(Some(sym)) => {
                 let open = names.syms.get(sym);
@@ -416,9 +417,9 @@ impl fmt::Display for Told<'_> {
             Fault::NotInnermost(None) => {
                 write!(f, "{what} by {t}, but an unnamed region was entered later")
             }
-            Fault::NothingOpen => write!(f, "{what} by {t}, but {t} entered none"),
+            Fault::NothingOpen => write!(f, "{what} by {t}, but {t} has not entered any"),
             Fault::LateInit => {
-                write!(f, "{what}, but {target} has an initial value or was accessed before")
+                write!(f, "{what}, but {target} already has an initial value or was accessed earlier")
             }
             Fault::ReadMismatch(expected, found) => {
                 let show = |value| crate::display::DescribedValue { value, names };
@@ -433,7 +434,7 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// What is known of a thread.
+/// The state of a thread.
 #[derive(Debug, Default)]
 struct Thread {
     known: bool,
@@ -442,18 +443,18 @@ struct Thread {
     ended: bool,
     joined: Option<u64>,
     waiting: Option<Waiting>,
-    /// What it has requested and not been given.
+    /// What it has requested and not received yet.
     asking: Option<Event>,
     calls: Entered,
     regions: Entered,
 }
 
-/// What was entered and not left, the innermost last.
+/// What was entered and not left, innermost last.
 #[derive(Debug, Default)]
 struct Entered {
     stack: Vec<Option<SymId>>,
-    /// How often each stands there: captures that keep no returns make it as long as the trace, and
-    /// it must not be searched for each event.
+    /// How often each occurs in `stack`. A capture that records no returns makes the stack as long
+    /// as the trace, so it must not be searched for each event.
     open: HashMap<Option<SymId>, u32, RandomState>,
 }
 
@@ -467,7 +468,7 @@ impl Entered {
         *self.open.entry(sym).or_default() += 1;
     }
 
-    /// Leaves the innermost. A region may be ended without naming it.
+    /// Leaves the innermost one. A region may be ended without naming it.
     fn leave(&mut self, event: &Event) -> Result<Op, Fault> {
         let Some(&innermost) = self.stack.last() else { return Err(Fault::NothingOpen) };
         if innermost != event.sym() && event.sym().is_some() {
@@ -493,7 +494,7 @@ struct Waiting {
 }
 
 impl Thread {
-    /// Whether the thread can have no event now.
+    /// Whether the thread cannot have an event now.
     #[inline]
     fn is_still(&self) -> bool {
         self.ended | self.joined.is_some() | self.waiting.is_some() | self.asking.is_some()
@@ -501,7 +502,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// Whether the event is what the thread has asked for.
+    /// Whether the event is what the thread has requested.
     #[cold]
     fn is_answered(&self, event: &Event) -> bool {
         let answers =
@@ -510,7 +511,7 @@ impl Thread {
     }
 }
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Debug, Default)]
 struct Lock {
     owner: Option<ThreadId>,
@@ -519,7 +520,8 @@ struct Lock {
 }
 
 impl Lock {
-    /// Somebody other than `t` who keeps `t` from an exclusive (or a shared) hold.
+    /// A thread other than `t` that prevents `t` from acquiring the lock exclusively (or for
+    /// sharing).
     fn blocked_by(&self, t: ThreadId, shared: bool) -> Option<ThreadId> {
         match self.owner {
             Some(owner) if owner != t => Some(owner),
@@ -538,8 +540,8 @@ enum Held {
     Value(Value),
 }
 
-/// The state in which the next event is judged; its size depends on how many things there are,
-/// not on how many events.
+/// The state against which the next event is checked; its size depends on the number of names, not
+/// on the number of events.
 #[derive(Debug)]
 struct Rules {
     threads: Vec<Thread>,
@@ -562,8 +564,8 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Judges the next event. The answer is its operation, with inner lock operations told from
-    /// outer ones. A refused event changes nothing.
+    /// Checks the next event. Returns its operation, with inner lock operations distinguished from
+    /// outer ones. A rejected event changes nothing.
     #[inline]
     fn step(&mut self, event: &Event, pool: &Pool) -> Result<Op, Fault> {
         let op = event.op();
@@ -617,7 +619,7 @@ impl Rules {
         let values = pool.values(event);
         let op = event.op();
         let read = match op {
-            // The old value of a read-modify-write stands first, if it was captured.
+            // The old value of a read-modify-write comes first, if it was captured.
             Op::Rmw if values.len() == 2 => values.first(),
             Op::Rmw | Op::Write | Op::VolatileWrite => None,
             _ => values.first(),
@@ -735,7 +737,7 @@ impl Rules {
             }
             Op::Exit => {
                 let calls = &mut self.threads[t.index()].calls;
-                // Captures keep what somebody asked for, and that may be the returns alone.
+                // A capture records what was requested, which may be only the returns.
                 if !calls.has(event.sym()) {
                     return Ok(op);
                 }
@@ -746,7 +748,7 @@ impl Rules {
             Op::WaitEnd => self.wait_end(event),
             Op::Wait | Op::Notify | Op::NotifyAll | Op::Event | Op::Try | Op::TryFor => Ok(op),
             Op::Request | Op::RequestShared | Op::Await | Op::Block => Ok(op),
-            // Remarks and fences change nothing that others could find to be impossible.
+            // Remarks and fences cannot make other events impossible.
             Op::Relaxed
             | Op::AcquireOnly
             | Op::ReleaseOnly
@@ -806,7 +808,7 @@ impl Rules {
         !self.threads[t.index()].is_still()
     }
 
-    /// Whether a thread's number may be in use by a new thread.
+    /// Whether a new thread may reuse the number of this thread.
     fn is_over(&self, t: ThreadId) -> bool {
         let thread = &self.threads[t.index()];
         thread.ended || thread.joined.is_some()

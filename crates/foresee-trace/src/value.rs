@@ -1,4 +1,4 @@
-//! What a variable held or an event was given.
+//! Values of variables and arguments of events.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,35 +6,33 @@ use crate::ids::SymId;
 
 /// A value of a program variable or an argument of an event.
 ///
-/// Two values are equal when they have the same type and the same bits: this is the equality of
-/// "the read saw what the write stored". Comparison in specifications is another matter and is
-/// defined there.
+/// Two values are equal if they have the same type and the same bits: this is the equality of "the
+/// read saw what the write stored". Specifications define their own comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// A whole number that fits 64 bits with sign.
+    /// An integer that fits into 64 bits with sign.
     Int(i64),
-    /// A whole number above [`i64::MAX`]; smaller ones are always [`Value::Int`].
+    /// An integer above [`i64::MAX`]; smaller ones are always [`Value::Int`].
     Uint(u64),
     /// A floating-point number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A text, in [`crate::Names::syms`].
+    /// A string, in [`crate::Names::syms`].
     Str(SymId),
 }
 
 impl Value {
-    /// The value of an unsigned number, in its one form.
+    /// The value of an unsigned number in its canonical form.
     #[inline]
     pub fn from_u64(n: u64) -> Value {
         i64::try_from(n).map_or(Value::Uint(n), Value::Int)
     }
 
-    /// Whether equal values are the same to a program. A number that could be the address of memory
-    /// is not: after `free` another block may have it, and what is then read through it is another
-    /// variable. Programs and their heaps begin at four megabytes or above; what stands in the upper
-    /// half of all addresses belongs to no program, and the last numbers of 32 bits are small
-    /// negative ones.
+    /// Whether equal values mean the same to a program. A number that may be a memory address does
+    /// not: after `free`, another block may get the same address, and a read through it then reads
+    /// another variable. Programs and their heaps start at four MiB or above; the upper half of the
+    /// address space belongs to no program, and the last 32-bit numbers are small negative ones.
     #[inline]
     pub fn stands_for_itself(self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Numbers in as few bytes as they need, for files.
+//! Variable-length integers for files.
 
 /// Writes a number in groups of seven bits, lowest first, with the high bit set in all but the last.
 #[inline]
@@ -10,7 +10,7 @@ pub fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Reads such a number and moves `at` behind it.
+/// Reads such a number and advances `at` past it.
 #[inline]
 pub fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0u64;

@@ -1,9 +1,9 @@
-//! Text inside XML, for whoever draws SVG.
+//! Text inside XML, for SVG drawings.
 
 use std::fmt::{self, Write as _};
 
-/// A text as the content or an attribute of an XML element: what would be markup is escaped, what
-/// XML forbids is left out.
+/// A text as the content or an attribute of an XML element: markup is escaped, and characters that
+/// XML forbids are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Xml<'a>(pub &'a str);
 

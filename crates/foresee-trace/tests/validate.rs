@@ -1,5 +1,4 @@
-//! The validator against the rules looked up one by one, on traces that are right and on traces
-//! that were made wrong.
+//! Compares the validator with the rules, checked one by one, on valid and on damaged traces.
 
 use foresee_testkit::oracle::wellformed::{Rule, violations};
 use foresee_testkit::{random_trace, raw_trace};
@@ -9,13 +8,13 @@ fn validated(trace: &Trace, mode: Mode) -> Result<Trace, ReadError> {
     Trace::load(&mut Validated::new(trace.source(), mode))
 }
 
-/// The first event that breaks a rule a file has to keep: which operations are outermost is for
-/// the validator to find out.
+/// The first event that violates a rule for files; which operations are outermost is left to the
+/// validator.
 fn first_violation(trace: &Trace) -> Option<usize> {
     violations(trace).into_iter().find(|v| v.rule != Rule::Outermost).map(|v| v.event)
 }
 
-/// A trace with some events dropped, repeated or exchanged.
+/// A trace with some events dropped, repeated or swapped.
 fn damaged(seed: u64) -> Trace {
     let mut trace = random_trace(seed);
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -121,17 +120,17 @@ fn repairs_change_as_little_as_possible() {
         };
         trace.events.iter().map(event).collect::<Vec<_>>().join("; ")
     };
-    // A missed release is put in before the next acquire, and the late one is dropped.
+    // A missing release is inserted before the next acquire, and the late one is dropped.
     assert_eq!(
         repaired(raw_trace! { T1: acq(l); T2: acq(l); T1: rel(l) }),
         "T1 acq(l); T1 rel(l); T2 acq(l)"
     );
-    // A thread number that is used again becomes another thread.
+    // A thread number that is reused becomes another thread.
     assert_eq!(
         repaired(raw_trace! { M: fork(T); T: w(x); M: join(T), fork(T); T: w(x); M: join(T) }),
         "M fork(T); T w(x); M join(T); M fork(T#2); T#2 w(x); M join(T#2)"
     );
-    // Somebody must have written what was read.
+    // The value that was read must have been written.
     assert_eq!(
         repaired(raw_trace! { T1: w(x)=1; T2: r(x)=2 }),
         "T1 w(x)=1; external w(x)=2; T2 r(x)=2"
@@ -142,8 +141,8 @@ fn repairs_change_as_little_as_possible() {
     );
 }
 
-/// Captures that keep only some calls and returns leave methods open for ever. Were all of them
-/// gone through for each return, this would take hours.
+/// Captures that record only some calls and returns leave methods open for ever. If each return
+/// searched all of them, this test would take hours.
 #[test]
 fn methods_that_are_never_left_do_not_make_later_events_slow() {
     use foresee_trace::{Event, Op};
@@ -157,7 +156,7 @@ fn methods_that_are_never_left_do_not_make_later_events_slow() {
         trace.events.push(Event::new(thread, Op::Enter).with_target(next.0));
     }
     assert_eq!(validated(&trace, Mode::Reject).unwrap().events.len(), 2 * CALLS);
-    // A return from the outermost completes all others, each of which must be looked for once.
+    // A return from the outermost method completes all others; each is looked up once.
     trace.events.insert(0, Event::new(thread, Op::Enter).with_target(last.0));
     trace.events.push(Event::new(thread, Op::Exit).with_target(last.0));
     assert!(validated(&trace, Mode::Reject).is_err());

@@ -1,31 +1,31 @@
 //! A store of immutable vectors that share their common parts.
 //!
 //! A clock is a tree of fan-out sixteen whose leaves hold the counters of sixteen threads each.
-//! Joining two clocks walks them together and stops wherever both sides are one and the same node,
-//! so it costs about as much as the entries that differ, whatever the number of threads; with at
-//! most sixteen threads a clock is one leaf and a join is one comparison of two cache lines.
-//! Clocks never change, so remembering one costs four bytes.
+//! Joining two clocks walks both trees and stops wherever they have the same node, so the cost is
+//! proportional to the entries that differ and independent of the number of threads. With at most
+//! sixteen threads, a clock is one leaf, and a join compares two cache lines. Clocks never change,
+//! so storing one takes four bytes.
 //!
-//! Nodes nobody can reach any more are found by marking, from time to time: counting references
-//! would touch a cache line for each event of the trace.
+//! Unreachable nodes are collected by occasional marking: reference counts would touch a cache line
+//! for each event of the trace.
 
 use foresee_trace::{Id, ThreadId};
 
 const FAN: usize = 16;
 const FAN_BITS: u32 = 4;
-/// The height of a tree that holds every thread number there can be.
+/// The height of a tree that can hold every possible thread number.
 const MAX_HEIGHT: u32 = 5;
 const _: () = assert!(FAN.pow(MAX_HEIGHT + 1) > ThreadId::MAX as usize);
 
 /// A vector of counters in a [`ClockStore`].
 ///
-/// The height of its tree stands in the upper three bits, the place of its root in the others, so
-/// that a clock of few threads stays small when more threads appear.
+/// The upper three bits hold the height of its tree, the others the index of its root, so a clock
+/// of few threads stays small when more threads appear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock(u32);
 
 impl Clock {
-    /// The clock of one who knows of nobody.
+    /// The clock that knows no events.
     pub const EMPTY: Clock = Clock(0);
 
     #[inline]
@@ -58,7 +58,7 @@ struct Leaf<const N: usize>([[u32; FAN]; N]);
 #[repr(align(64))]
 struct Inner([Clock; FAN]);
 
-/// Where clocks live.
+/// The storage of clocks.
 #[derive(Debug)]
 pub struct ClockStore<const N: usize = 1> {
     leaves: Arena<Leaf<N>>,
@@ -67,7 +67,7 @@ pub struct ClockStore<const N: usize = 1> {
 
 impl<const N: usize> Default for ClockStore<N> {
     fn default() -> Self {
-        // Leaf zero is the empty clock, and stands for an empty tree of any height.
+        // Leaf zero is the empty clock, which represents an empty tree of any height.
         let mut leaves = Arena::default();
         leaves.add(Leaf([[0; FAN]; N]));
         ClockStore { leaves, inners: Arena::default() }
@@ -96,7 +96,7 @@ impl<const N: usize> ClockStore<N> {
     }
 
     /// The larger counter of `a` and `b` for each thread, and at least `time` for thread `t`: what
-    /// one who knows `a` knows after hearing from `t`, who knew `b`.
+    /// a thread with clock `a` knows after it hears from `t`, whose clock was `b`.
     pub fn learn(&mut self, a: Clock, b: Clock, t: ThreadId, time: [u32; N]) -> Clock {
         let mut height = a.height().max(b.height());
         while t.index() >> (FAN_BITS * height) >= FAN {
@@ -115,7 +115,7 @@ impl<const N: usize> ClockStore<N> {
 
     /// The smaller counter of `a` and `b` for each thread: what both know.
     pub fn meet(&mut self, a: Clock, b: Clock) -> Clock {
-        // A tree of a lower height knows nothing of the threads beyond it.
+        // A lower tree has no counters for the threads beyond it.
         let (mut a, mut b) = (a, b);
         while a.height() > b.height() {
             a = self.children(a)[0];
@@ -151,8 +151,8 @@ impl<const N: usize> ClockStore<N> {
         }
     }
 
-    /// Calls `each` with every thread of which `a` and `b` do not tell the same, and the counters
-    /// that `b` has for it. Costs about as much as there are differences.
+    /// Calls `each` with every thread for which `a` and `b` differ, and with `b`'s counters for it.
+    /// The cost is proportional to the number of differences.
     pub fn differences(&self, a: Clock, b: Clock, each: &mut impl FnMut(ThreadId, [u32; N])) {
         self.differ_at(a.height().max(b.height()), 0, a, b, each);
     }
@@ -178,7 +178,7 @@ impl<const N: usize> ClockStore<N> {
             }
             return;
         }
-        // A tree of a lower height is the first child of what it would be at this one.
+        // A lower tree is the first child of the equivalent tree of this height.
         let child = |clock: Clock, i: usize| match clock {
             Clock::EMPTY => Clock::EMPTY,
             _ if clock.height() == height => self.inners.nodes[clock.index()].0[i],
@@ -233,7 +233,7 @@ impl<const N: usize> ClockStore<N> {
         }
     }
 
-    /// Joins two leaves, and adds to the result; one of the two is reused if nothing is new.
+    /// Joins two leaves and adds to the result; reuses one of them if nothing is new.
     #[inline]
     fn join_leaves(&mut self, a: Clock, b: Clock, add: impl FnOnce(&mut Leaf<N>)) -> Clock {
         let (Leaf(x), Leaf(y)) = (&self.leaves.nodes[a.index()], &self.leaves.nodes[b.index()]);
@@ -253,7 +253,7 @@ impl<const N: usize> ClockStore<N> {
         }
     }
 
-    /// Joins two trees of this height child by child; one of the two is reused if nothing is new.
+    /// Joins two trees of this height child by child; reuses one of them if nothing is new.
     #[inline]
     fn join_inners(
         &mut self,
@@ -281,26 +281,26 @@ impl<const N: usize> ClockStore<N> {
         }
     }
 
-    /// How many nodes there are, in use or not.
+    /// The number of nodes, used or not.
     pub fn nodes(&self) -> usize {
         self.leaves.nodes.len() + self.inners.nodes.len()
     }
 
-    /// Bytes taken up by the nodes.
+    /// The bytes that the nodes occupy.
     pub fn bytes(&self) -> usize {
         self.leaves.nodes.capacity() * size_of::<Leaf<N>>()
             + self.inners.nodes.capacity() * size_of::<Inner>()
     }
 
-    /// Whether so much was added since the last [`ClockStore::collect`] that another one, which
-    /// looks at `roots` clocks, is worth its time.
+    /// Whether enough was added since the last [`ClockStore::collect`] to make another one, which
+    /// visits `roots` clocks, worthwhile.
     #[inline]
     pub fn is_worth_collecting(&self, roots: usize) -> bool {
         let added = self.leaves.added + self.inners.added;
         added > MIN_GARBAGE && added > self.leaves.live + self.inners.live + roots / 4
     }
 
-    /// Forgets every clock that is not among `roots`.
+    /// Removes every clock that is not reachable from `roots`.
     pub fn collect(&mut self, roots: impl Iterator<Item = Clock>) {
         self.leaves.unmark();
         self.inners.unmark();
@@ -323,10 +323,10 @@ impl<const N: usize> ClockStore<N> {
     }
 }
 
-/// Below this many new nodes (four megabytes of leaves) nothing is collected.
+/// Nothing is collected below this many new nodes (four MiB of leaves).
 const MIN_GARBAGE: usize = 1 << 16;
 
-/// Nodes with a list of free places.
+/// Nodes with a free list.
 #[derive(Debug)]
 struct Arena<T> {
     nodes: Vec<T>,
@@ -366,7 +366,7 @@ impl<T> Arena<T> {
         self.marked.resize(self.nodes.len().div_ceil(64), 0);
     }
 
-    /// Whether the mark is new.
+    /// Marks a node; returns whether it was unmarked.
     fn mark(&mut self, index: usize) -> bool {
         let (word, bit) = (&mut self.marked[index / 64], 1 << (index % 64));
         let new = *word & bit == 0;
@@ -390,7 +390,7 @@ impl<T> Arena<T> {
 mod tests {
     use super::*;
 
-    /// Random joins of clocks of up to 300 threads against plain vectors, with collections.
+    /// Compares random joins of clocks of up to 300 threads with plain vectors, with collections.
     #[test]
     fn clocks_are_vectors() {
         const THREADS: usize = 300;
@@ -403,7 +403,7 @@ mod tests {
         let mut clocks = vec![(Clock::EMPTY, vec![[0; 2]; THREADS]); 20];
         for round in 0..20_000 {
             let (i, j) = (random(20), random(20));
-            // Small thread numbers are common, so that trees of different heights meet.
+            // Small thread numbers are frequent, so trees of different heights meet.
             let limit = [3, 16, 17, THREADS][random(4)];
             let (t, time) = (random(limit), [random(50) as u32, random(9) as u32]);
             let other = clocks[j].clone();

@@ -1,7 +1,8 @@
-//! Does one access happen before another by the rules of the C11 memory model, as they were observed?
+//! Does one access happen before another by the rules of the C11 memory model, in the observed
+//! order?
 //!
-//! This asks for a single pair, without clocks: it goes from the one to the other, and keeps which
-//! threads have come to know of the first.
+//! This decides a single pair, without clocks: it walks from the first access to the second and
+//! tracks which threads know of the first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,11 +12,11 @@ use foresee_trace::{Event, LockId, Op, ThreadId, VarId};
 struct Modification {
     thread: ThreadId,
     is_rmw: bool,
-    /// Whether it releases what its thread had heard of the first access.
+    /// Whether it releases knowledge of the first access.
     tells: bool,
 }
 
-/// Who has heard of the first access, and where others can hear of it.
+/// The threads that know of the first access, and the places from which others can learn of it.
 #[derive(Default)]
 struct News {
     threads: HashSet<ThreadId>,
@@ -25,18 +26,18 @@ struct News {
     locks: HashSet<(LockId, bool)>,
     conditions: HashSet<u32>,
     modifications: HashMap<VarId, Vec<Modification>>,
-    /// Variables that somebody unknown has written last.
+    /// Variables whose last writer is unknown.
     strange: HashSet<VarId>,
     remarks: HashMap<ThreadId, Op>,
 }
 
-/// Whether the event with the number `first` happens before the one with the number `second`. What
-/// `strangers` write comes after all that was done before it.
+/// Whether the event `first` happens before the event `second`, given by index. Writes of the
+/// `strangers` come after everything that precedes them.
 pub fn is_ordered(events: &[Event], strangers: &[ThreadId], first: usize, second: usize) -> bool {
     let mut news = News::default();
     let thread = events[first].thread();
     news.threads.insert(thread);
-    // What its thread did just before may be a remark on it.
+    // The preceding event of its thread may be a remark on it.
     let before = events[..first].iter().rfind(|event| event.thread() == thread);
     let remark = before.map(Event::op).filter(|op| op.weakens());
     news.remarks.extend(remark.map(|op| (thread, op)));
@@ -86,7 +87,7 @@ impl News {
         }
     }
 
-    /// Whether the last write of a variable is in the release sequence of one that tells.
+    /// Whether the last write of a variable is in the release sequence of a releasing write.
     fn is_told(&self, x: VarId) -> bool {
         let mut store = None;
         for modification in self.modifications.get(&x).into_iter().flatten().rev() {
@@ -98,7 +99,8 @@ impl News {
                 (true, _) => {}
                 (false, None) => store = Some(modification.thread),
                 (false, Some(_)) if continues => {}
-                // Two threads have stored since: this can be in no sequence that lasts.
+                // Two threads have stored since, so this write is in no release sequence that
+                // continues.
                 (false, Some(_)) => return false,
             }
         }

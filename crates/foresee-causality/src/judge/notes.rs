@@ -1,8 +1,8 @@
-//! Could the events of notes have happened in this order?
+//! Could the noted events have happened in this order?
 //!
-//! As plain as the rules of notes are: a thread does what it did in its order, forks and joins stand
-//! where they must, a lock is handed on as it was, and of everything that a read saw somebody was
-//! there who may have written it. No clocks are asked.
+//! This applies the rules of notes directly: each thread keeps its order, forks and joins precede
+//! and follow the threads they concern, locks are passed on as observed, and for each value that
+//! was read, a thread that may have written it has done so. It uses no clocks.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,12 @@ use foresee_trace::{Event, Id, Op, Trace, Value, entry};
 
 use super::{Rejected, lock_of};
 
-/// Whether the notes leave this order open: the beginning of an order of all events, or all of it.
-/// That an order is open does not mean that the program could have run in it: what is overwritten
-/// in between is not looked at.
+/// Whether the notes allow this order, which may be a prefix of an order of all events. An order
+/// that they allow need not be possible for the program: writes in between are not considered.
 pub fn check_notes(trace: &Trace, order: &[u64]) -> Result<(), Rejected> {
     let facts = Facts::new(trace);
     let mut happened = vec![false; trace.events.len()];
-    // For each variable and value the earliest note of a write that has happened.
+    // For each variable and value, the earliest note of a write that has happened.
     let mut written: HashMap<(u32, Option<Value>), usize> = HashMap::new();
     for (position, &index) in order.iter().enumerate() {
         let reject = |reason| Err(Rejected { position, reason });
@@ -31,7 +30,7 @@ pub fn check_notes(trace: &Trace, order: &[u64]) -> Result<(), Rejected> {
             return reject("an event that it depends on has not happened");
         }
         if event.op().reads() && !facts.is_explained(i, event, trace, &written) {
-            return reject("nobody has written what is read");
+            return reject("no thread has written the value that is read");
         }
         if event.op().writes() {
             let key = (event.var().0, trace.pool.value(event));
@@ -43,12 +42,12 @@ pub fn check_notes(trace: &Trace, order: &[u64]) -> Result<(), Rejected> {
 }
 
 struct Facts {
-    /// For each event those that must have happened.
+    /// For each event, the events that must have happened.
     needs: Vec<Vec<u32>>,
     initial: HashMap<u32, Value>,
-    /// For each variable and value the earliest note of a write.
+    /// For each variable and value, the earliest note of a write.
     noted: HashMap<(u32, Option<Value>), usize>,
-    /// For each read whether its writer is known by the order of atomic steps.
+    /// For each read, whether the order of atomic steps determines its writer.
     is_exact: Vec<bool>,
 }
 
@@ -125,8 +124,8 @@ impl Facts {
         facts
     }
 
-    /// Whether what a read saw was there from the start, or was written by one who has happened and
-    /// whose note came first. What nobody noted to have written needs no explanation.
+    /// Whether the value of a read is an initial one, or was written by an event that has happened
+    /// and was noted first. A value without a noted write needs no explanation.
     fn is_explained(
         &self,
         i: usize,

@@ -12,19 +12,19 @@ fn reads_find_values_whoever_wrote_them() {
     assert_eq!(judge(&t, &[0, 3, 4], STRICT), Ok(Vec::new()));
     assert!(judge(&t, &[0, 3, 4], Space::Mazurkiewicz).is_err());
     assert!(judge(&t, &[3, 4], STRICT).is_err());
-    // The initial value is one, too, where it is stated or was read.
+    // The initial value counts as a write, too, if it is declared or was read.
     let t = trace! { T1: init(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y) };
     assert_eq!(judge(&t, &[3, 4], STRICT), Ok(Vec::new()));
     let t = trace! { T1: r(x)=0, w(x)=1, w(x)=0; T2: rmw(x)=0->5, w(y) };
     assert_eq!(judge(&t, &[3, 4], STRICT), Ok(Vec::new()));
     let t = trace! { T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y) };
     assert!(judge(&t, &[2, 3], STRICT).is_err());
-    // What is not known, and what may be an address, is compared with nothing.
+    // Unknown values, and values that may be addresses, are not compared.
     let t = trace! { T1: w(x)=1, w(y), w(x)=1; T2: r(x), w(y) };
     assert!(judge(&t, &[0, 3, 4], STRICT).is_err());
     let t = trace! { T1: w(x)=93824992, w(y), w(x)=93824992; T2: r(x)=93824992, w(y) };
     assert!(judge(&t, &[0, 3, 4], STRICT).is_err());
-    // With any values threads go on, and what they saw is told.
+    // With any values, threads continue, and the changed reads are reported.
     let t = trace! { T1: w(x)=1; T2: r(x)=1, rmw(x)=1->2, w(y) };
     let any = Space::Correct(Reads::Any);
     let changed = judge(&t, &[1, 2, 3], any).unwrap();
@@ -79,7 +79,7 @@ fn each_rule_has_its_refusal() {
     let t = trace! { T1: wait_begin(c); T2: notify(c); T1: wait_end(c) };
     check(&t, &[0, 2], STRICT, "depends on");
     check(&t, &[1, 0], Space::Mazurkiewicz, "has not begun");
-    // The notification is lost, which nobody can tell before the wait should end.
+    // The notification is lost, but this shows only when the wait should end.
     ok(&t, &[1, 0], STRICT);
     check(&t, &[1, 0, 2], STRICT, "before the wait");
 

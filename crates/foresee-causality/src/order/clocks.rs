@@ -1,9 +1,9 @@
 //! Clocks for the events of a stream, in one pass.
 //!
-//! For each object it is enough to remember the last write and the reads since, each as an
-//! [`Epoch`](crate::Epoch) with the clock its thread had. A thread that knows an event's epoch
-//! knows everything that came before the event, so most events are handled by one comparison, and
-//! vectors are joined only when a thread hears something new.
+//! For each object it suffices to remember the last write and the reads since, each as an
+//! [`Epoch`](crate::Epoch) with the clock of its thread. A thread that knows an event's epoch
+//! knows everything before the event, so most events need one comparison, and vectors are joined
+//! only when a thread learns something new.
 
 use foresee_trace::{Event, Id, LockId, TargetKind, ThreadId, VarId, entry};
 
@@ -16,16 +16,17 @@ use crate::order::notify::Wakeups;
 #[error("a thread has more than 4294967294 events, which is more than its clock can count")]
 pub struct TooLong;
 
-/// Gives each event of a trace its place in a causal order.
+/// Assigns each event of a trace its position in a causal order.
 ///
-/// With `N = 2` the second counter of each thread counts only the events that the caller calls
-/// relevant, while all events still carry causality: the order among relevant events, and what the
-/// papers call their multithreaded vector clock.
+/// With `N = 2`, the second counter of each thread counts only the events that the caller calls
+/// relevant, while all events propagate causality: this yields the order among relevant events,
+/// which the papers call their multithreaded vector clock.
 ///
 /// # Guarantees
-/// For events `e` and `f` of one trace, `e` is before or equal to `f` in the order exactly if
-/// [`Clocks::knows`] says so of `f`'s stamp and `e`'s epoch. Memory depends on how many threads,
-/// variables and locks there are, not on the number of events, as long as stamps are not kept
+/// For events `e` and `f` of one trace, `e` is before or equal to `f` in the order if and only if
+/// [`Clocks::knows`] holds for `f`'s stamp and `e`'s epoch. Memory depends on the number of
+/// threads,
+/// variables and locks, not on the number of events, unless stamps are kept
 /// ([`Clocks::forget_old`]).
 #[derive(Debug)]
 pub struct Clocks<const N: usize = 1> {
@@ -38,7 +39,7 @@ pub struct Clocks<const N: usize = 1> {
     causes: Vec<Epoch>,
 }
 
-/// What is remembered of a thread.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Thread<const N: usize> {
     time: [u32; N],
@@ -47,12 +48,12 @@ struct Thread<const N: usize> {
     fork: Option<Stamp<N>>,
 }
 
-/// What is remembered of a variable or a lock.
+/// The state of a variable or a lock.
 #[derive(Clone, Debug)]
 struct Object<const N: usize> {
     write: Option<Stamp<N>>,
-    /// Reads since the write, none of them before another. The first stands apart because there is
-    /// hardly ever a second.
+    /// Reads since the write, pairwise unordered. The first is stored separately because there is
+    /// rarely a second.
     read: Option<Stamp<N>>,
     more_reads: Vec<Stamp<N>>,
 }
@@ -83,13 +84,13 @@ impl<const N: usize> Clocks<N> {
         }
     }
 
-    /// Takes the next event of the trace, all of whose events are relevant.
+    /// Takes the next event of a trace in which all events are relevant.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Result<Stamp<N>, TooLong> {
         self.event_if(event, true)
     }
 
-    /// Takes the next event of the trace, which the second counter counts only if it is relevant.
+    /// Takes the next event of the trace; the second counter counts it only if it is relevant.
     #[inline]
     pub fn event_if(&mut self, event: &Event, relevant: bool) -> Result<Stamp<N>, TooLong> {
         let t = event.thread();
@@ -131,8 +132,8 @@ impl<const N: usize> Clocks<N> {
         event.time <= self.count(at, event.thread)[0]
     }
 
-    /// Whether the next event of thread `t` comes after `event` whatever it is: because of what the
-    /// thread knows by now.
+    /// Whether the next event of thread `t` will come after `event`, whatever it is, given what the
+    /// thread knows now.
     #[inline]
     pub fn knows_now(&self, t: ThreadId, event: Epoch) -> bool {
         let Some(thread) = self.threads.get(t.index()) else { return false };
@@ -141,7 +142,8 @@ impl<const N: usize> Clocks<N> {
             || fork.is_some_and(|fork| self.knows(&fork, event))
     }
 
-    /// How many events of thread `of` the next event of thread `t` comes after whatever it is.
+    /// The number of events of thread `of` that precede the next event of thread `t`, whatever it
+    /// is.
     #[inline]
     pub fn count_now(&self, t: ThreadId, of: ThreadId) -> u32 {
         let Some(thread) = self.threads.get(t.index()) else { return 0 };
@@ -150,14 +152,15 @@ impl<const N: usize> Clocks<N> {
         fork.map_or(own, |fork| own.max(self.count(&fork, of)[0]))
     }
 
-    /// How many events of thread `t` are before or equal to the event with the stamp `at`.
+    /// The number of events of thread `t` that are before or equal to the event with the stamp
+    /// `at`.
     #[inline]
     pub fn count(&self, at: &Stamp<N>, t: ThreadId) -> [u32; N] {
         if t == at.thread { at.time } else { self.store.get(at.known, t) }
     }
 
     /// Calls `each` with every other thread of which the event with the stamp `now` knows more than
-    /// the clock `before` does, and how many of that thread's events it knows.
+    /// the clock `before`, and with the number of that thread's events it knows.
     #[inline]
     pub fn news(&self, before: Clock, now: &Stamp<N>, each: &mut impl FnMut(ThreadId, [u32; N])) {
         self.store.differences(before, now.known, &mut |t, counts| {
@@ -168,18 +171,18 @@ impl<const N: usize> Clocks<N> {
     }
 
     /// The events of other threads from which the latest event learned something: its direct
-    /// causes, in no order. One may still be a cause of another.
+    /// causes, in no particular order. One may be a cause of another.
     pub fn causes(&self) -> &[Epoch] {
         &self.causes
     }
 
-    /// Bytes in use for vectors.
+    /// The bytes used for vectors.
     pub fn bytes(&self) -> usize {
         self.store.bytes()
     }
 
     /// Frees vectors that no later event can need, if there are many. The stamps in `kept` stay
-    /// good, all others returned so far do not.
+    /// valid; all others returned so far do not.
     #[inline]
     pub fn forget_old(&mut self, kept: &[Stamp<N>]) {
         let objects = self.vars.len() + self.locks.len() + self.threads.len() + kept.len();
@@ -206,7 +209,7 @@ impl<const N: usize> Clocks<N> {
         &mut self.threads[t.index()]
     }
 
-    /// Puts the event of `now` after the one of `earlier`.
+    /// Orders the event of `now` after the one of `earlier`.
     #[inline]
     fn hear(&mut self, now: &mut Stamp<N>, earlier: &Stamp<N>) {
         if !self.knows(now, earlier.epoch()) {
@@ -215,16 +218,16 @@ impl<const N: usize> Clocks<N> {
         }
     }
 
-    /// Puts an event after the events of other threads that it is linked to.
+    /// Orders an event after the events of other threads that it is linked to.
     fn follow(&mut self, link: Link, event: &Event, now: &mut Stamp<N>) {
         match link {
             Link::Join => {
                 let Thread { time, known, fork } = *self.thread(event.other());
-                // A thread without events was forked all the same before it could be joined.
+                // A thread without events was still forked before it could be joined.
                 let last = fork.unwrap_or(Stamp { thread: event.other(), time, known });
                 self.hear(now, &last);
             }
-            // It can happen as well when nobody waits for it.
+            // A notification is also possible if no thread waits for it.
             Link::Notify { .. } if !self.order.notifies_waiters() => {}
             Link::Notify { .. } => {
                 let mut i = 0;
@@ -247,7 +250,7 @@ impl<const N: usize> Clocks<N> {
         }
     }
 
-    /// Remembers an event, now that its stamp is complete, for those that will be linked to it.
+    /// Remembers an event, now that its stamp is complete, for later events that are linked to it.
     fn announce(&mut self, link: Link, event: &Event, now: &Stamp<N>) {
         match link {
             Link::Fork => self.thread(event.other()).fork = Some(*now),
@@ -283,7 +286,7 @@ impl<const N: usize> Clocks<N> {
         }
     }
 
-    /// Adds a read to those since the last write, of which it replaces the ones before it.
+    /// Adds a read to those since the last write and removes the ones that precede it.
     #[inline]
     fn leave_read(&mut self, place: Place, now: &Stamp<N>) {
         let object = self.object(place);

@@ -1,8 +1,8 @@
-//! The rules of dependence: the only place that says which events are ordered by which.
+//! The rules of dependence: the only place that defines which events are ordered by which.
 //!
 //! Two events of different threads are ordered directly because they touch the same *object* (a
 //! variable or a lock), or because they are *linked* (fork, join, wake-up). Every operation touches
-//! its object as a reader or as a writer does; the orders differ only in who counts as which:
+//! its object as a reader or as a writer; the orders differ only in what counts as which:
 //!
 //! | operation | Mazurkiewicz | reads-from | synchronisation only | needs |
 //! |---|---|---|---|---|
@@ -15,35 +15,36 @@
 //! | failed try-lock | after all; a write | – | – | – |
 //! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
 //!
-//! Two more are for races. *Happens before* is what race detectors go by: the needs without the writes
+//! Two more orders are for races. *Happens before* is what race detectors use: the needs without
+//! the writes
 //! that plain reads saw, and an acquire comes after the releases that exclude it: all of them, or
-//! only the exclusive ones if it is shared. *Schedulable happens before* has those writes, too.
+//! only the exclusive ones if it is shared. *Schedulable happens before* includes those writes.
 //!
-//! In all of them a thread's own events are ordered, and initial values precede everything.
+//! In all of them, the events of a thread are ordered, and initial values precede everything.
 
 use foresee_trace::{Event, Op};
 
-/// Which relation between events is meant.
+/// A relation between events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// What every reordering must keep so that each thread does what it did: conflicting accesses
-    /// and the operations of each lock in the order seen. Sound for prediction.
+    /// What every reordering must preserve so that each thread acts as it did: the observed order
+    /// of conflicting accesses and of the operations of each lock. Sound for prediction.
     Mazurkiewicz,
-    /// What one execution's events owe to each other: writes before the reads that saw them,
-    /// releases before later acquires, but for those that share a lock. It describes an execution; a linearisation of it may change
-    /// what reads see, so it is not fit for prediction.
+    /// The dependencies within one execution: writes before the reads that saw them, releases
+    /// before later acquires, except among shared holds. It describes an execution; a linearisation
+    /// of it may change what reads see, so it is unsuitable for prediction.
     ReadsFrom,
-    /// Program order, forks, joins and wake-ups alone.
+    /// Only program order, forks, joins and wake-ups.
     SyncOnly,
-    /// What an event cannot do without in any correct reordering: those, and the writes that reads
-    /// saw. Locks exclude each other but order nothing.
+    /// What an event depends on in every correct reordering: those, and the writes that reads saw.
+    /// Locks exclude each other but order nothing.
     Needs,
-    /// Synchronisation as it was observed: releases before the acquires that they made wait, atomic
-    /// writes before the atomic reads that saw them. Of the accesses that it leaves unordered only
-    /// the first pair is known to be a race.
+    /// Observed synchronisation: releases before the acquires that waited for them, atomic writes
+    /// before the atomic reads that saw them. Of the accesses that it leaves unordered, only the
+    /// first pair is known to be a race.
     HappensBefore,
-    /// The same, and all writes before the reads that saw them: whatever it leaves unordered could
-    /// have come at once.
+    /// Like [`Order::HappensBefore`], plus all writes before the reads that saw them: accesses that
+    /// it leaves unordered could have happened at the same time.
     Schedulable,
 }
 
@@ -55,10 +56,10 @@ impl Order {
     }
 }
 
-/// What an operation waits for on its object.
+/// Which earlier operations on its object an operation depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// Nobody.
+    /// None.
     Nothing,
     /// The last write.
     Write,
@@ -66,28 +67,28 @@ pub enum Follows {
     All,
 }
 
-/// What an operation leaves behind on its object.
+/// How later operations on the object see an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
-    /// Nothing that later operations need to know.
+    /// Not at all.
     Nothing,
     /// A read, or in the reads-from order a release.
     Read,
-    /// A write, which takes the place of everything before.
+    /// As a write, which replaces everything before it.
     Write,
 }
 
-/// What an operation does to the object it touches.
+/// The effect of an operation on the object that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// Which earlier operations it comes after.
     pub follows: Follows,
-    /// As what later operations see it.
+    /// How later operations see it.
     pub leaves: Leaves,
 }
 
 impl Effect {
-    /// The effect of an operation that touches nothing.
+    /// The effect of an operation that touches no object.
     pub const NONE: Effect = Effect { follows: Follows::Nothing, leaves: Leaves::Nothing };
 
     const fn new(follows: Follows, leaves: Leaves) -> Effect {
@@ -95,8 +96,8 @@ impl Effect {
     }
 }
 
-/// How an operation is tied to another thread, in every order alike, only that among the
-/// [needs](Order::Needs) of a notification there is nobody who waits for it.
+/// How an operation is linked to other threads. This is the same in every order, except that among
+/// the [needs](Order::Needs) of a notification there is no waiting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Not at all.
@@ -107,19 +108,19 @@ pub enum Link {
     Join,
     /// After the beginning of every wait it could end, and before the end of those it does.
     Notify {
-        /// Whether it wakes everybody.
+        /// Whether it wakes all waiting threads.
         all: bool,
     },
-    /// Ready to be woken.
+    /// Can be woken from here on.
     WaitBegin,
     /// After the notification that woke it.
     WaitEnd,
-    /// After the latest notification: when the wait began was not noted.
+    /// After the latest notification, because the beginning of the wait was not recorded.
     Wait,
 }
 
 impl Order {
-    /// What an operation does to its variable or lock.
+    /// The effect of an operation on its variable or lock.
     #[inline]
     pub fn effect(self, op: Op) -> Effect {
         use Order::{HappensBefore, Mazurkiewicz, Needs, ReadsFrom, Schedulable, SyncOnly};
@@ -152,11 +153,11 @@ impl Order {
             (ReadsFrom | HappensBefore | Schedulable, Op::Acquire | Op::WaitEnd) => {
                 Effect::new(Follows::All, Leaves::Nothing)
             }
-            // Those who share a lock do not wait for each other.
+            // Threads that share a lock do not wait for each other.
             (ReadsFrom | HappensBefore | Schedulable, Op::AcquireShared) => {
                 Effect::new(Follows::Write, Leaves::Nothing)
             }
-            // Who had the lock alone came after all who shared it before.
+            // An exclusive holder came after all earlier shared ones.
             (ReadsFrom | HappensBefore | Schedulable, Op::Release | Op::WaitBegin) => {
                 Effect::new(Follows::Nothing, Leaves::Write)
             }
@@ -168,7 +169,7 @@ impl Order {
         }
     }
 
-    /// How an operation is tied to another thread.
+    /// How an operation is linked to other threads.
     #[inline]
     pub fn link(op: Op) -> Link {
         match op {
@@ -183,7 +184,7 @@ impl Order {
         }
     }
 
-    /// Whether the event is a step of its thread at all: an initial value is not.
+    /// Whether the event is a step of its thread; an initial value is not.
     #[inline]
     pub fn is_step(event: &Event) -> bool {
         event.op() != Op::Init

@@ -1,9 +1,10 @@
-//! Clocks that count only what somebody wants to compare.
+//! Clocks that count only selected events.
 //!
-//! A *lane* is a chain of events: some events of one thread, or the writes of one variable. Whoever
-//! compares events of few lanes needs vectors of few counters, whatever the number of threads: two
-//! joins of four counters cost less than one look at a vector of all threads. All events carry
-//! what is known from thread to thread; only those with a lane are counted.
+//! A *lane* is a chain of events: some events of one thread, or the writes of one variable. To
+//! compare events of few lanes, vectors of few counters suffice, whatever the number of threads:
+//! two
+//! joins of four counters are cheaper than one access to a vector of all threads. All events
+//! propagate knowledge between threads; only those with a lane are counted.
 
 use foresee_trace::{Event, Id, Op, TargetKind, ThreadId, entry};
 
@@ -14,10 +15,10 @@ use crate::order::notify::Wakeups;
 
 /// One counter for each lane.
 pub trait LaneVector: Copy + Default + std::fmt::Debug {
-    /// Where the counters live, if not in the vector itself.
+    /// The storage of the counters, if they are not in the vector itself.
     type Store: Default + std::fmt::Debug;
 
-    /// How many lanes there can be.
+    /// The maximum number of lanes.
     const LANES: usize;
 
     /// The larger counter of each lane.
@@ -98,12 +99,13 @@ impl LaneVector for Clock {
     }
 }
 
-/// What is known at the end of each thread and each object.
+/// The knowledge of each thread and each object.
 ///
 /// # Guarantees
 /// If the events of every lane are a chain of the order, `e` of lane `l` with time `t`
-/// is before or equal to `f` exactly if `f`'s vector has at least `t` for `l`. Memory depends on
-/// how many threads, variables and locks there are.
+/// is before or equal to `f` if and only if `f`'s vector has at least `t` for `l`. Memory depends
+/// on
+/// the number of threads, variables and locks.
 #[derive(Debug)]
 pub struct LaneClocks<V: LaneVector> {
     store: V::Store,
@@ -115,10 +117,10 @@ pub struct LaneClocks<V: LaneVector> {
     wakeups: Wakeups<V>,
 }
 
-/// Operations have numbers below this.
+/// The numbers of operations are below this.
 const RULES: usize = 64;
 
-/// What is to be done for an operation, looked up at once.
+/// The rule of an operation, precomputed.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     follows: Follows,
@@ -128,12 +130,12 @@ struct Rule {
     is_step: bool,
 }
 
-/// What those know who touched a variable or lock.
+/// What the threads that touched a variable or lock know.
 #[derive(Clone, Copy, Debug, Default)]
 struct Object<V> {
     /// The last writer.
     write: V,
-    /// Everybody up to now, the last writer included.
+    /// All of them so far, including the last writer.
     all: V,
 }
 
@@ -179,8 +181,8 @@ impl<V: LaneVector> LaneClocks<V> {
         }
     }
 
-    /// Takes the next event of the trace, which is the next one of each of these lanes, and gives
-    /// what it knows, itself included.
+    /// Takes the next event of the trace, which is also the next one of each of these lanes;
+    /// returns what it knows, including itself.
     #[inline]
     pub fn event(&mut self, event: &Event, lanes: &[u32]) -> Result<V, TooLong> {
         let rule = self.rules[event.op() as usize % RULES];
@@ -224,7 +226,7 @@ impl<V: LaneVector> LaneClocks<V> {
         Ok(now)
     }
 
-    /// Whether one who has this vector knows event number `time` of a lane.
+    /// Whether this vector includes event number `time` of a lane.
     #[inline]
     pub fn knows(&self, vector: &V, lane: u32, time: u32) -> bool {
         time <= vector.get(lane, &self.store)
@@ -236,7 +238,8 @@ impl<V: LaneVector> LaneClocks<V> {
         vector.get(lane, &self.store)
     }
 
-    /// Frees what no later event can need, if there is much of it; the vectors in `kept` stay good.
+    /// Frees what no later event can need, if there is much of it; the vectors in `kept` stay
+    /// valid.
     pub fn forget_old(&mut self, kept: impl Iterator<Item = V>) {
         let LaneClocks { store, threads, vars, locks, wakeups, .. } = self;
         let live = threads.len() + vars.len() + locks.len();
@@ -245,7 +248,7 @@ impl<V: LaneVector> LaneClocks<V> {
         V::collect(store, live, roots.chain(kept));
     }
 
-    /// The same clocks with room for more lanes; `kept` are vectors to be carried over.
+    /// The same clocks with room for more lanes; `kept` are vectors to convert.
     pub fn widen<W: LaneVector>(&self, lanes: u32, kept: &[V]) -> (LaneClocks<W>, Vec<W>) {
         let mut wide = LaneClocks::<W>::new(self.order);
         let mut store = W::Store::default();
@@ -265,12 +268,12 @@ impl<V: LaneVector> LaneClocks<V> {
         (wide, kept)
     }
 
-    /// Puts an event after the events of other threads that it is linked to.
+    /// Orders an event after the events of other threads that it is linked to.
     fn follow(&mut self, link: Link, event: &Event, mut now: V) -> V {
         let store = &mut self.store;
         match link {
             Link::Join => now = now.join(*entry(&mut self.threads, event.other().index()), store),
-            // It can happen as well when nobody waits for it.
+            // A notification is also possible if no thread waits for it.
             Link::Notify { .. } if self.order == Order::Needs => {}
             Link::Notify { .. } => {
                 let mut i = 0;
@@ -294,7 +297,7 @@ impl<V: LaneVector> LaneClocks<V> {
         now
     }
 
-    /// Lets those know who will be linked to the event.
+    /// Stores the knowledge for later events that are linked to this one.
     fn announce(&mut self, link: Link, event: &Event, now: V) {
         match link {
             Link::Fork => {

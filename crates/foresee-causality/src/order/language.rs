@@ -1,26 +1,30 @@
-//! Happens-before as the C11 memory model has it, for the order that was observed.
+//! Happens-before of the C11 memory model, for the observed order.
 //!
-//! A lock, a fork and a join order as in every other relation. An atomic read that acquires comes
-//! after the atomic write that it sees if that one releases, or if it continues the *release
-//! sequence* of one that does: read-modify-writes of anybody do, and stores of the thread that began
-//! it. What is relaxed orders nothing by itself: a relaxed read keeps what it saw for the thread's
-//! next acquire fence, and a relaxed write passes on what the thread knew at its last release fence.
+//! Locks, forks and joins order events as in every other relation. An acquiring atomic read comes
+//! after the atomic write that it sees if the write releases, or if it continues the *release
+//! sequence* of a releasing one; read-modify-writes of any thread continue it, and so do stores of
+//! the thread that began it. Relaxed accesses order nothing by themselves: a relaxed read keeps
+//! what
+//! it saw for the thread's next acquire fence, and a relaxed write passes on what the thread knew
+//! at
+//! its last release fence.
 //!
-//! Atomic accesses acquire and release unless a remark before them says that they do not
-//! ([`Op::weakens`]). Where the model leaves a choice, the one with more order is taken: a store
-//! continues the release sequence of its own thread, as C11 says and C++20 does not, and every wait
-//! comes after all earlier notifications. What nobody is known to have done (the threads given as
-//! strangers) comes after all that was done before it, and whoever sees it comes after that.
+//! Atomic accesses acquire and release unless a remark before them says otherwise
+//! ([`Op::weakens`]).
+//! Where the model leaves a choice, the one with more order is taken: a store continues the release
+//! sequence of its own thread, as in C11 but not in C++20, and every wait comes after all earlier
+//! notifications. Events of uninstrumented code (the threads given as `strangers`) come after
+//! everything before them, and a read that sees one of their writes comes after that write.
 
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use crate::clock::{Clock, ClockStore};
 
-/// Gives each thread what it knows by the rules of the language.
+/// What each thread knows by the rules of the language.
 ///
 /// # Guarantees
 /// After event `f` of thread `t`, the event with time `n` of thread `u` happens before `f`, by the
-/// rules above, exactly if [`LanguageClocks::count_now`] of `t` and `u` is at least `n`.
+/// rules above, if and only if [`LanguageClocks::count_now`] of `t` and `u` is at least `n`.
 #[derive(Debug)]
 pub struct LanguageClocks {
     strangers: Vec<ThreadId>,
@@ -40,20 +44,20 @@ struct Thread {
     seen: Clock,
     /// What was known at the last release fence.
     fenced: Clock,
-    /// What was said of the next access.
+    /// The remark on the next access.
     remark: Option<Op>,
 }
 
 #[derive(Debug, Default)]
 struct Var {
-    /// The threads that began release sequences which the last write is in, and what they release.
+    /// The threads that began the release sequences of the last write, and what they release.
     heads: Vec<(ThreadId, Clock)>,
-    /// What comes before the last write, if nobody knows whose it is.
+    /// What precedes the last write, if its writer is unknown.
     strange: Option<Clock>,
 }
 
 impl LanguageClocks {
-    /// Before the first event.
+    /// The clocks before the first event.
     pub fn new(strangers: &[ThreadId]) -> LanguageClocks {
         LanguageClocks {
             strangers: strangers.to_vec(),
@@ -65,7 +69,7 @@ impl LanguageClocks {
         }
     }
 
-    /// How many events of thread `of` happen before the latest event of thread `t`.
+    /// The number of events of thread `of` that happen before the latest event of thread `t`.
     #[inline]
     pub fn count_now(&self, t: ThreadId, of: ThreadId) -> u32 {
         match self.threads.get(t.index()) {
@@ -105,7 +109,7 @@ impl LanguageClocks {
         }
     }
 
-    /// What a thread knows, with itself.
+    /// What a thread knows, including itself.
     fn all_of(&mut self, t: ThreadId) -> Clock {
         let Thread { time, known, .. } = *entry(&mut self.threads, t.index());
         self.store.learn(known, Clock::EMPTY, t, [time])
@@ -162,7 +166,7 @@ impl LanguageClocks {
         }
     }
 
-    /// Begins a release sequence, or goes on with that of the thread.
+    /// Begins a release sequence, or continues that of the thread.
     fn release(&mut self, x: usize, t: ThreadId, released: Clock) {
         if released == Clock::EMPTY {
             return;

@@ -1,37 +1,38 @@
 //! Clocks for a trace whose order is only that in which its events were noted.
 //!
-//! Whoever watches a program without stopping it notes an action some time before or after it
-//! happens. From such notes follows what *must* have come before what, if they keep to this:
+//! A capture that does not stop the program notes an action some time before or after it happens.
+//! Such notes still determine what *must* have come before what, if they follow these rules:
 //!
 //! - a write, a release and a fork are noted before they happen; a read, an acquire and a join
 //!   after; and the thread does nothing else in between;
-//! - volatile accesses and read-modify-writes are noted in one step with what they do.
+//! - volatile accesses and read-modify-writes are noted in the same step in which they happen.
 //!
-//! Then everything that an action could have waited for has been noted when the action is. A lock
-//! tells the order of its sections, but those that share it owe each other nothing. Of a read it is
-//! known what it saw, not who wrote it: its *candidates* are the noted writes of this value, and the
-//! initial value, less those that another write, known to the reader, has overwritten. One of them
-//! is the true one, so what comes before all of them comes before the read: the componentwise
-//! minimum of their clocks. Order is never claimed falsely; several candidates may cost some.
+//! Then everything that an action may have waited for is noted before the action. A lock determines
+//! the order of its critical sections, except that shared ones are unordered. For a read, the value
+//! is known but not its writer: its *candidates* are the noted writes of this value and the initial
+//! value, except those that another write known to the reader has overwritten. One of them is the
+//! true one, so what precedes all of them precedes the read: the componentwise minimum of their
+//! clocks. No order is claimed falsely; several candidates may lose some order.
 //!
 //! (Soueidi and Falcone, 2023, take the latest candidate, and forget all when two are unordered.
-//! Both can claim an order that is none.)
+//! Both can claim an order that does not exist.)
 //!
-//! Which notification woke a thread is not known, and it may have been none; the lock that the
-//! waiting thread takes back tells more.
+//! Which notification woke a thread is unknown, and there may be none; the lock that the waiting
+//! thread acquires again gives more order.
 
 use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, Value, VarId, entry};
 
 use crate::clock::{Clock, ClockStore, Epoch, Stamp};
 use crate::order::clocks::TooLong;
 
-/// What each event of notes must come after.
+/// What each noted event must come after.
 ///
 /// # Guarantees
-/// If the notes are taken as the module says, and values are those that were read and written, then
-/// `e` came before `f` in the execution if [`NoteClocks::knows`] says so of `f`'s stamp and `e`'s
-/// epoch. What was not stated to be there from the start was zero. Memory depends on how many
-/// threads, variables and locks there are.
+/// If the notes follow the rules of the module, and values are those that were read and written,
+/// then
+/// `e` came before `f` in the execution if [`NoteClocks::knows`] holds for `f`'s stamp and `e`'s
+/// epoch. Variables without a declared initial value are assumed to be zero. Memory depends on the
+/// number of threads, variables and locks.
 #[derive(Debug, Default)]
 pub struct NoteClocks {
     store: ClockStore,
@@ -52,16 +53,16 @@ struct Thread {
 
 #[derive(Debug, Default)]
 struct Lock {
-    /// The last release by one who had it alone. It came after all earlier ones.
+    /// The last exclusive release. It came after all earlier ones.
     alone: Option<Stamp>,
-    /// Releases since by those who shared it.
+    /// Shared releases since then.
     shared: Vec<Stamp>,
 }
 
 #[derive(Debug, Default)]
 struct Var {
     initial: Option<Value>,
-    /// The last write, if all writes so far were noted in one step with what they did.
+    /// The last write, if all writes so far were noted in the step in which they happened.
     exact: Option<Stamp>,
     has_plain_write: bool,
     writers: Vec<Writer>,
@@ -73,14 +74,14 @@ struct Writer {
     thread: ThreadId,
     /// The latest writes, in order.
     recent: Vec<Write>,
-    /// The first of the writes before these. It stands for them all: it comes before them, and may
-    /// have written anything.
+    /// The first of the writes before these. It represents them all: it precedes them and may have
+    /// written any value.
     older: Option<Stamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Write {
-    /// Nothing if it was not captured.
+    /// `None` if it was not captured.
     value: Option<Value>,
     stamp: Stamp,
 }
@@ -91,10 +92,10 @@ impl Write {
     }
 }
 
-/// How many writes of one thread to one variable are told apart.
+/// How many recent writes of one thread to one variable are kept apart.
 const RECENT: usize = 32;
 
-/// Whether a variable holds this value if nobody has said what it holds.
+/// Whether this is the value of a variable without a declared initial value.
 fn is_zero(value: Value) -> bool {
     match value {
         Value::Int(n) => n == 0,
@@ -129,31 +130,31 @@ impl NoteClocks {
         Ok(now)
     }
 
-    /// Whether `event` came before the one with the stamp `at`, or is it.
+    /// Whether `event` is before or equal to the one with the stamp `at`.
     #[inline]
     pub fn knows(&self, at: &Stamp, event: Epoch) -> bool {
         event.time <= self.count(at, event.thread)
     }
 
-    /// How many events of thread `t` are known to have come before the one with the stamp `at`; of
-    /// its own thread, up to and with it.
+    /// The number of events of thread `t` known to precede the one with the stamp `at`; for its own
+    /// thread, the event itself is included.
     #[inline]
     pub fn count(&self, at: &Stamp, t: ThreadId) -> u32 {
         if t == at.thread { at.time[0] } else { self.store.get(at.known, t)[0] }
     }
 
-    /// How many writes wrote what another thread had written without being ordered with it: the
-    /// reads behind them have several candidates.
+    /// The number of writes that repeated a value of another thread without being ordered with its
+    /// write; later reads have several candidates.
     pub fn conflicting_writes(&self) -> u64 {
         self.conflicting_writes
     }
 
-    /// How many reads had several candidates, so that some order may have been lost.
+    /// The number of reads with several candidates, for which some order may have been lost.
     pub fn uncertain_reads(&self) -> u64 {
         self.uncertain_reads
     }
 
-    /// Frees what no later event can need, if there is much of it; the stamps in `kept` stay good.
+    /// Frees what no later event can need, if there is much of it; the stamps in `kept` stay valid.
     pub fn forget_old(&mut self, kept: &[Stamp]) {
         let live = self.threads.len() + self.locks.len() + self.vars.len() + kept.len();
         if !self.store.is_worth_collecting(live) {
@@ -181,14 +182,14 @@ impl NoteClocks {
         entry(&mut self.locks, l.index())
     }
 
-    /// Puts the event of `now` after the one of `earlier`.
+    /// Orders the event of `now` after the one of `earlier`.
     fn hear(&mut self, now: &mut Stamp, earlier: &Stamp) {
         if !self.knows(now, earlier.epoch()) {
             now.known = self.store.learn(now.known, earlier.known, earlier.thread, earlier.time);
         }
     }
 
-    /// Puts an event after everything that it must have waited for.
+    /// Orders an event after everything that it must have waited for.
     fn follow(&mut self, event: &Event, pool: &Pool, now: &mut Stamp) {
         match event.op() {
             Op::Acquire | Op::AcquireShared => {
@@ -201,7 +202,7 @@ impl NoteClocks {
             }
             Op::Join => {
                 let Thread { time, known, fork } = *entry(&mut self.threads, event.other().index());
-                // A thread without events was forked all the same before it could be joined.
+                // A thread without events was still forked before it could be joined.
                 let last = fork.unwrap_or(Stamp { thread: event.other(), time: [time], known });
                 self.hear(now, &last);
             }
@@ -236,9 +237,9 @@ impl NoteClocks {
         }
     }
 
-    /// Puts a read after what comes before all of its candidates.
+    /// Orders a read after what precedes all of its candidates.
     fn read(&mut self, x: VarId, value: Option<Value>, now: &mut Stamp) {
-        // What was not captured can have come from anybody.
+        // A value that was not captured may be any thread's.
         let Some(value) = value else { return };
         let var = std::mem::take(self.var(x));
         let mut least: Option<Clock> = None;
@@ -250,8 +251,8 @@ impl NoteClocks {
             let of_known = writer.recent.partition_point(|w| w.stamp.time[0] <= known);
             let has_older = writer.older.is_some_and(|first| first.time[0] <= known);
             is_overwritten |= of_known > 0 || has_older;
-            // Of the writes that the reader knows only the last can still be there; of the others
-            // the first of this value comes before the rest.
+            // Of the writes that the reader knows, only the last can still be visible; of the
+            // others, the first with this value precedes the rest.
             let last = writer.recent[..of_known].last();
             let last = last.filter(|w| w.may_be(value) && !self.is_overwritten(&var, w, now));
             let next = writer.recent[of_known..].iter().find(|w| w.may_be(value));
@@ -277,7 +278,7 @@ impl NoteClocks {
         *self.var(x) = var;
     }
 
-    /// Whether the reader knows another write that came after this one, which it knows as well.
+    /// Whether the reader knows another write that came after this one, which it also knows.
     fn is_overwritten(&self, var: &Var, write: &Write, now: &Stamp) -> bool {
         var.writers.iter().filter(|w| w.thread != write.stamp.thread).any(|writer| {
             let known = self.count(now, writer.thread);
@@ -287,7 +288,7 @@ impl NoteClocks {
         })
     }
 
-    /// Remembers an event for those that will come after it.
+    /// Remembers an event for later ones.
     fn leave(&mut self, event: &Event, pool: &Pool, now: &Stamp) {
         match event.op() {
             Op::Release => *self.lock(event.lock()) = Lock { alone: Some(*now), shared: vec![] },

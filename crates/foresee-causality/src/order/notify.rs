@@ -2,24 +2,24 @@
 //!
 //! Captures see notifications and wake-ups, but not which belong together. Any pairing in which
 //! each notification lies between the beginning and the end of the wait it wakes, and wakes only
-//! one unless it wakes all, is a pairing the program could have had; this one is found in one
-//! pass with one entry per waiting thread:
+//! one unless it wakes all, is possible for the program. This one is computed in one pass with one
+//! entry per waiting thread:
 //!
-//! - a notification is kept for the thread that has waited longest without one, or, if it wakes
-//!   all, for every thread that waits without one;
-//! - a wait that ends takes the notification kept for it. If there is none it takes over the
-//!   oldest one that came after it began and was kept for another thread alone; if there is none
-//!   of these either, nobody woke it (a timeout, an interrupt, or no reason at all).
+//! - a notification is assigned to the thread that has waited longest without one, or, if it wakes
+//!   all, to every thread that waits without one;
+//! - a wait that ends takes the notification assigned to it. If there is none, it takes over the
+//!   oldest one that came after it began and was assigned to another thread alone; without one of
+//!   these, no thread woke it (a timeout, an interrupt, or a spurious wake-up).
 //!
-//! A wake-up whose wait was not noted follows the latest notification.
+//! A wake-up whose wait was not recorded follows the latest notification.
 //!
-//! A notification before the wait would have been lost. Usually the lock sees to that, but a
+//! A notification before the wait would have been lost. The lock usually prevents that, but a
 //! program may notify without it, so a notification comes after the beginning of every wait that
 //! it could have ended.
 
 use foresee_trace::{CondId, Id, ThreadId};
 
-/// Pairs wake-ups with notifications, of which `T` remembers what the caller wants to know.
+/// Pairs wake-ups with notifications; `T` is what the caller wants to remember of each.
 #[derive(Debug)]
 pub struct Wakeups<T> {
     conds: Vec<Cond<T>>,
@@ -70,12 +70,12 @@ impl<T: Copy> Wakeups<T> {
         self.cond(c).waiting.push(Waiter { thread, begin, since, kept: None });
     }
 
-    /// The beginning of the `i`th wait that has not ended, if there are so many.
+    /// The beginning of the `i`-th wait that has not ended, if there is one.
     pub fn waiting(&mut self, c: CondId, i: usize) -> Option<T> {
         self.cond(c).waiting.get(i).map(|w| w.begin)
     }
 
-    /// Somebody notifies.
+    /// A thread notifies.
     pub fn notify(&mut self, c: CondId, note: T, all: bool) {
         self.now += 1;
         let kept = Kept { note, at: self.now, for_all: all };
@@ -89,7 +89,7 @@ impl<T: Copy> Wakeups<T> {
         }
     }
 
-    /// A thread's wait ends; the notification that woke it, if one did.
+    /// A thread's wait ends; returns the notification that woke it, if any.
     pub fn end(&mut self, c: CondId, thread: ThreadId) -> Option<T> {
         let waiting = &mut self.cond(c).waiting;
         let mine = waiting.remove(waiting.iter().position(|w| w.thread == thread)?);
@@ -103,13 +103,13 @@ impl<T: Copy> Wakeups<T> {
         robbed.kept.take().map(|k| k.note)
     }
 
-    /// Whether a notification is kept for a thread that waits.
+    /// Whether a notification is assigned to a waiting thread.
     pub fn is_woken(&self, c: CondId, thread: ThreadId) -> bool {
         let waiting = self.conds.get(c.index()).map_or(&[][..], |cond| &cond.waiting);
         waiting.iter().any(|waiter| waiter.thread == thread && waiter.kept.is_some())
     }
 
-    /// The same pairing with other things remembered.
+    /// The same pairing with other remembered data.
     pub(crate) fn map<U>(&self, mut to: impl FnMut(&T) -> U) -> Wakeups<U> {
         let mut conds = Vec::with_capacity(self.conds.len());
         for cond in &self.conds {
@@ -134,7 +134,7 @@ impl<T: Copy> Wakeups<T> {
         self.cond(c).latest
     }
 
-    /// Everything remembered that may still be asked for.
+    /// All remembered data that may still be needed.
     pub fn notes(&self) -> impl Iterator<Item = T> + '_ {
         let waiters = self.conds.iter().flat_map(|c| &c.waiting);
         let kept = waiters.flat_map(|w| [Some(w.begin), w.kept.map(|k| k.note)]);
@@ -157,7 +157,7 @@ mod tests {
         wakeups.begin(C, A, 0);
         wakeups.begin(C, B, 0);
         wakeups.notify(C, 1, false);
-        // B wakes first: it takes over what was kept for A, and A gets the next one.
+        // B wakes first: it takes over the notification assigned to A, and A gets the next one.
         assert_eq!(wakeups.end(C, B), Some(1));
         wakeups.notify(C, 2, false);
         assert_eq!(wakeups.end(C, A), Some(2));

@@ -1,7 +1,7 @@
-//! The machine that the generator runs: threads that always find something to do.
+//! The machine that the generator simulates.
 //!
-//! The invariant that keeps it from getting stuck: at least one thread is running, that is started,
-//! not waiting and not ended; and a running thread can always access a variable.
+//! An invariant keeps it from getting stuck: at least one thread is running, that is, started, not
+//! waiting and not ended; and a running thread can always access a variable.
 
 mod chances;
 mod locking;
@@ -16,10 +16,10 @@ use crate::value::Value;
 use chances::Chances;
 use locking::{Hold, Lock, Wait};
 
-/// How deep calls and regions nest; enough to be nested at all.
+/// The maximum depth of calls and regions; enough for nesting to occur.
 const MAX_OPEN: usize = 4;
 
-/// How many steps of a thread its loops go back, at most.
+/// The maximum number of recent steps of a thread that its loops repeat.
 const LOOP: usize = 4;
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct Thread {
     wait: Option<Wait>,
     calls: Vec<u32>,
     regions: usize,
-    /// What it did lately that it may do again.
+    /// Recent steps that it may repeat.
     lately: Vec<(Op, u32, LocId)>,
 }
 
@@ -46,23 +46,23 @@ pub(super) struct Machine {
     chances: Chances,
     rng: Rng,
     remaining: u64,
-    /// Events needed to close everything that is open.
+    /// The number of events needed to close everything that is open.
     debt: u64,
     threads: Vec<Thread>,
     locks: Vec<Lock>,
     values: Vec<u32>,
     last_value: u32,
     running: Vec<u32>,
-    /// Place in `running` of the thread whose turn it is.
+    /// The index in `running` of the thread whose turn it is.
     turn: usize,
     waiting: Vec<u32>,
-    /// Ended threads that are still to be joined.
+    /// Threads that have ended and will be joined.
     ended: Vec<u32>,
-    /// Threads from this one on have not been forked yet.
+    /// The first thread that has not been forked yet.
     unforked: u32,
-    /// Where the next event happens, if that is known.
+    /// The location of the next event, if it is fixed.
     place: Option<LocId>,
-    /// Variables from this one on may still have their initial value stated.
+    /// The first variable whose initial value may still be declared.
     uninitialised: u32,
 }
 
@@ -79,7 +79,7 @@ impl Machine {
             debt: 0,
             threads: (0..config.threads).map(|_| Thread::default()).collect(),
             locks: vec![Lock::default(); config.locks as usize],
-            // Each thread may have a variable of its own.
+            // Each thread may have a private variable.
             values: vec![
                 0;
                 if with_values { config.variables + config.threads } else { 0 } as usize
@@ -119,7 +119,7 @@ impl Machine {
         self.push(event, batch);
     }
 
-    /// One event, or a thread's silent end.
+    /// Produces one event, or ends a thread without one.
     fn step(&mut self, batch: &mut Batch) {
         if !self.waiting.is_empty() && self.rng.bool() && self.wake_up(batch) {
             return;
@@ -141,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// Brings threads into and out of the world; `false` if nothing of the kind happened.
+    /// Forks, joins or ends a thread; `false` if it does none of these.
     fn fork_join_or_end(&mut self, t: u32, batch: &mut Batch) -> bool {
         if self.unforked < self.config.threads {
             if !self.chances.fork.draw(&mut self.rng) {
@@ -163,7 +163,7 @@ impl Machine {
             self.emit_on(t, Op::Await, other, batch);
             return true;
         }
-        // In a long trace threads live for most of it; in a tiny one they may end at any time.
+        // In a long trace, threads live for most of it; in a tiny one they may end at any time.
         let late = self.remaining < self.config.events / 8 + 8;
         let may_end = self.config.unfinished || !self.threads[t as usize].has_open();
         if !late || !may_end || self.running.len() == 1 || !self.chances.end.draw(&mut self.rng) {
@@ -179,8 +179,8 @@ impl Machine {
         true
     }
 
-    /// Whether a thread may ask for something that it does not get in this trace: towards the end, in
-    /// some traces, and not the last one.
+    /// Whether a thread may block for the rest of the trace: only near the end, only in some
+    /// traces, and never the last running thread.
     fn may_get_stuck(&self) -> bool {
         self.config.unfinished
             && self.config.seed.is_multiple_of(4)
@@ -188,7 +188,7 @@ impl Machine {
             && self.running.len() > 1
     }
 
-    /// Takes a thread off the running ones.
+    /// Removes a thread from the running ones.
     fn stop(&mut self, t: u32) {
         self.running.retain(|&u| u != t);
     }
@@ -272,7 +272,7 @@ impl Machine {
         self.access_as(t, op, variable, batch);
     }
 
-    /// What the thread did shortly before, at the same place; `false` if there is nothing.
+    /// Repeats a recent step of the thread, at the same location; `false` if there is none.
     fn do_again(&mut self, t: u32, batch: &mut Batch) -> bool {
         let lately = &self.threads[t as usize].lately;
         let Some(back) = lately.len().checked_sub(1) else { return false };
@@ -309,11 +309,11 @@ impl Machine {
         }
     }
 
-    /// Towards the end: one event that leaves less open than before.
+    /// Near the end of the trace: produces one event that closes something.
     fn close(&mut self, batch: &mut Batch) {
         let open = self.running.iter().copied().find(|&t| self.threads[t as usize].has_open());
         match open {
-            // One event more than needed.
+            // One event more than is needed to close everything.
             _ if self.remaining > self.debt => self.access(open.unwrap_or(self.running[0]), batch),
             Some(t) => {
                 let thread = &mut self.threads[t as usize];
@@ -328,7 +328,8 @@ impl Machine {
                     self.emit(t, Op::End, batch);
                 }
             }
-            // Nobody runs with a lock, and nobody waits with another one: this cannot fail.
+            // No running thread holds a lock, and no waiting thread holds another one: this cannot
+            // fail.
             None => {
                 let woken = self.wake(0, batch);
                 debug_assert!(woken, "the locks of waiting threads are free");

@@ -1,4 +1,4 @@
-//! The shares of a [`Config`], made ready to be drawn from.
+//! The shares of a [`Config`], converted for fast drawing.
 
 use fastrand::Rng;
 
@@ -15,7 +15,7 @@ impl Chance {
 
     #[inline]
     pub(super) fn draw(self, rng: &mut Rng) -> bool {
-        // Most mixtures leave out most things; those should not cost a random number.
+        // Most mixtures have no chance for most things; those should not cost a random number.
         self.0 > 0 && u64::from(rng.u32(..)) < self.0
     }
 }
@@ -42,9 +42,9 @@ pub(super) struct Chances {
     pub(super) region: Chance,
     pub(super) unrelated: Chance,
     pub(super) again: Chance,
-    /// Of a fork at any event: so that all have happened by about a quarter of the way.
+    /// Of a fork at any event; chosen so that all forks happen in about the first quarter.
     pub(super) fork: Chance,
-    /// Of the end of a thread, at any event late enough.
+    /// Of the end of a thread, at any event near the end of the trace.
     pub(super) end: Chance,
 }
 

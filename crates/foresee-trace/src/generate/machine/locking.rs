@@ -1,10 +1,10 @@
-//! What threads do with locks and conditions.
+//! Locks and conditions.
 
 use super::Machine;
 use crate::event::Op;
 use crate::source::Batch;
 
-/// A lock that a thread has, or gave up for the length of a wait.
+/// A lock that a thread holds, or has released for the duration of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
     pub(super) lock: u32,
@@ -16,12 +16,12 @@ pub(super) struct Hold {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     condition: u32,
-    /// The place in the thread's holds of the lock given up.
+    /// The index, among the thread's holds, of the released lock.
     hold: usize,
     notified: bool,
 }
 
-/// Who has a lock right now.
+/// The current holders of a lock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lock {
     exclusive: bool,
@@ -33,7 +33,7 @@ impl Lock {
         !self.exclusive && self.readers == 0
     }
 
-    /// Takes the lock for a thread that does not have it, if it is to be had.
+    /// Acquires the lock for a thread that does not hold it, if it is free.
     fn take(&mut self, shared: bool) -> bool {
         let free = if shared { !self.exclusive } else { self.is_free() };
         if free && shared {
@@ -50,7 +50,8 @@ impl Lock {
 }
 
 impl Machine {
-    /// An operation on a lock or a condition; `false` if the thread should do something else.
+    /// Performs an operation on a lock or a condition; `false` if the thread should do something
+    /// else.
     pub(super) fn synchronise(&mut self, t: u32, batch: &mut Batch) -> bool {
         if self.threads[t as usize].holds.is_empty() {
             if self.chances.enter_section.draw(&mut self.rng) {
@@ -58,7 +59,7 @@ impl Machine {
                     return true;
                 }
                 if self.config.in_sections >= 1.0 {
-                    // Whoever has the lock may go on instead.
+                    // The holder of the lock may run instead.
                     let holder = self
                         .running
                         .iter()
@@ -101,7 +102,7 @@ impl Machine {
         }
         let lock = self.rng.u32(..self.config.locks);
         let shared = self.chances.shared.draw(&mut self.rng);
-        // A reader could otherwise become a second reader of its own lock.
+        // Otherwise a reader could acquire its own lock a second time as another reader.
         let mine = thread.holds.iter().any(|hold| hold.lock == lock);
         if mine {
             return false;
@@ -118,9 +119,9 @@ impl Machine {
             }
             return tries;
         }
-        // There must be room for the acquire and its release.
+        // The acquire and its release must still fit.
         if tries && self.remaining >= self.debt + 3 {
-            // Both kinds occur, without a random number of their own.
+            // Both kinds occur, without drawing another random number.
             self.emit_on(t, if shared { Op::TryFor } else { Op::Try }, lock, batch);
         }
         let thread = &mut self.threads[t as usize];
@@ -154,7 +155,7 @@ impl Machine {
         self.emit_on(t, op, lock, batch);
     }
 
-    /// Waits for, or notifies, a condition of a lock that the thread holds.
+    /// Waits for or notifies a condition of a lock that the thread holds.
     fn wait_or_notify(&mut self, t: u32, batch: &mut Batch) -> bool {
         let holds = &self.threads[t as usize].holds;
         let i = self.rng.usize(..holds.len());
@@ -164,8 +165,8 @@ impl Machine {
         if shared || condition >= self.config.conditions {
             return false;
         }
-        // Two threads that wait with other locks held may wait for each other for ever; then what
-        // is open could not be closed.
+        // Two threads that wait while holding other locks may block each other for ever, and then
+        // what is open could not be closed.
         let may_wait = self.running.len() > 1 && (self.config.unfinished || holds.len() == 1);
         if may_wait && self.rng.bool() {
             self.emit_wait(t, Op::WaitBegin, condition, lock, batch);
@@ -194,8 +195,8 @@ impl Machine {
         }
     }
 
-    /// Ends somebody's wait, if the lock is free: that of one who was notified, or now and then of
-    /// another, since real waits also end for no reason.
+    /// Ends a wait whose lock is free: usually of a thread that was notified, sometimes of another
+    /// one, because spurious wake-ups occur in real programs.
     pub(super) fn wake_up(&mut self, batch: &mut Batch) -> bool {
         let notified = |&t: &u32| self.threads[t as usize].wait.is_some_and(|wait| wait.notified);
         let i = match self.waiting.iter().position(notified) {
@@ -206,7 +207,7 @@ impl Machine {
         self.wake(i, batch)
     }
 
-    /// Ends the wait of the thread at this place among the waiting ones, if its lock is free.
+    /// Ends the wait of the `i`-th waiting thread, if its lock is free.
     pub(super) fn wake(&mut self, i: usize, batch: &mut Batch) -> bool {
         let t = self.waiting[i];
         let thread = &mut self.threads[t as usize];
