@@ -13,12 +13,12 @@ struct Modification {
     thread: ThreadId,
     is_rmw: bool,
     /// Whether it releases knowledge of the first access.
-    tells: bool,
+    releases: bool,
 }
 
 /// The threads that know of the first access, and the places from which others can learn of it.
 #[derive(Default)]
-struct News {
+struct Knowledge {
     threads: HashSet<ThreadId>,
     /// Threads that have seen it with a relaxed read, and those that knew it at their last fence.
     seen: HashSet<ThreadId>,
@@ -26,51 +26,51 @@ struct News {
     locks: HashSet<(LockId, bool)>,
     conditions: HashSet<u32>,
     modifications: HashMap<VarId, Vec<Modification>>,
-    /// Variables whose last writer is unknown.
-    strange: HashSet<VarId>,
+    /// Variables whose last writer is uninstrumented.
+    externally_written: HashSet<VarId>,
     remarks: HashMap<ThreadId, Op>,
 }
 
 /// Whether the event `first` happens before the event `second`, given by index. Writes of the
-/// `strangers` come after everything that precedes them.
-pub fn is_ordered(events: &[Event], strangers: &[ThreadId], first: usize, second: usize) -> bool {
-    let mut news = News::default();
+/// `uninstrumented` come after everything that precedes them.
+pub fn is_ordered(events: &[Event], uninstrumented: &[ThreadId], first: usize, second: usize) -> bool {
+    let mut knowledge = Knowledge::default();
     let thread = events[first].thread();
-    news.threads.insert(thread);
+    knowledge.threads.insert(thread);
     // The preceding event of its thread may be a remark on it.
     let before = events[..first].iter().rfind(|event| event.thread() == thread);
     let remark = before.map(Event::op).filter(|op| op.weakens());
-    news.remarks.extend(remark.map(|op| (thread, op)));
+    knowledge.remarks.extend(remark.map(|op| (thread, op)));
     for event in &events[first..=second] {
-        let remark = news.remarks.remove(&event.thread());
+        let remark = knowledge.remarks.remove(&event.thread());
         match event.op() {
-            op if op.weakens() => drop(news.remarks.insert(event.thread(), op)),
+            op if op.weakens() => drop(knowledge.remarks.insert(event.thread(), op)),
             op if op.reads() || op.writes() => {
-                if strangers.contains(&event.thread()) {
-                    news.strange.insert(event.var());
+                if uninstrumented.contains(&event.thread()) {
+                    knowledge.externally_written.insert(event.var());
                 } else {
-                    news.access(event, remark);
+                    knowledge.access(event, remark);
                 }
             }
-            _ => news.other(event),
+            _ => knowledge.other(event),
         }
     }
-    news.threads.contains(&events[second].thread())
+    knowledge.threads.contains(&events[second].thread())
 }
 
-impl News {
+impl Knowledge {
     fn access(&mut self, event: &Event, remark: Option<Op>) {
         let (t, op, x) = (event.thread(), event.op(), event.var());
-        if op.reads() && self.strange.contains(&x) {
+        if op.reads() && self.externally_written.contains(&x) {
             self.threads.insert(t);
         }
         if op.writes() && !op.reads() {
-            self.strange.remove(&x);
+            self.externally_written.remove(&x);
         }
         if !op.is_atomic() {
             return;
         }
-        if op.reads() && self.is_told(x) {
+        if op.reads() && self.is_released(x) {
             let is_relaxed = matches!(remark, Some(Op::Relaxed | Op::ReleaseOnly));
             if is_relaxed {
                 self.seen.insert(t)
@@ -80,19 +80,19 @@ impl News {
         }
         if op.writes() {
             let is_relaxed = matches!(remark, Some(Op::Relaxed | Op::AcquireOnly));
-            let told = if is_relaxed { &self.fenced } else { &self.threads };
-            let tells = told.contains(&t);
-            let modification = Modification { thread: t, is_rmw: op.reads(), tells };
+            let known = if is_relaxed { &self.fenced } else { &self.threads };
+            let releases = known.contains(&t);
+            let modification = Modification { thread: t, is_rmw: op.reads(), releases };
             self.modifications.entry(x).or_default().push(modification);
         }
     }
 
     /// Whether the last write of a variable is in the release sequence of a releasing write.
-    fn is_told(&self, x: VarId) -> bool {
+    fn is_released(&self, x: VarId) -> bool {
         let mut store = None;
         for modification in self.modifications.get(&x).into_iter().flatten().rev() {
             let continues = store.is_none_or(|thread| thread == modification.thread);
-            if modification.tells && continues {
+            if modification.releases && continues {
                 return true;
             }
             match (modification.is_rmw, store) {

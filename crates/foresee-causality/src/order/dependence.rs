@@ -13,12 +13,12 @@
 //! | shared acquire | after all; a write | after all releases but shared ones | – | – |
 //! | release, begin of wait | after all; a write | a release | – | – |
 //! | failed try-lock | after all; a write | – | – | – |
-//! | fork, join, notify | linked | linked | linked | linked, but a notification waits for nobody |
+//! | fork, join, notify | linked | linked | linked | linked, but a notification needs no waiter |
 //!
 //! Two more orders are for races. *Happens before* is what race detectors use: the needs without
-//! the writes
-//! that plain reads saw, and an acquire comes after the releases that exclude it: all of them, or
-//! only the exclusive ones if it is shared. *Schedulable happens before* includes those writes.
+//! the writes that plain reads saw; and an acquire comes after the releases that exclude it: all of
+//! them, or only the exclusive ones if it is shared. *Schedulable happens before* includes those
+//! writes.
 //!
 //! In all of them, the events of a thread are ordered, and initial values precede everything.
 

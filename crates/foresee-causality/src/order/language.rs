@@ -13,7 +13,7 @@
 //! ([`Op::weakens`]).
 //! Where the model leaves a choice, the one with more order is taken: a store continues the release
 //! sequence of its own thread, as in C11 but not in C++20, and every wait comes after all earlier
-//! notifications. Events of uninstrumented code (the threads given as `strangers`) come after
+//! notifications. Events of uninstrumented code (the threads given as `uninstrumented`) come after
 //! everything before them, and a read that sees one of their writes comes after that write.
 
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
@@ -27,7 +27,7 @@ use crate::clock::{Clock, ClockStore};
 /// rules above, if and only if [`LanguageClocks::count_now`] of `t` and `u` is at least `n`.
 #[derive(Debug)]
 pub struct LanguageClocks {
-    strangers: Vec<ThreadId>,
+    uninstrumented: Vec<ThreadId>,
     store: ClockStore<1>,
     threads: Vec<Thread>,
     vars: Vec<Var>,
@@ -52,15 +52,15 @@ struct Thread {
 struct Var {
     /// The threads that began the release sequences of the last write, and what they release.
     heads: Vec<(ThreadId, Clock)>,
-    /// What precedes the last write, if its writer is unknown.
-    strange: Option<Clock>,
+    /// What precedes the last write, if its writer is uninstrumented.
+    external: Option<Clock>,
 }
 
 impl LanguageClocks {
     /// The clocks before the first event.
-    pub fn new(strangers: &[ThreadId]) -> LanguageClocks {
+    pub fn new(uninstrumented: &[ThreadId]) -> LanguageClocks {
         LanguageClocks {
-            strangers: strangers.to_vec(),
+            uninstrumented: uninstrumented.to_vec(),
             store: ClockStore::default(),
             threads: Vec::new(),
             vars: Vec::new(),
@@ -103,7 +103,7 @@ impl LanguageClocks {
         if self.store.is_worth_collecting(roots) {
             let LanguageClocks { store, threads, vars, locks, conds, .. } = self;
             let threads = threads.iter().flat_map(|t| [t.known, t.seen, t.fenced]);
-            let vars = vars.iter().flat_map(|v| v.heads.iter().map(|h| h.1).chain(v.strange));
+            let vars = vars.iter().flat_map(|v| v.heads.iter().map(|h| h.1).chain(v.external));
             let others = locks.iter().flatten().copied().chain(conds.iter().copied());
             store.collect(threads.chain(vars).chain(others));
         }
@@ -123,20 +123,20 @@ impl LanguageClocks {
     fn access(&mut self, event: &Event, remark: Option<Op>) {
         let (t, op, x) = (event.thread(), event.op(), event.var().index());
         entry(&mut self.vars, x);
-        if self.strangers.contains(&t) {
+        if self.uninstrumented.contains(&t) {
             let mut all = Clock::EMPTY;
             for thread in 0..self.threads.len() {
                 let clock = self.all_of(ThreadId::new(thread));
                 all = self.store.join(all, clock);
             }
-            self.vars[x].strange = Some(all);
+            self.vars[x].external = Some(all);
             return;
         }
-        if let (true, Some(strange)) = (op.reads(), self.vars[x].strange) {
-            self.hear(t, strange);
+        if let (true, Some(external)) = (op.reads(), self.vars[x].external) {
+            self.hear(t, external);
         }
         if op.writes() && !op.reads() {
-            self.vars[x].strange = None;
+            self.vars[x].external = None;
         }
         if !op.is_atomic() {
             return;
