@@ -1,11 +1,11 @@
-//! What a specification says, as the parser leaves it.
+//! The syntax tree of a specification.
 //!
-//! Every node that a message may point to knows its [`Span`]. Equality ignores spans, so that a
+//! Every node that a message may point to has a [`Span`]. Equality ignores spans, so a
 //! specification and its reformatted text compare equal.
 
 use std::sync::Arc;
 
-/// A stretch of the source text, in bytes.
+/// A range of the source text, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     /// The first byte.
@@ -27,7 +27,7 @@ impl Eq for Span {}
 pub struct Ident {
     /// The name, without quotes.
     pub name: String,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -36,10 +36,10 @@ pub struct Ident {
 pub struct Spec {
     /// Initial values of program variables, in the order given.
     pub inits: Vec<Init>,
-    /// Named formulas. They are already expanded where they are used; they stand here for the
-    /// formatter and for `spec explain`.
+    /// Named formulas. They are already expanded where they are used; the formatter and `spec
+    /// explain` need them here.
     pub lets: Vec<Let>,
-    /// The methods whose calls are atomic regions; a `*` in a name stands for any text.
+    /// The methods whose calls are atomic regions; `*` in a name matches any text.
     pub atomics: Vec<Ident>,
     /// What must never happen.
     pub properties: Vec<Property>,
@@ -57,26 +57,26 @@ pub struct Init {
 /// `let p = w > 26`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Let {
-    /// The name given.
+    /// The name.
     pub name: Ident,
-    /// What it stands for.
+    /// The formula that it abbreviates.
     pub formula: Formula,
 }
 
-/// One property, of whichever logic.
+/// One property, of any logic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
     /// Its name in reports.
     pub name: Ident,
     /// Parameters, which make it one property per binding.
     pub params: Vec<Ident>,
-    /// What it says.
+    /// Its content.
     pub body: Body,
     /// The whole item.
     pub span: Span,
 }
 
-/// The four forms a property comes in.
+/// The four forms of properties.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// `property NAME: F` — F must hold.
@@ -92,9 +92,9 @@ pub enum Body {
 /// A temporal formula.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
-    /// What it says.
+    /// The operator and its operands.
     pub kind: FormulaKind,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -105,8 +105,8 @@ pub enum FormulaKind {
     Const(bool),
     /// A statement about the state or the event of this step.
     Atom(Atom),
-    /// A name bound by `let`, with what it stands for. Shared, because lets that use lets twice
-    /// would otherwise double at every step.
+    /// A name bound by `let`, with its formula. Shared, because lets that use other lets twice
+    /// would otherwise double in size at every level.
     Let(Ident, Arc<Formula>),
     /// One operand.
     Unary(UnaryOp, Box<Formula>),
@@ -165,34 +165,34 @@ pub enum BinaryOp {
 }
 
 impl UnaryOp {
-    /// Whether the operator looks at later steps.
+    /// Whether the operator refers to later steps.
     pub fn is_future(self) -> bool {
         matches!(self, UnaryOp::Next | UnaryOp::Eventually | UnaryOp::Always)
     }
-    /// Whether the operator looks at earlier steps.
+    /// Whether the operator refers to earlier steps.
     pub fn is_past(self) -> bool {
         !self.is_future() && self != UnaryOp::Not
     }
 }
 
 impl BinaryOp {
-    /// Whether the operator looks at later steps.
+    /// Whether the operator refers to later steps.
     pub fn is_future(self) -> bool {
         matches!(self, BinaryOp::Until | BinaryOp::WeakUntil | BinaryOp::Release)
     }
-    /// Whether the operator looks at earlier steps.
+    /// Whether the operator refers to earlier steps.
     pub fn is_past(self) -> bool {
         use BinaryOp::{Interval, Since, WeakInterval, WeakSince};
         matches!(self, Since | WeakSince | Interval | WeakInterval)
     }
 }
 
-/// A statement about one step: true or false of it alone.
+/// A condition on a single step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Atom {
-    /// Two expressions over the program's state compared: `w > 26`.
+    /// A comparison of two expressions over the program's state: `w > 26`.
     Compare(CompareOp, Expr, Expr),
-    /// An expression used as a truth value: a boolean, or a number other than zero.
+    /// An expression used as a condition: a boolean, or a number other than zero.
     Truth(Expr),
     /// The step is an event of this shape.
     Event(EventAtom),
@@ -218,9 +218,9 @@ pub enum CompareOp {
 /// An expression over program variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it says.
+    /// The operator and its operands.
     pub kind: ExprKind,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -255,9 +255,9 @@ pub enum ArithOp {
 /// A constant value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
-    /// A whole number from `i64::MIN` to `u64::MAX`.
+    /// An integer from `i64::MIN` to `u64::MAX`.
     Int(i128),
-    /// A number with a point or an exponent.
+    /// A number with a decimal point or an exponent.
     Float(f64),
     /// `true` or `false`.
     Bool(bool),
@@ -268,28 +268,28 @@ pub enum Literal {
 /// The shape of an event: `exit(iterator, c, i)@t1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventAtom {
-    /// What the event does.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The variable, lock, thread, method or event name it does it to; [`Term::Any`] for `_`.
+    /// The variable, lock, thread, method or event name; [`Term::Any`] for `_`.
     pub target: Term,
-    /// Arguments, from the first; an event may have more than are listed.
+    /// The leading arguments; an event may have more.
     pub args: Vec<Term>,
     /// `@thread`, or any thread.
     pub thread: Term,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
-/// The kinds of events that specifications speak of.
+/// The kinds of events that specifications can mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// `read(x)`: any kind of read, a read-modify-write included.
+    /// `read(x)`: any kind of read, including read-modify-writes.
     Read,
-    /// `write(x)`: any kind of write, a read-modify-write included.
+    /// `write(x)`: any kind of write, including read-modify-writes.
     Write,
-    /// `acquire(l)`: outer acquires, shared ones included, and the end of a wait.
+    /// `acquire(l)`: outermost acquires, including shared ones, and the end of a wait.
     Acquire,
-    /// `release(l)`: outer releases, shared ones included, and the beginning of a wait.
+    /// `release(l)`: outermost releases, including shared ones, and the beginning of a wait.
     Release,
     /// `fork(t)`
     Fork,
@@ -303,14 +303,14 @@ pub enum EventKind {
     Event,
 }
 
-/// What a place in an event atom matches.
+/// What an operand of an event atom matches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
-    /// `_`, or nothing written: anything.
+    /// `_` or omitted: anything.
     Any,
     /// A name of a program entity.
     Name(Ident),
-    /// A parameter of the property: binds or must equal.
+    /// A parameter of the property: it is bound, or must equal its binding.
     Param(Ident),
     /// A constant.
     Literal(Literal, Span),
@@ -319,9 +319,9 @@ pub enum Term {
 /// An extended regular expression over steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regex {
-    /// What it says.
+    /// The operator and its operands.
     pub kind: RegexKind,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -332,7 +332,7 @@ pub enum RegexKind {
     Empty,
     /// `.`: any one step.
     Any,
-    /// `{F}`: one step of which F holds; F has no temporal operator.
+    /// `{F}`: one step at which F holds; F has no temporal operators.
     Step(Formula),
     /// One event.
     Event(EventAtom),
@@ -355,9 +355,9 @@ pub enum RegexKind {
 /// A pattern or a closure of patterns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
-    /// What it says.
+    /// The operator and its operands.
     pub kind: PatternKind,
-    /// Where it stands.
+    /// Its position in the source.
     pub span: Span,
 }
 
@@ -390,17 +390,17 @@ pub struct Automaton {
 /// The row of one state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutomatonState {
-    /// Its name; `bad` is the bad one.
+    /// Its name; `bad` is the violating state.
     pub name: Ident,
-    /// Where it goes. A step that no row entry matches stays where it is; one that several match
-    /// goes to all of them.
+    /// The transitions. A step that matches none of them stays in the state; one that matches
+    /// several goes to all of their targets.
     pub edges: Vec<Edge>,
 }
 
-/// One entry of a row: `event(grant) -> bad` or `{x > 3} -> next`.
+/// One transition: `event(grant) -> bad` or `{x > 3} -> next`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// What the step must be: a formula without temporal operators.
+    /// The condition on the step: a formula without temporal operators.
     pub guard: Formula,
     /// The state it goes to.
     pub target: Ident,

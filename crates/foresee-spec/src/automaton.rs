@@ -36,7 +36,7 @@ const BAD: StateId = StateId::BAD;
 struct Rows {
     names: Vec<String>,
     initial: StateSet,
-    /// For each state but the bad one its entries.
+    /// The transitions of each state except the bad one.
     rows: Vec<Vec<(Root, StateId)>>,
     guards: Program,
 }

@@ -1,14 +1,13 @@
-//! Of which kinds of steps a property minds the order.
+//! Which kinds of steps must keep their order for a property.
 //!
-//! Two kinds of steps are *independent* if, wherever the property's monitor is, taking them one way
-//! round or the other leads to the same state (causal dependence; Soueidi and Falcone, 2023). Two
-//! runs that differ only in the order of independent steps have the same verdict. The relation
-//! depends on the automaton, so the smallest complete one is asked: states that no continuation
-//! can tell apart are one.
+//! Two kinds of steps are *independent* if, in every state of the property's monitor, taking them
+//! in either order leads to the same state (causal dependence; Soueidi and Falcone, 2023). Two runs
+//! that differ only in the order of independent steps have the same verdict. The relation depends
+//! on the automaton, so the minimal complete one is used, in which equivalent states are merged.
 //!
 //! A step that writes a variable changes the state atoms that mention it, for itself and for all
-//! later steps. It is known here by the atoms that it makes true, if that follows from the value
-//! alone; else it may make true whatever can be.
+//! later steps. It is described here by the atoms that it makes true, if they follow from the value
+//! alone; otherwise any possible combination is assumed.
 
 use std::collections::HashMap;
 
@@ -16,23 +15,23 @@ use crate::explain::whole;
 use crate::monitor::{Explored, TooManyStates};
 use crate::property::Compiled;
 
-/// A kind of step, as far as a property can tell.
+/// A kind of step, as far as a property can distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
     /// The event atoms that it matches.
     pub events: u64,
-    /// What it does to the state.
+    /// Its effect on the state.
     pub write: Option<Written>,
 }
 
-/// What a step does to the state.
+/// The effect of a step on the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
-    /// The variable, by its place in [`crate::observe::Lens::variables`].
+    /// The variable, by its index in [`crate::observe::Lens::variables`].
     pub slot: u16,
     /// The state atoms that mention it.
     pub mentioned: u64,
-    /// Those that become true, if that depends on the value alone; the others become false.
+    /// Those that become true, if the value alone determines it; the others become false.
     pub holding: Option<u64>,
 }
 
@@ -40,7 +39,7 @@ pub struct Written {
 #[derive(Clone, Debug)]
 pub struct Dependence {
     automaton: Explored,
-    /// Where each letter stands in the rows of the automaton.
+    /// The index of each letter in the rows of the automaton.
     places: HashMap<u64, usize>,
     /// The states in which the monitor can be when an event happens.
     states: Vec<usize>,
@@ -48,14 +47,14 @@ pub struct Dependence {
     valuations: Vec<u64>,
 }
 
-/// How much is tried for one pair of actions. What has not been tried counts as dependent.
+/// The maximum number of tries for one pair of actions. What was not tried counts as dependent.
 const MAX_TRIES: usize = 1 << 22;
 
-/// With so many sets of state atoms all that can follow each other are tried.
+/// Up to this many sets of state atoms, all that can follow each other are tried.
 const FEW_VALUATIONS: usize = 256;
 
 impl Dependence {
-    /// Finds the property's smallest automaton, unless that is too large.
+    /// Builds the property's minimal automaton, unless it is too large.
     pub fn new(compiled: &mut Compiled) -> Result<Dependence, TooManyStates> {
         let automaton = whole(compiled)?.minimise();
         let events = compiled.alphabet.event_bits();
@@ -64,7 +63,7 @@ impl Dependence {
         let mut valuations: Vec<u64> = automaton.letters.iter().map(|l| l.0 & !events).collect();
         valuations.sort_unstable();
         valuations.dedup();
-        // No event happens before the initial state has been read.
+        // The initial state is read before any event.
         let first: Vec<usize> = match compiled.reads_initial {
             false => vec![0],
             true => {
@@ -84,12 +83,12 @@ impl Dependence {
         Ok(Dependence { automaton, places, states, valuations })
     }
 
-    /// Whether nothing counts as dependent for want of time, whatever is known of the steps.
+    /// Whether the result is exact: no pair counts as dependent only because of the limit on tries.
     pub fn is_thorough(&self) -> bool {
         self.valuations.len() <= FEW_VALUATIONS
     }
 
-    /// The smallest automaton.
+    /// The minimal automaton.
     pub fn automaton(&self) -> &Explored {
         &self.automaton
     }
@@ -100,11 +99,11 @@ impl Dependence {
             && x.slot == y.slot
             && (x.holding.is_none() || x.holding != y.holding)
         {
-            // The variable keeps what was written last.
+            // The variable keeps the value that was written last.
             return true;
         }
         let mut tries = 0;
-        // An open outcome is looked for among all.
+        // If the outcome is open, all of them are considered.
         let is_open = |action: Action| action.write.is_some_and(|w| w.holding.is_none());
         let looked_at = if is_open(a) || is_open(b) { self.valuations.len() } else { 1 };
         for &v in &self.valuations {
@@ -147,8 +146,8 @@ impl Dependence {
         one.into_iter().chain(all.iter().copied().filter(move |&v| reaches(action, before, v)))
     }
 
-    /// Whether two words of two letters lead from a state to the same one. A letter that is none
-    /// settles nothing.
+    /// Whether two words of two letters lead from a state to the same one. Impossible letters are
+    /// ignored.
     fn agree(&self, from: usize, ab: [u64; 2], ba: [u64; 2]) -> bool {
         let after = |word: [u64; 2]| {
             word.iter().try_fold(from, |state, letter| {

@@ -1,4 +1,4 @@
-//! What is wrong with a specification, and how it is shown.
+//! Mistakes in a specification, and how they are displayed.
 
 use std::borrow::Cow;
 
@@ -8,32 +8,32 @@ use foresee_trace::{Visible, is_hidden};
 
 use crate::ast::Span;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The specification cannot be used.
     Error,
-    /// The specification can be used, but hardly means what its author meant.
+    /// The specification can be used, but probably does not mean what its author intended.
     Warning,
 }
 
-/// One mistake, or one thing that looks like a mistake.
+/// A mistake or a likely mistake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// What is wrong, in one line.
     pub message: String,
-    /// Places in the source and what is to be said of each; the first is the place of the mistake.
+    /// Positions in the source with a label each; the first is that of the mistake.
     pub labels: Vec<(Span, String)>,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// A short fixed name of this kind of mistake, for scripts and for the documentation.
+    /// A short fixed name of this kind of mistake, for scripts and the documentation.
     pub code: &'static str,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// An error at a position.
     pub fn error(
         code: &'static str,
         message: impl Into<String>,
@@ -44,7 +44,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Error, message: message.into(), labels, help: None, code }
     }
 
-    /// A warning at a place.
+    /// A warning at a position.
     pub fn warning(
         code: &'static str,
         message: impl Into<String>,
@@ -55,25 +55,25 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..error }
     }
 
-    /// The same with a further place that has to do with the mistake.
+    /// Adds another related position.
     pub fn and(mut self, at: Span, label: impl Into<String>) -> Diagnostic {
         self.labels.push((at, label.into()));
         self
     }
 
-    /// The same with advice.
+    /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// The same with advice if there is any.
+    /// Adds advice, if there is any.
     pub fn maybe_help(mut self, help: Option<String>) -> Diagnostic {
         self.help = help.or(self.help);
         self
     }
 
-    /// The same with what terminals obey written out, in names that it mentions.
+    /// The same, with control characters in the names that it mentions escaped.
     fn visible(&self) -> Diagnostic {
         let labels = self.labels.iter().map(|(span, label)| (*span, visible(label))).collect();
         let help = self.help.as_deref().map(visible);
@@ -86,8 +86,8 @@ impl Diagnostic {
     }
 }
 
-/// The diagnostics as text for people, each with its source lines. `source_name` is what the
-/// reader knows the source by, usually the path of a file.
+/// The diagnostics as text for people, each with its source lines. `source_name` is the name by
+/// which the reader knows the source, usually a path.
 pub fn render(diagnostics: &[Diagnostic], source_name: &str, text: &str, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
@@ -103,14 +103,14 @@ pub fn render(diagnostics: &[Diagnostic], source_name: &str, text: &str, colour:
     out
 }
 
-/// Text whose lines have no character that is not seen.
+/// Text in which hidden characters are escaped, line by line.
 fn visible(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| Visible(line).to_string()).collect();
     lines.join("\n")
 }
 
-/// The source with something to see in place of what would not be seen, byte for byte, so that
-/// everything stays where it is. The renderer takes care of tabs and of the ends of lines.
+/// The source with hidden characters replaced by visible ones of the same length, so that all
+/// positions stay valid. The renderer handles tabs and line ends.
 fn seen(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     if !text.contains(is_bad) {
@@ -125,7 +125,7 @@ fn seen(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(instead).collect())
 }
 
-/// Lines longer than this are not copied to the renderer as a whole.
+/// Longer lines are not passed to the renderer as a whole.
 const LONG: usize = 2000;
 
 fn group<'a>(diagnostic: &'a Diagnostic, source_name: &'a str, text: &'a str) -> Group<'a> {
@@ -156,9 +156,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, source_name: &'a str, text: &'a str) ->
     group
 }
 
-/// The part of the source that holds all labels: whole lines, unless a line is so long that no
-/// reader would want it, and the renderer would take its time with it. Labels far away from the
-/// first are given up in that case.
+/// The part of the source that contains all labels: whole lines, except for lines too long to read
+/// and slow to render. In that case, labels far away from the first are dropped.
 fn excerpt(diagnostic: &Diagnostic, text: &str) -> (usize, usize) {
     let places = || diagnostic.labels.iter().map(|(span, _)| span);
     let start = places().map(|s| s.start as usize).min().unwrap_or(0).min(text.len());

@@ -1,4 +1,4 @@
-//! A property's smallest automaton as a picture: DOT, Mermaid or SVG.
+//! A property's minimal automaton as a picture: DOT, Mermaid or SVG.
 
 mod dot;
 mod guard;
@@ -15,30 +15,30 @@ use crate::property::Compiled;
 pub use guard::Guard;
 pub(crate) use guard::cube_text;
 
-/// How many states and kinds of steps are drawn; beyond that nobody finds anything.
+/// The maximum number of states and kinds of steps; larger pictures are unreadable.
 pub const MAX_STATES: usize = 60;
 const MAX_LETTERS: usize = 1_024;
-/// The lines of a label and the characters of one, with few edges and with many. Longer conditions
-/// go to the legend.
+/// The maximum number of lines of a label and of characters per line, with few edges and with many.
+/// Longer conditions are moved to the legend.
 const LABEL: (usize, usize) = (3, 30);
 const SMALL_LABEL: (usize, usize) = (1, 16);
-/// Conditions that are shorter are never left to be inferred.
+/// Shorter conditions are always written out.
 const SHORT: usize = 20;
-/// The characters of a state's name.
+/// The maximum number of characters of a state's name.
 const NAME_WIDTH: usize = 24;
 /// Pictures with more edges have room for short labels only.
 const MANY_EDGES: usize = 24;
 
-/// An automaton with all that stands in its picture.
+/// An automaton with everything that its picture shows.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     /// The name of the property.
     pub name: String,
     /// The states; the first is where the automaton starts.
     pub nodes: Vec<Node>,
-    /// The edges; of those that leave a state, every step takes exactly one.
+    /// The edges; every step takes exactly one of the edges that leave a state.
     pub edges: Vec<Edge>,
-    /// The conditions that are too long for their edges, which have numbers from 1 instead.
+    /// The conditions that are too long for their edges, which are numbered from 1 instead.
     pub legend: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Drawing {
 pub struct Node {
     /// Its name in the specification, or a number.
     pub label: String,
-    /// What it says of the run.
+    /// Its verdict on the run.
     pub verdict: Verdict,
 }
 
@@ -62,21 +62,21 @@ pub struct Edge {
     pub guard: Guard,
     /// The lines of its label.
     pub label: Vec<String>,
-    /// Whether the label says no more than that no other edge fits.
+    /// Whether the label only says that no other edge fits.
     pub otherwise: bool,
 }
 
 impl Drawing {
-    /// Draws the smallest automaton of a property, unless it is too large to be read.
+    /// Draws the minimal automaton of a property, unless it is too large to read.
     pub fn new(compiled: &mut Compiled) -> Result<Drawing, TooManyStates> {
         let explored = whole(compiled)?;
         let minimal = explored.minimise();
         let too_many = |limit, what| Err(TooManyStates { limit, what });
         if minimal.states.len() > MAX_STATES {
-            return too_many(MAX_STATES, "states, which is too many to draw");
+            return too_many(MAX_STATES, "states, which are too many to draw");
         }
         if minimal.letters.len() > MAX_LETTERS {
-            return too_many(MAX_LETTERS, "kinds of steps, which is too many to draw");
+            return too_many(MAX_LETTERS, "kinds of steps, which are too many to draw");
         }
         let mut drawing = Drawing {
             name: compiled.name.clone(),
@@ -85,7 +85,7 @@ impl Drawing {
             legend: Vec::new(),
         };
         for (from, state) in minimal.states.iter().enumerate() {
-            // A violation is for good, which need not be drawn.
+            // A violation is permanent, so its loops are not drawn.
             if state.verdict != Verdict::Bad {
                 drawing.add_edges(from, &minimal);
             }
@@ -107,8 +107,8 @@ impl Drawing {
         let length = |i: usize| texts[i].chars().count();
         for from in 0..self.nodes.len() {
             let own = (0..self.edges.len()).filter(|&i| self.edges[i].from == from);
-            // The longest condition is the negation of the others, which is easier to see than to
-            // read. What leads to a violation is better said in full.
+            // The longest condition is the negation of the others, which is easier to infer than to
+            // read. Edges to a violation are written out.
             let bad = |i: usize| self.nodes[self.edges[i].to].verdict == Verdict::Bad;
             let is_loop = |i: usize| self.edges[i].to == from;
             let longest = match own.clone().count() {
@@ -139,7 +139,7 @@ impl Drawing {
 }
 
 fn nodes(explored: &Explored, minimal: &Explored, compiled: &Compiled) -> Vec<Node> {
-    // Names of states that have become one would mislead.
+    // The names of merged states would be misleading.
     let named = explored.states.len() == minimal.states.len();
     let mut number = 0;
     let node = |(state, id): (&ExploredState, &StateId)| {

@@ -1,8 +1,8 @@
 //! Extended regular expressions over steps: violated when a non-empty prefix of the run matches.
 //!
-//! States are expressions, stepping is taking the derivative (Brzozowski 1964). Expressions are
-//! kept in a form in which unions and intersections are sorted, flat and without repetition, which
-//! makes the number of derivatives finite; a few more laws keep it small.
+//! States are expressions, and a step takes the derivative (Brzozowski 1964). Unions and
+//! intersections are kept sorted, flat and without repetition, which makes the number of
+//! derivatives finite; a few more laws keep it small.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl Logic for Regular {
     }
 }
 
-/// How many parts an expression may have. Derivatives are taken by recursion, as deep as the
+/// The maximum number of parts of an expression. Derivatives are taken recursively, as deep as the
 /// longest chain of parts that can be empty.
 const MAX_PARTS: usize = 2_000;
 
@@ -61,7 +61,7 @@ fn size(regex: &Regex) -> usize {
     }
 }
 
-/// An expression, by its place in [`Terms`].
+/// An expression, by its index in [`Terms`].
 type TermId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,9 +70,9 @@ enum Term {
     Nothing,
     /// The empty word.
     Empty,
-    /// One step of which the guard holds.
+    /// One step at which the guard holds.
     Step(Root),
-    /// The second is not itself a concatenation's first part: chains lean to the right.
+    /// The first is not itself a concatenation: chains lean to the right.
     Concat(TermId, TermId),
     /// At least two, sorted, none of them a union.
     Union(Box<[TermId]>),
@@ -82,13 +82,13 @@ enum Term {
     Star(TermId),
 }
 
-/// Expressions in normal form, each kept once.
+/// Expressions in normal form, each stored once.
 struct Terms {
     terms: Vec<Term>,
     nullable: Vec<bool>,
     index: HashMap<Term, TermId>,
     guards: Program,
-    /// Derivatives by the current letter; emptied for each step.
+    /// Derivatives by the current letter; cleared before each step.
     derived: HashMap<TermId, TermId>,
     too_many: bool,
 }
@@ -97,7 +97,7 @@ const NOTHING: TermId = 0;
 const EMPTY: TermId = 1;
 /// The complement of nothing.
 const EVERYTHING: TermId = 2;
-/// How many expressions and subexpressions may be kept in all.
+/// The maximum number of expressions and subexpressions.
 const MAX_TERMS: usize = 1_000_000;
 
 impl Terms {
@@ -121,7 +121,7 @@ impl Terms {
             return id;
         }
         if self.terms.len() >= MAX_TERMS {
-            // The step that comes to this gives an error in the end.
+            // The current step then returns an error.
             self.too_many = true;
             return NOTHING;
         }
@@ -154,7 +154,7 @@ impl Terms {
                 self.concat(first, rest)
             }
             // Distributed, so that derivatives of plain expressions are unions of few different
-            // parts (Antimirov 1996) and not unions in unions.
+            // parts (Antimirov 1996) instead of nested unions.
             Term::Union(parts) => {
                 let parts = parts.clone();
                 let parts = parts.iter().map(|&part| self.concat(part, b)).collect();
@@ -164,7 +164,7 @@ impl Terms {
         }
     }
 
-    /// The union or the intersection of terms: `zero` swallows all others, `one` changes nothing.
+    /// The union or the intersection of terms: `zero` absorbs all others, `one` is neutral.
     fn join(&mut self, parts: Vec<TermId>, zero: TermId, one: TermId, union: bool) -> TermId {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -267,7 +267,7 @@ impl Terms {
         })
     }
 
-    /// What must follow a step, of which `guards` are the values, for the whole to match.
+    /// What must follow a step with these guard values for the whole to match.
     fn derive(&mut self, id: TermId, guards: &Values) -> TermId {
         if let Some(&known) = self.derived.get(&id) {
             return known;
@@ -318,7 +318,7 @@ struct Derivatives {
     root: TermId,
 }
 
-/// What is still to be matched. The start stands apart where the expression matches the empty
+/// What is still to be matched. The start is a separate state if the expression matches the empty
 /// word, because the empty prefix never counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Rest {

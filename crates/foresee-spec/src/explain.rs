@@ -1,4 +1,4 @@
-//! What a property means, for people: in words, with its monitor's size and with examples.
+//! Explains a property: in words, with the size of its monitor and with examples.
 
 mod clause;
 mod examples;
@@ -21,51 +21,51 @@ pub(crate) use examples::whole;
 pub use examples::{Example, Found};
 pub use order::OrderFacts;
 
-/// How many states of a monitor are built to explain it.
+/// The maximum number of monitor states that are built to explain it.
 pub const MAX_STATES: usize = 5_000;
 
-/// What there is to say about a property.
+/// The explanation of a property.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// Its name.
     pub name: String,
-    /// The name of its logic, and what that is.
+    /// The name and the description of its logic.
     pub logic: (&'static str, &'static str),
-    /// What it says, in words: a few lines, each with its end.
+    /// Its meaning in words: a few lines, each with its line end.
     pub words: String,
     /// Its parameters.
     pub params: Vec<String>,
-    /// The names it looks at.
+    /// The names that are relevant to it.
     pub relevance: Relevance,
     /// The threads that its events name after `@`.
     pub in_threads: Vec<String>,
-    /// What its monitor shows, unless that is too large to be built as a whole.
+    /// Facts about its monitor, unless that is too large to be built completely.
     pub monitor: Result<Facts, TooManyStates>,
 }
 
-/// What the whole automaton of a property shows.
+/// Facts about the complete automaton of a property.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The states that the logic makes, as far as they can be reached.
+    /// The number of reachable states that the logic generates.
     pub states: usize,
-    /// The states of the smallest automaton that violates on the same runs.
+    /// The number of states of the minimal automaton that violates on the same runs.
     pub minimal: usize,
-    /// The kinds of steps that the automaton tells apart.
+    /// The number of kinds of steps that the automaton distinguishes.
     pub letters: usize,
-    /// Of which steps it minds the order, unless there are too many kinds.
+    /// Which steps must keep their order, unless there are too many kinds.
     pub order: Option<OrderFacts>,
-    /// Whether some sequence of steps violates the property, be it one that no run shows.
+    /// Whether some sequence of steps violates the property, even one that no run has.
     pub can_be_violated: bool,
-    /// A shortest run that violates the property. A run starts with the values that the
-    /// specification gives, and each of its steps writes one variable at most.
+    /// A shortest run that violates the property. A run starts with the values from the
+    /// specification, and each of its steps writes at most one variable.
     pub violation: Found,
-    /// A shortest run after which nothing can violate the property any more.
+    /// A shortest run after which the property can no longer be violated.
     pub settled: Found,
-    /// A short run that the property allows and that shows it at work.
+    /// A short run that exercises the property without violating it.
     pub allowed: Found,
 }
 
-/// What it means that these methods are atomic; a few lines, each with its end.
+/// What it means that these methods are atomic; a few lines, each with its line end.
 pub fn explain_atomics(methods: &[Ident]) -> String {
     let names: Vec<String> = methods.iter().map(|method| print_method(&method.name)).collect();
     let mut text = format!("atomic {}\n", names.join(", "));

@@ -1,8 +1,8 @@
-//! Which names of a trace that is still growing a specification has to hear of.
+//! Which names of a growing trace are relevant to a specification.
 //!
-//! What the names of a specification stand for depends on all names of the trace, and so do the
-//! monitors made from it. Whoever begins before the trace has ended needs to know when to begin
-//! anew; most new names change nothing, and are passed over at the cost of a look-up.
+//! The meaning of a specification's names depends on all names of the trace, and so do the monitors
+//! built from it. An analysis that starts before the trace has ended needs to know when to start
+//! again. Most new names change nothing and cost one look-up.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use crate::ast::{Literal, Spec};
 use crate::mentions::{Entity, Mention, mentions};
 use crate::resolve::endings;
 
-/// The names of a specification, and how many names of the trace have been looked at.
+/// The names of a specification, and the number of the trace's names that have been examined.
 #[derive(Clone, Debug)]
 pub struct Interest {
     vars: Wanted,
     locks: Wanted,
     threads: Wanted,
     syms: Wanted,
-    /// Texts that a symbol has to equal as a whole.
+    /// Texts that a symbol must equal as a whole.
     texts: HashSet<String>,
     seen: [usize; 4],
 }
@@ -37,21 +37,21 @@ impl Wanted {
         Wanted { lengths: names.iter().map(String::len).collect(), names }
     }
 
-    /// Whether a name may be meant: as a whole or by its ending.
+    /// Whether a name may match: as a whole or by its suffix.
     fn fits(&self, name: &str) -> bool {
         let is_wanted =
             |text: &str| self.lengths.contains(&text.len()) && self.names.contains(text);
         !self.names.is_empty() && (is_wanted(name) || endings(name).any(is_wanted))
     }
 
-    /// Whether one of the names from number `seen` on may be meant.
+    /// Whether one of the names from number `seen` on may match.
     fn fits_new<I: Id>(&self, names: &Interner<I>, seen: usize) -> bool {
         (seen..names.len()).any(|i| self.fits(names.get(I::new(i))))
     }
 }
 
 impl Interest {
-    /// What a specification has to hear of.
+    /// The names that are relevant to a specification.
     pub fn new(spec: &Spec) -> Interest {
         let mentions = mentions(spec);
         let of = |wanted: &dyn Fn(&Mention<'_>) -> bool| {
@@ -74,7 +74,7 @@ impl Interest {
         }
     }
 
-    /// Looks at the names that are new, and tells whether any of them may be meant.
+    /// Examines the new names; returns whether any of them may match.
     pub fn look(&mut self, names: &Names) -> Touch {
         let now = [names.vars.len(), names.locks.len(), names.threads.len(), names.syms.len()];
         // A trace that is read again has fewer names at first; they are not new.
@@ -91,12 +91,12 @@ impl Interest {
     }
 }
 
-/// How new names concern a specification.
+/// How new names affect a specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touch {
-    /// One may be a name of it: what it means has to be found out again, and may be the same.
+    /// One may match a name of the specification, so names must be resolved again.
     pub names: bool,
-    /// One is a text of it, which has got a number now.
+    /// One equals a text of the specification, which now has a number.
     pub texts: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Letters: what one step of a run means to one property.
 //!
-//! A property speaks of a step only through its atoms, so a step is summarised by which of them
-//! are true of it: one bit each. All logics are automata over these letters.
+//! A property sees a step only through its atoms, so a letter records which of them are true: one
+//! bit each. All logics are automata over these letters.
 
 use crate::ast::{Atom, CompareOp, EventAtom, EventKind, Expr, ExprKind, Literal, Term};
 use crate::value::holds;
 
-/// Which atoms are true of one step; bit `i` stands for atom `i` of the [`Alphabet`].
+/// The atoms that are true at one step; bit `i` represents atom `i` of the [`Alphabet`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Letter(pub u64);
 
@@ -26,14 +26,14 @@ pub struct Alphabet {
 
 /// A property has more distinct atoms than a letter has bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a property can speak of at most {} different conditions and events", Alphabet::MAX)]
+#[error("a property can have at most {} different conditions and events", Alphabet::MAX)]
 pub struct TooManyAtoms;
 
 impl Alphabet {
-    /// How many atoms a property may have.
+    /// The maximum number of atoms of a property.
     pub const MAX: usize = 64;
 
-    /// The number of an atom, which is given one if it is new.
+    /// The number of an atom; a new atom gets the next one.
     pub fn number(&mut self, atom: &Atom) -> Result<usize, TooManyAtoms> {
         if let Some(i) = self.atoms.iter().position(|a| a == atom) {
             return Ok(i);
@@ -50,23 +50,23 @@ impl Alphabet {
         &self.atoms
     }
 
-    /// The bits of the atoms that speak of the event, not of the state.
+    /// The bits of the atoms about events rather than the state.
     pub fn event_bits(&self) -> u64 {
         let bits = self.atoms.iter().enumerate();
         bits.filter(|(_, a)| matches!(a, Atom::Event(_))).fold(0, |m, (i, _)| m | 1 << i)
     }
 
-    /// Whether some atom speaks of the state.
+    /// Whether some atom is about the state.
     pub fn has_state_atoms(&self) -> bool {
         self.atoms.iter().any(|a| !matches!(a, Atom::Event(_)))
     }
 
     /// Every letter that a step may have, or `None` if there are more than `limit`.
     ///
-    /// The list leaves out what no run can show: one event that is two different things, or a
-    /// variable that is below 3 and above 5. It may hold letters that no run shows; conditions on
-    /// several variables count as independent. So a verdict that looks ahead over these letters
-    /// may come late, but is never wrong.
+    /// The list leaves out what no run can have: one event that is two different things, or a
+    /// variable that is below 3 and above 5. It may contain letters that no run has, because
+    /// conditions on several variables count as independent. So a verdict that looks ahead over
+    /// these letters may be late but is never wrong.
     pub fn letters(&self, limit: usize) -> Option<Vec<Letter>> {
         let mut letters = vec![0u64];
         let mut combine = |choices: Vec<u64>| {
@@ -98,7 +98,7 @@ impl Alphabet {
         Some(letters.into_iter().map(Letter).collect())
     }
 
-    /// The sets of event atoms that one event may match, the empty one included.
+    /// The sets of event atoms that one event may match, including the empty set.
     fn event_choices(&self, limit: usize) -> Option<Vec<u64>> {
         let mut choices = vec![0u64];
         for (i, atom) in self.atoms.iter().enumerate() {
@@ -118,12 +118,12 @@ impl Alphabet {
     }
 }
 
-/// Whether one event can be of both shapes. When in doubt, it can.
+/// Whether one event can have both shapes; `true` if in doubt.
 pub(crate) fn may_coincide(a: &EventAtom, b: &EventAtom) -> bool {
     use EventKind::{Read, Write};
     // A read-modify-write is a read and a write.
     let kinds = a.kind == b.kind || matches!((a.kind, b.kind), (Read, Write) | (Write, Read));
-    // The arguments of a read and of a write of one event are different values.
+    // If one event is both a read and a write, their arguments are different values.
     let args = a.kind != b.kind || a.args.iter().zip(&b.args).all(|(a, b)| may_equal(a, b));
     kinds && args && may_equal(&a.target, &b.target) && may_equal(&a.thread, &b.thread)
 }
@@ -139,7 +139,7 @@ fn may_equal(a: &Term, b: &Term) -> bool {
     }
 }
 
-/// A comparison of one variable with one whole number or text, which is what most atoms are.
+/// A comparison of one variable with one integer or text, which most atoms are.
 struct Threshold<'a> {
     var: &'a str,
     op: CompareOp,
@@ -150,7 +150,7 @@ struct Threshold<'a> {
 enum Bound<'a> {
     Number(i128),
     Text(&'a str),
-    /// Used as a condition: like `!= 0`, except that texts are not true.
+    /// Used as a condition: like `!= 0`, except that texts are false.
     Truth,
 }
 
@@ -197,11 +197,11 @@ fn mirror(op: CompareOp) -> CompareOp {
     }
 }
 
-/// What one variable may be, as far as its thresholds can tell.
+/// A value of one variable, as far as its thresholds can distinguish it.
 enum Sample<'a> {
-    /// A number: twice its place among the bounds, plus one if it is equal to the one there.
+    /// A number: twice its index among the bounds, plus one if it equals the bound there.
     Number(usize),
-    /// A text that some atom mentions, or none does.
+    /// A text that some atom mentions, or any other text.
     Text(Option<&'a str>),
     NotANumber,
     Unknown,

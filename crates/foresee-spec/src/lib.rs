@@ -1,8 +1,8 @@
 //! The specification language of foresee.
 //!
-//! A specification says what must hold of every run of a program. [`parse`] turns its text into a
-//! [`ast::Spec`] and says, with the place underlined, what is wrong with it; [`format()`] writes it
-//! neatly; [`resolve`] finds the trace's names for the names in it.
+//! A specification states what must hold in every run of a program. [`parse`] turns its text into a
+//! [`ast::Spec`] and reports mistakes with their positions; [`format()`] formats it; [`resolve`]
+//! maps the names in it to those of a trace.
 
 pub mod ast;
 pub mod automaton;

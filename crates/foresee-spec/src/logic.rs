@@ -1,4 +1,4 @@
-//! The logics that properties are written in, and what each must give: a monitor.
+//! The logics of properties. Each of them compiles a property to a monitor.
 
 use crate::ast::Body;
 use crate::diagnostic::Diagnostic;
@@ -10,20 +10,20 @@ use crate::pattern::Position;
 pub trait Logic: Sync {
     /// Its name in reports.
     fn name(&self) -> &'static str;
-    /// What it is, in one line.
+    /// A description in one line.
     fn describe(&self) -> &'static str;
-    /// Whether a property is of this logic. Every property is of exactly one.
+    /// Whether a property belongs to this logic. Every property belongs to exactly one.
     fn accepts(&self, body: &Body) -> bool;
-    /// Compiles a property it accepts, and numbers its atoms.
+    /// Compiles a property that it accepts, and numbers its atoms.
     fn compile(&self, body: &Body, atoms: &mut Alphabet) -> Result<Draft, Diagnostic>;
 }
 
-/// What a logic makes of a property.
+/// A compiled property.
 #[derive(Debug)]
 pub struct Draft {
     /// The automaton over the letters of the alphabet.
     pub monitor: Monitor,
-    /// For patterns: the sequences of positions any of which is a violation.
+    /// For patterns: the sequences of positions, each of which is a violation.
     pub sequences: Option<Vec<Vec<Position>>>,
 }
 

@@ -1,20 +1,20 @@
 //! Future-time linear temporal logic, with past-time subformulas: the whole run must satisfy F.
 //!
-//! Three different questions about the prefix seen so far, all answered exactly:
+//! The monitor answers three questions about the prefix seen so far, all exactly:
 //!
 //! - is it *bad*: no infinite continuation satisfies F?
 //! - is it *good*: every infinite continuation satisfies F? (Together with the first this is LTL3;
 //!   Bauer, Leucker and Schallhart 2011.)
-//! - does F hold if the run ends here, read over finite words (LTLf: `next` is strong)?
+//! - does F hold if the run ends here, over finite words (LTLf: `next` is strong)?
 //!
-//! F in negation normal form is unfolded into alternatives: what this step must be, and what is
-//! owed from the next step on. Sets of obligations are the states of a Büchi automaton; from which
-//! of them an infinite word is accepted is found once, at compile time. A monitor state is the set
-//! of obligation sets that the run may have, for F and for its negation, and the bits of the past
-//! operators.
+//! F in negation normal form is unfolded into alternatives: conditions on this step, and
+//! obligations from the next step on. Sets of obligations are the states of a Büchi automaton;
+//! which of them accept an infinite word is computed once, at compile time. A monitor state
+//! consists of the obligation sets that the run may have, for F and for its negation, and the bits
+//! of the past operators.
 //!
 //! "Continuation" ranges over the letters of [`Alphabet::letters`]: conditions on different
-//! variables count as independent, so a verdict may come late, never wrongly.
+//! variables count as independent, so a verdict may be late but is never wrong.
 
 mod obligations;
 mod unfold;
@@ -67,13 +67,13 @@ struct FutureMachine {
     fails: u64,
 }
 
-/// What the run so far leaves open.
+/// What is still possible after the run so far.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Outlook {
-    /// Bits of the past operators; none before the first step.
+    /// Bits of the past operators; `None` before the first step.
     memory: Option<u64>,
-    /// Sets of obligations, any one of which would satisfy F; the hopeless ones are kept, because
-    /// a run that ends may still satisfy them.
+    /// Sets of obligations, each of which would satisfy F. Hopeless ones are kept, because a run
+    /// that ends may still satisfy them.
     holds: Arc<[u64]>,
     /// The same for its negation, without the hopeless ones.
     fails: Arc<[u64]>,
@@ -119,7 +119,7 @@ impl Machine for FutureMachine {
     }
 }
 
-/// Keeps the least sets: one that owes more is satisfied only where one that owes less is.
+/// Keeps the minimal sets: a run that satisfies a superset satisfies the set.
 fn keep_least(sets: &mut Vec<u64>) {
     sets.sort_unstable_by_key(|s| (s.count_ones(), *s));
     sets.dedup();

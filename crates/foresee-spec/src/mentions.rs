@@ -1,4 +1,4 @@
-//! The names that a specification mentions, and what each is a name of.
+//! The names that a specification mentions, and the kind of thing that each denotes.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,10 @@ use crate::ast::{
     PatternKind, Regex, RegexKind, Span, Spec, Term,
 };
 
-/// What a name is a name of.
+/// The kind of thing that a name denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Entity {
-    /// A variable whose value is asked for.
+    /// A variable whose value is used.
     State,
     /// A variable that is read or written.
     Accessed,
@@ -22,7 +22,7 @@ pub(crate) enum Entity {
     Sym,
     /// An argument of an event.
     Text,
-    /// A constant that is a text.
+    /// A constant text.
     Literal,
 }
 
@@ -46,8 +46,8 @@ impl Mention<'_> {
     }
 }
 
-/// Every mention in the properties of a specification. What a let says is listed once, and only if
-/// a property uses it.
+/// Every mention in the properties of a specification. Mentions in a let are listed once, and only
+/// if a property uses it.
 pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
     let mut walk = Walk { found: Vec::new(), lets: HashSet::new() };
     for property in &spec.properties {
@@ -64,12 +64,12 @@ pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
     walk.found
 }
 
-/// The variables that a specification speaks of, each once, at the place of its first mention.
+/// The variables that a specification mentions, each once, at its first mention.
 pub fn variables(spec: &Spec) -> Vec<(&str, Span)> {
     once(spec, |mention| mention.is_variable())
 }
 
-/// The methods that a specification speaks of, each once.
+/// The methods that a specification mentions, each once.
 pub fn methods(spec: &Spec) -> Vec<(&str, Span)> {
     once(spec, |mention| mention.entity == Entity::Method)
 }
@@ -82,7 +82,7 @@ fn once(spec: &Spec, wanted: impl Fn(&Mention<'_>) -> bool) -> Vec<(&str, Span)>
 
 struct Walk<'a> {
     found: Vec<Mention<'a>>,
-    /// Lets that have been walked, by their name: they are unique.
+    /// Lets that have been visited, by name; names are unique.
     lets: HashSet<&'a str>,
 }
 

@@ -1,10 +1,10 @@
-//! Which known name was probably meant.
+//! Finds the known name that was probably meant.
 
 /// Longer names are not compared: they were not typed by hand.
 const LONGEST: usize = 100;
 
-/// How many single-character changes, swaps of neighbours included, lead from `a` to `b`; `None`
-/// if more than `most`.
+/// The number of single-character changes, including swaps of neighbours, that lead from `a` to
+/// `b`; `None` if it exceeds `most`.
 pub(crate) fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let (long_a, long_b) =
         (a.chars().take(LONGEST + 1).count(), b.chars().take(LONGEST + 1).count());
@@ -32,7 +32,7 @@ pub(crate) fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     Some(last[b.len()]).filter(|&d| d <= most)
 }
 
-/// How different two names may be and still count as the same one misspelt: about a third of it.
+/// The maximum distance at which a name counts as a misspelling: about a third of its length.
 pub(crate) fn tolerance(name: &str) -> usize {
     match name.chars().count() {
         0..=2 => 0,
@@ -42,7 +42,7 @@ pub(crate) fn tolerance(name: &str) -> usize {
     }
 }
 
-/// The candidate closest to `name`, if one is close enough to have been meant.
+/// The candidate closest to `name`, if it is close enough to have been meant.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

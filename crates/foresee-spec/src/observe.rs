@@ -1,8 +1,8 @@
-//! How a property sees a trace: which events are steps of it, and which letter each step is.
+//! How a property sees a trace: which events are steps of it, and the letter of each step.
 //!
-//! A [`Lens`] is a property's alphabet tied to the names of one trace. It does not change while
-//! events pass; what changes is the [`ProgramState`], the values of the property's variables. So
-//! an analysis of many orders of one trace shares a lens and keeps a state for each cut.
+//! A [`Lens`] binds a property's alphabet to the names of one trace. It does not change while
+//! events are processed; the [`ProgramState`], the values of the property's variables, does. So an
+//! analysis of many orders of one trace shares one of them and keeps a state for each cut.
 
 mod atoms;
 mod labels;
@@ -21,16 +21,16 @@ pub use labels::AtomLabels;
 pub use many::{Chain, EventTable};
 use table::Targets;
 
-/// What an event does to a property.
+/// The effect of an event on a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The event atoms that the event matches.
     pub events: u64,
-    /// The variable it writes, by its place in [`Lens::variables`], and the value, if captured.
+    /// The variable it writes, by its index in [`Lens::variables`], and the value, if captured.
     pub write: Option<(u16, Option<Value>)>,
 }
 
-/// The values of a property's variables, and which state atoms they make true.
+/// The values of a property's variables, and the state atoms that they make true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramState {
     values: Box<[Option<Value>]>,
@@ -49,19 +49,19 @@ impl ProgramState {
     }
 }
 
-/// Things that went wrong with values while a run was observed.
+/// Problems with values while a run was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
     /// Variables that were needed before they had a value.
     unknown: Vec<bool>,
-    /// Atoms, as bits, that compared or computed with a text.
+    /// Atoms, as bits, that compared or calculated with a text.
     types: u64,
     overflow: u64,
     zero: u64,
 }
 
 impl Troubles {
-    /// Adds what went wrong elsewhere.
+    /// Adds the problems of another run.
     pub fn add(&mut self, other: &Troubles) {
         if self.unknown.len() < other.unknown.len() {
             self.unknown.resize(other.unknown.len(), false);
@@ -75,24 +75,24 @@ impl Troubles {
     }
 }
 
-/// A property's alphabet tied to the names of one trace.
+/// A property's alphabet bound to the names of one trace.
 #[derive(Debug)]
 pub struct Lens {
     variables: Vec<(String, Option<VarId>)>,
     given: Vec<bool>,
     initial: ProgramState,
     state_atoms: Vec<(u8, StateAtom)>,
-    /// For each variable the state atoms (places in `state_atoms`) that mention it.
+    /// For each variable the state atoms (indices into `state_atoms`) that mention it.
     mentioned_in: Vec<Box<[u8]>>,
     slots: Targets<u16>,
     shapes: Vec<Shape>,
     by_op: Vec<Option<Box<OpTable>>>,
 }
 
-/// What the events of one operation mean.
+/// The atoms that events of one operation can match.
 #[derive(Debug, Default)]
 struct OpTable {
-    /// Places in `shapes`, by target.
+    /// Indices into `shapes`, by target.
     by_target: Targets<Box<[u8]>>,
     /// Shapes that match any target.
     any_target: Box<[u8]>,
@@ -101,7 +101,7 @@ struct OpTable {
 }
 
 impl Lens {
-    /// Ties an alphabet to a trace. `inits` are the initial values that the specification gives.
+    /// Binds an alphabet to a trace. `inits` are the initial values from the specification.
     pub fn new(alphabet: &Alphabet, inits: &[Init], resolved: &Resolved, names: &Names) -> Lens {
         let mut strings = Strings::new(names);
         let mut variables: Vec<(String, Option<VarId>)> = Vec::new();
@@ -190,12 +190,12 @@ impl Lens {
         self.variables.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The state before the first event, as far as the specification gives it.
+    /// The state before the first event, as far as the specification defines it.
     pub fn initial(&self) -> &ProgramState {
         &self.initial
     }
 
-    /// What an event does to the property, or `None` if it is not a step of it.
+    /// The effect of an event on the property, or `None` if it is not a step of it.
     #[inline]
     pub fn step(&self, event: &Event, pool: &Pool) -> Option<Step> {
         let table = self.by_op[event.op() as usize].as_deref()?;
@@ -224,22 +224,22 @@ impl Lens {
         shapes.filter(|s| s.matches(event, pool)).fold(0, |bits, s| bits | 1 << s.bit)
     }
 
-    /// Which state atoms a value of a variable makes true, if no atom sets the variable against
-    /// another one. Values with equal answers are then one and the same to the property.
+    /// The state atoms that a value of a variable makes true, if no atom compares the variable with
+    /// another one. The property cannot distinguish values with equal results.
     pub fn meaning(&self, slot: u16, value: Option<Value>) -> Option<u64> {
         let mut scratch = self.initial.clone();
         self.stands_alone(slot).then(|| self.meaning_in(&mut scratch, slot, value))
     }
 
-    /// The same for a variable that is known to stand alone, in a state that is used again and
-    /// again.
+    /// Like [`Lens::meaning`], for a variable that no atom compares with another one; reuses a
+    /// state.
     #[inline]
     pub fn meaning_in(&self, scratch: &mut ProgramState, slot: u16, value: Option<Value>) -> u64 {
         self.assign(scratch, slot, value, &mut Troubles::default());
         scratch.bits & self.mentioning(slot)
     }
 
-    /// Whether no atom sets a variable against another one.
+    /// Whether no atom compares a variable with another one.
     pub fn stands_alone(&self, slot: u16) -> bool {
         let others = (0..self.variables.len() as u16).filter(|&other| other != slot);
         self.mentioned_in[usize::from(slot)].iter().all(|&place| {
@@ -255,7 +255,7 @@ impl Lens {
         places.fold(0, |bits, &place| bits | 1 << self.state_atoms[usize::from(place)].0)
     }
 
-    /// Takes a step and gives its letter.
+    /// Takes a step and returns its letter.
     #[inline]
     pub fn apply(&self, state: &mut ProgramState, step: Step, troubles: &mut Troubles) -> Letter {
         if let Some((slot, value)) = step.write {
@@ -319,8 +319,8 @@ impl Lens {
         state
     }
 
-    /// What an event that may come before any write tells about an initial value: `init(x)`, or a
-    /// first read. The specification's own values stand.
+    /// The initial value that an event before any write reveals: `init(x)`, or a first read. Values
+    /// from the specification take precedence.
     fn told(&self, event: &Event, pool: &Pool) -> Option<(u16, Value)> {
         let op = event.op();
         if op != Op::Init && !op.reads() {
@@ -328,12 +328,12 @@ impl Lens {
         }
         let slot = *self.slots.get(event.target()?)?;
         let values = pool.values(event);
-        // A read-modify-write read the first of its two values.
+        // The first of the two values of a read-modify-write is the one that it read.
         let value = if op == Op::Rmw && values.len() < 2 { None } else { values.first().copied() };
         (!self.given[usize::from(slot)]).then_some((slot, value?))
     }
 
-    /// Lets a read, or an `init(x)`, tell the value of a variable that has none. Not a step.
+    /// Sets the value of a variable that has none from a read or an `init(x)`, which is not a step.
     #[inline]
     pub fn tell(
         &self,
@@ -349,7 +349,7 @@ impl Lens {
         }
     }
 
-    /// What went wrong, for people: one sentence for each variable and each atom.
+    /// The problems as text for people: one sentence per variable and atom.
     pub fn warnings(
         &self,
         troubles: &Troubles,
@@ -376,7 +376,7 @@ impl Lens {
     }
 }
 
-/// Finds out the values that a property's variables had before the first event.
+/// Determines the values of a property's variables before the first event.
 #[derive(Debug)]
 pub struct InitialValues {
     values: Box<[Option<Value>]>,
@@ -385,7 +385,7 @@ pub struct InitialValues {
 }
 
 impl InitialValues {
-    /// Begins with what the specification says.
+    /// Starts with the values from the specification.
     pub fn new(lens: &Lens) -> InitialValues {
         let values = lens.initial.values.clone();
         InitialValues { open: vec![true; values.len()], values }
@@ -411,13 +411,13 @@ impl InitialValues {
         }
     }
 
-    /// The state that the values make.
+    /// The state with these values.
     pub fn state(&self, lens: &Lens, troubles: &mut Troubles) -> ProgramState {
         lens.state_of(self.values.clone(), troubles)
     }
 }
 
-/// Numbers for the texts of a specification, those included that the trace does not know.
+/// Numbers for the texts of a specification, including those that are not in the trace.
 struct Strings<'a> {
     names: &'a Names,
     absent: Vec<String>,
@@ -435,8 +435,8 @@ impl<'a> Strings<'a> {
                 self.absent.push(text.into());
                 self.absent.len() - 1
             });
-            // From the far end of the numbers, which no trace reaches: such a text equals itself
-            // and nothing else.
+            // From the upper end of the numbers, which no trace reaches: such a text equals only
+            // itself.
             SymId(u32::MAX - i as u32)
         })
     }

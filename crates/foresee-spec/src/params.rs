@@ -1,15 +1,17 @@
-//! Parametric properties: one monitor for each binding of the parameters, fed with the events that
-//! concern it (parametric trace slicing; Chen and Rosu 2009).
+//! Parametric properties: one monitor for each binding of the parameters, which takes the events
+//! that concern it (parametric trace slicing; Chen and Rosu 2009).
 //!
-//! An event binds the parameters that stand in the atoms it matches. A *binding* is any join of
-//! such partial bindings that agree; it is checked on the events whose own bindings it extends. A
-//! violation is reported for bindings of all parameters.
+//! An event binds the parameters in the atoms that it matches. A *binding* is any join of
+//! compatible
+//! partial bindings of this kind; it is checked on the events whose own bindings it extends.
+//! Violations are reported for bindings of all parameters.
 //!
-//! Bindings are kept closed under joins, so every binding, kept or not, has a greatest kept part,
-//! and its state is that part's state. Where every way to a violation binds all parameters by
-//! steps that change the state, a binding is only made when its state would differ. Bindings are
-//! found through hash tables by the parameters an event binds, so an event touches only those it
-//! concerns; an event that binds no parameter concerns all.
+//! The set of stored bindings is closed under joins, so every binding, stored or not, has a
+//! greatest
+//! stored part, whose state is also its own. If every path to a violation binds all parameters by
+//! steps that change the state, a binding is created only when its state would differ. Hash tables
+//! find bindings by the parameters that an event binds, so an event touches only those that it
+//! concerns; an event that binds no parameter concerns all of them.
 
 mod plan;
 mod slicer;
@@ -21,10 +23,10 @@ use foresee_trace::{LockId, ThreadId, Value, VarId};
 pub use plan::ParamPlan;
 pub use slicer::{Slicer, SlicerError, TooManyBindings};
 
-/// How many parameters a property may have.
+/// The maximum number of parameters of a property.
 pub const MAX_PARAMS: usize = 4;
 
-/// What a parameter stands for.
+/// The object that a parameter denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Object {
     /// A thread.
@@ -37,10 +39,10 @@ pub enum Object {
     Value(Value),
 }
 
-// Bindings are kept by the hundred thousand.
+// There may be hundreds of thousands of bindings.
 const _: () = assert!(size_of::<Option<Object>>() == 16);
 
-/// Which object each parameter stands for, as far as it is bound.
+/// The object of each parameter, as far as it is bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Binding {
     objects: [Option<Object>; MAX_PARAMS],
@@ -48,7 +50,7 @@ pub struct Binding {
 
 impl Hash for Binding {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Only what is bound: most bindings of most tables bind one or two.
+        // Only bound parameters: most bindings bind one or two.
         self.domain().hash(state);
         self.objects.iter().flatten().for_each(|object| object.hash(state));
     }
@@ -60,7 +62,7 @@ impl Binding {
         self.objects[param]
     }
 
-    /// Binds a parameter; `false` if it already stands for something else.
+    /// Binds a parameter; `false` if it is already bound to another object.
     pub(crate) fn bind(&mut self, param: usize, object: Object) -> bool {
         *self.objects[param].get_or_insert(object) == object
     }
@@ -81,12 +83,12 @@ impl Binding {
         part
     }
 
-    /// Whether this binds all that `part` binds, to the same.
+    /// Whether this binds everything that `part` binds, to the same objects.
     pub fn extends(&self, part: &Binding) -> bool {
         self.objects.iter().zip(&part.objects).all(|(mine, part)| part.is_none() || mine == part)
     }
 
-    /// Both together, if they agree.
+    /// The union of both bindings, if they agree.
     pub fn join(&self, other: &Binding) -> Option<Binding> {
         let mut both = *self;
         for (i, object) in other.objects.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Formulas that look only at the present and the past, as straight-line programs.
+//! Formulas over the present and the past, as straight-line programs.
 //!
-//! The value of such a formula at a step needs the letter of the step and one remembered bit for
-//! each temporal operator (Havelund and Rosu 2002). The program computes all subformulas from the
-//! inside out, without short cuts: every operator must store its bit. Equal subformulas are
+//! The value of such a formula at a step depends on the letter of the step and one remembered bit
+//! per temporal operator (Havelund and Rosu 2002). The program computes all subformulas from the
+//! inside out, without short-circuiting: every operator must store its bit. Equal subformulas are
 //! computed once.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::ast::{BinaryOp, Formula, FormulaKind, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::letter::{Alphabet, Letter};
 
-/// How many temporal operators one formula may have: their bits are kept in one word.
+/// The maximum number of temporal operators of a formula: their bits share one word.
 const MAX_BITS: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ enum Node {
     Binary(BinaryOp, u32, u32),
 }
 
-/// A program; operands stand before their operators.
+/// A program; operands precede their operators.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     nodes: Vec<Node>,
@@ -32,7 +32,7 @@ pub(crate) struct Program {
     index: HashMap<Node, u32>,
 }
 
-/// The place of a formula's value among the values of a program.
+/// The index of a formula's value among the values of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Root(u32);
 
@@ -75,11 +75,11 @@ impl Program {
             FormulaKind::Unary(..) | FormulaKind::Binary(..) => {
                 return Err(Diagnostic::error(
                     "future-in-past",
-                    "a future-time operator cannot stand here",
+                    "a future-time operator is not allowed here",
                     formula.span,
-                    "looks at later steps",
+                    "refers to later steps",
                 )
-                .help("future operators may stand over past ones, not under them, and not in conditions of one step"));
+                .help("a future operator may contain past ones, but it must not be inside them or in a condition on one step"));
             }
         };
         if let Some(&i) = self.index.get(&node) {
@@ -107,8 +107,8 @@ impl Program {
         Ok(Root(i))
     }
 
-    /// Computes all values at a step. `memory` holds the bits of the step before, or nothing at
-    /// the first step; the new bits are given back.
+    /// Computes all values at a step. `memory` has the bits of the previous step, or is `None` at
+    /// the first step; the new bits are returned.
     pub(crate) fn run(&self, memory: Option<u64>, letter: Letter) -> (Values, u64) {
         let mut values: Vec<bool> = Vec::with_capacity(self.nodes.len());
         let mut kept = 0u64;
@@ -177,7 +177,7 @@ impl Program {
     }
 }
 
-/// Whether a formula looks at later steps.
+/// Whether a formula refers to later steps.
 pub(crate) fn looks_ahead(formula: &Formula) -> bool {
     match &formula.kind {
         FormulaKind::Const(_) | FormulaKind::Atom(_) => false,
@@ -187,7 +187,7 @@ pub(crate) fn looks_ahead(formula: &Formula) -> bool {
     }
 }
 
-/// Whether a formula looks at earlier steps.
+/// Whether a formula refers to earlier steps.
 pub(crate) fn looks_back(formula: &Formula) -> bool {
     match &formula.kind {
         FormulaKind::Const(_) | FormulaKind::Atom(_) => false,

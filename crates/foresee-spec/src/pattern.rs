@@ -1,9 +1,9 @@
-//! Patterns: events in this order, anything in between.
+//! Patterns: events in this order, with anything in between.
 //!
-//! A pattern is brought into a normal form: sequences of positions, any one of which is a
-//! violation (Ang and Mathur 2024 call these generalised patterns). An intersection becomes all
-//! interleavings of its sides in which one event may serve both. The empty word is contained in
-//! every run, so `P*` adds only "or nothing".
+//! A pattern is converted to a normal form: sequences of positions, each of which is a violation
+//! (Ang and Mathur 2024 call these generalised patterns). An intersection becomes all
+//! interleavings of its sides, in which one event may serve both. Every run contains the empty
+//! word, so `P*` only adds "or nothing".
 
 use crate::ast::{Atom, Body, Pattern, PatternKind};
 use crate::diagnostic::Diagnostic;
@@ -20,7 +20,7 @@ impl Logic for Patterns {
     }
 
     fn describe(&self) -> &'static str {
-        "events that must not occur in this order, whatever lies in between"
+        "events that must not occur in this order, with anything in between"
     }
 
     fn accepts(&self, body: &Body) -> bool {
@@ -36,9 +36,9 @@ impl Logic for Patterns {
     }
 }
 
-/// What one event of a sequence must be.
+/// The condition on one event of a sequence.
 ///
-/// Most positions are one set of atoms, of which the event must match any. An event that serves
+/// Most positions are one set of atoms, any of which the event must match. An event that serves
 /// both sides of an intersection must match one atom of each of several sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
@@ -53,12 +53,12 @@ impl Position {
         self.all_of.iter().all(|any| letter.0 & any != 0)
     }
 
-    /// Whether every event that matches this matches `other`.
+    /// Whether every event that matches this also matches `other`.
     fn implies(&self, other: &Position) -> bool {
         other.all_of.iter().all(|b| self.all_of.iter().any(|a| a & !b == 0))
     }
 
-    /// The position of an event that serves two, or `None` if no event can.
+    /// The position of an event that serves both, or `None` if no event can.
     fn both(&self, other: &Position, atoms: &Alphabet) -> Option<Position> {
         if self.implies(other) {
             return Some(self.clone());
@@ -87,12 +87,12 @@ fn some_event_is_both(a: u64, b: u64, atoms: &Alphabet) -> bool {
     })
 }
 
-/// How many sequences the normal form may have, and how many positions one sequence.
+/// The maximum number of sequences of the normal form, and of positions of a sequence.
 const MAX_SEQUENCES: usize = 1_000;
 const MAX_LENGTH: usize = 250;
 
-/// The sequences of positions that a pattern stands for: it matches a run that has the events of
-/// one of them. The atoms are given numbers in `atoms`. A pattern that matches every run is refused.
+/// The sequences of positions of a pattern, which matches a run that contains the events of one of
+/// them. The atoms get numbers in `atoms`. A pattern that matches every run is rejected.
 pub fn normal_form(
     pattern: &Pattern,
     atoms: &mut Alphabet,
@@ -101,9 +101,9 @@ pub fn normal_form(
     if sequences.iter().any(Vec::is_empty) {
         return Err(Diagnostic::error(
             "matches-every-run",
-            "the pattern matches every run, because it can match nothing at all",
+            "the pattern matches every run, because it matches the empty sequence",
             pattern.span,
-            "asks for no event",
+            "requires no event",
         )
         .help("leave out the `*` or `()`, or put an event before or after it"));
     }
@@ -181,14 +181,14 @@ fn check_size(sequences: &[Vec<Position>], pattern: &Pattern) -> Result<(), Diag
         return Ok(());
     }
     let message = format!(
-        "the pattern stands for too many event sequences (limit: {MAX_SEQUENCES} of {MAX_LENGTH} events)"
+        "the pattern expands to too many event sequences (limit: {MAX_SEQUENCES} of {MAX_LENGTH} events)"
     );
     let error = Diagnostic::error("too-large", message, pattern.span, "too large");
     Err(error.help("intersections (`&`) of long patterns multiply; split the pattern into several"))
 }
 
-/// All ways in which a run can have both sequences, as sequences. Stops early once there are too
-/// many; the caller notices.
+/// All ways in which a run can contain both sequences, as sequences. Stops once there are too many;
+/// the caller checks.
 fn merge(
     a: &[Position],
     b: &[Position],
@@ -209,7 +209,7 @@ fn merge(
         merge(rest_a, rest_b, before, atoms, out);
         before.pop();
     }
-    // Two equal positions can always be one.
+    // Two equal positions can always be merged.
     if first_a == first_b {
         return;
     }
@@ -221,7 +221,7 @@ fn merge(
     before.pop();
 }
 
-/// Leaves out sequences whose runs all have another sequence of the list.
+/// Removes sequences whose runs all contain another sequence of the list.
 fn without_redundant(mut sequences: Vec<Vec<Position>>) -> Vec<Vec<Position>> {
     sequences.sort_by_key(Vec::len);
     let mut kept: Vec<Vec<Position>> = Vec::new();
@@ -233,7 +233,7 @@ fn without_redundant(mut sequences: Vec<Vec<Position>>) -> Vec<Vec<Position>> {
     kept
 }
 
-/// Whether every run that has `long` has `short`.
+/// Whether every run that contains `long` contains `short`.
 fn contains(long: &[Position], short: &[Position]) -> bool {
     let mut long = long.iter();
     short.iter().all(|s| long.any(|l| l.implies(s)))
@@ -244,8 +244,8 @@ struct Progress {
 }
 
 impl Machine for Progress {
-    /// How many positions of each sequence have been matched. The earliest match of a position is
-    /// never worse than a later one, so one number is enough.
+    /// The number of matched positions of each sequence. The earliest match of a position is never
+    /// worse than a later one, so one number suffices.
     type State = Box<[u8]>;
 
     fn start(&mut self) -> Box<[u8]> {

@@ -1,4 +1,4 @@
-//! A property, compiled: its letters, its monitor, and what it needs to see of a trace.
+//! A compiled property: its letters, its monitor, and what it needs from a trace.
 
 use crate::ast::{Atom, EventKind, Expr, ExprKind, Property, Span, Spec, Term};
 use crate::diagnostic::Diagnostic;
@@ -19,27 +19,27 @@ pub struct Compiled {
     pub alphabet: Alphabet,
     /// Its automaton over letters.
     pub monitor: Monitor,
-    /// Whether the first letter is the initial state. Properties of another form than formulas
-    /// that speak of events alone read events only.
+    /// Whether the first letter is the initial state. Properties other than formulas read only
+    /// events if all their atoms are events.
     pub reads_initial: bool,
-    /// Its parameters and where its atoms bind them; empty for a property without.
+    /// Its parameters and the atoms that bind them; empty if it has none.
     pub params: ParamPlan,
-    /// For patterns: the sequences of positions any of which is a violation.
+    /// For patterns: the sequences of positions, each of which is a violation.
     pub sequences: Option<Vec<Vec<Position>>>,
-    /// Whether some run violates it, as far as that is known.
+    /// Whether some run violates it; `true` if unknown.
     pub is_violable: bool,
-    /// The event atoms without which no violation comes about, as bits, as far as that is known.
+    /// The event atoms that every violation is known to require, as bits.
     pub needed: u64,
-    /// Things that are allowed but hardly meant.
+    /// Things that are allowed but probably not intended.
     pub warnings: Vec<Diagnostic>,
-    /// Where it stands in the source.
+    /// Its position in the source.
     pub span: Span,
 }
 
-/// How much of the automaton is built when compiling, to find out what can never be violated.
+/// How much of the automaton is built at compile time to detect properties that cannot be violated.
 const GLANCE_LETTERS: usize = 256;
 const GLANCE_STATES: usize = 512;
-/// How much of it is built for explaining.
+/// How much of it is built for explanations.
 const EXPLAIN_LETTERS: usize = 4_096;
 
 impl Compiled {
@@ -67,7 +67,7 @@ impl Compiled {
         Ok(compiled)
     }
 
-    /// Compiles all properties of a specification, or says what is wrong with each that cannot be.
+    /// Compiles all properties of a specification; the error has a diagnostic for each that failed.
     pub fn all(spec: &Spec) -> Result<Vec<Compiled>, Vec<Diagnostic>> {
         let (mut compiled, mut errors) = (Vec::new(), Vec::new());
         for property in &spec.properties {
@@ -98,7 +98,7 @@ impl Compiled {
         let warning = Diagnostic::warning("never-violated", message, *at, "will never be reported");
         self.warnings.push(match self.logic {
             "ltl" => warning.help(
-                "`eventually` and `until` promise something that may always come later; \
+                "`eventually` and `until` promise something that may always happen later; \
                  a past-time or `always` formula can fail in the middle of a run",
             ),
             _ => warning,
@@ -108,19 +108,19 @@ impl Compiled {
     /// Every letter that a step may have, or `None` if there are more than `limit`.
     pub fn letters(&self, limit: usize) -> Option<Vec<Letter>> {
         let mut letters = self.alphabet.letters(limit)?;
-        // Without state atoms a step is an event that some atom matches.
+        // Without state atoms, a step is an event that some atom matches.
         letters.retain(|l| self.reads_initial || l.0 != 0);
         Some(letters)
     }
 
-    /// The whole automaton, for explaining the property.
+    /// The complete automaton, for explaining the property.
     pub fn explore(&mut self, max_states: usize) -> Result<Explored, TooManyStates> {
         let too_many = TooManyStates { limit: EXPLAIN_LETTERS, what: "different kinds of steps" };
         let letters = self.letters(EXPLAIN_LETTERS).ok_or(too_many)?;
         self.monitor.explore(&letters, max_states)
     }
 
-    /// What of a trace the property looks at.
+    /// The parts of a trace that are relevant to the property.
     pub fn relevance(&self) -> Relevance {
         let mut relevance = Relevance::default();
         for atom in self.alphabet.atoms() {
@@ -152,7 +152,7 @@ impl Compiled {
 pub struct Named {
     /// Their names, as the specification writes them.
     pub names: Vec<String>,
-    /// Whether it also speaks of any entity of this kind, by `_` or by a parameter.
+    /// Whether it also refers to any entity of this kind, by `_` or by a parameter.
     pub any: bool,
 }
 
@@ -171,8 +171,8 @@ impl Named {
     }
 }
 
-/// What of a trace a property looks at, so that a capture can leave out the rest. Events of other
-/// entities still matter for the causality of those that are named.
+/// The parts of a trace that are relevant to a property, so that a capture can leave out the rest.
+/// Events of other entities still matter for the causality of the named ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Relevance {
     /// Variables of conditions, and targets of `read` and `write`.

@@ -1,4 +1,4 @@
-//! Past-time linear temporal logic: violated at the first state, the initial one included, at
+//! Past-time linear temporal logic: violated at the first state, including the initial one, at
 //! which the formula is false.
 
 use crate::ast::Body;

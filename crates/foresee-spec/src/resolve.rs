@@ -1,8 +1,9 @@
-//! The names of a specification against the names of a trace.
+//! Maps the names of a specification to the names of a trace.
 //!
-//! A name fits itself and, if the trace has no such name, every longer name that ends in it after
-//! one of `.` `:` `/`: `landing` fits `file.c:landing`. A variable must fit one name only; a method,
-//! lock or thread may fit several, and then any of them is meant.
+//! A name matches itself and, if the trace has no such name, every longer name that ends in it
+//! after
+//! one of `.` `:` `/`: `landing` matches `file.c:landing`. A variable must match only one name; a
+//! method, lock or thread may match several, and then denotes any of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,34 +15,34 @@ use crate::mentions::{Entity, Mention, mentions};
 use crate::nearest::{distance, nearest, tolerance};
 use crate::syntax::Reports;
 
-/// What the names of a specification are in a trace. A name without an entry does not occur there.
+/// The names of a specification in a trace. A name without an entry does not occur in the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// Variables, in expressions and as targets of `read` and `write`.
     pub vars: HashMap<String, VarId>,
     /// Targets of `acquire` and `release`.
     pub locks: HashMap<String, Vec<LockId>>,
-    /// Targets of `fork` and `join`, and what stands after `@`.
+    /// Targets of `fork` and `join`, and threads after `@`.
     pub threads: HashMap<String, Vec<ThreadId>>,
     /// Targets of `enter`, `exit` and `event`.
     pub syms: HashMap<String, Vec<SymId>>,
-    /// Names as arguments of events, which fit a text that equals them.
+    /// Names as arguments of events, which match an equal text.
     pub strings: HashMap<String, SymId>,
 }
 
-/// The names of a specification in a trace, and what is wrong with them.
+/// The names of a specification in a trace, and the problems with them.
 #[derive(Clone, Debug)]
 pub struct Resolution {
-    /// What was found.
+    /// The names that were found.
     pub resolved: Resolved,
-    /// What was not found, or not found once.
+    /// The names that are missing or ambiguous.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Finds the names of a specification in a trace.
 ///
 /// A variable in an expression that the trace never mentions is an error, unless `init` gives it a
-/// value; a name in an event atom is a warning, because the atom can only never match.
+/// value; a name in an event atom is only a warning, because the atom simply never matches.
 pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
     let mentions = mentions(spec);
     let inits: HashSet<&str> = spec.inits.iter().map(|init| init.var.name.as_str()).collect();
@@ -53,7 +54,7 @@ pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
     let syms = resolver.find("method or event", Mention::is_sym, &names.syms);
     let texts = resolver.mentions.iter().filter(|m| m.entity == Entity::Text);
     let resolved = Resolved {
-        // Names that fit several variables have been reported.
+        // Names that match several variables have been reported.
         vars: vars.into_iter().map(|(name, ids)| (name, ids[0])).collect(),
         locks,
         threads,
@@ -65,7 +66,7 @@ pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
     Resolution { resolved, diagnostics: resolver.reports.finish() }
 }
 
-/// Candidates that a message lists at most.
+/// The maximum number of candidates in a message.
 const SHOWN: usize = 5;
 
 struct Resolver<'a> {
@@ -94,7 +95,7 @@ impl<'a> Resolver<'a> {
             };
         }
         if !open.is_empty() {
-            // One pass over the trace's names, which may be millions, or long.
+            // One pass over the trace's names, of which there may be millions.
             let lengths: HashSet<usize> = open.keys().map(|name| name.len()).collect();
             for (id, name) in known.iter() {
                 for ending in endings(name).filter(|e| lengths.contains(&e.len())) {
@@ -107,7 +108,7 @@ impl<'a> Resolver<'a> {
         let mut reported = HashSet::new();
         for mention in &wanted {
             let Some(ids) = open.get(mention.name) else { continue };
-            // An expression's variable is graver than the same variable in an event.
+            // A variable in an expression is more severe than the same variable in an event.
             let grave = mention.entity == Entity::State;
             if ids.len() == 1 || !reported.insert((mention.name, grave)) {
                 continue;
@@ -133,14 +134,14 @@ impl<'a> Resolver<'a> {
         let mut shown: Vec<&str> = ids.iter().take(SHOWN).map(|id| known.get(*id)).collect();
         shown.sort_unstable();
         let more = if ids.len() > SHOWN { ", …" } else { "" };
-        let message = format!("`{name}` fits {} {what}s of the trace", ids.len());
+        let message = format!("`{name}` matches {} {what}s of the trace", ids.len());
         let list = format!("{}{more}", quote(&shown));
         self.reports.add(if mention.is_variable() {
             Diagnostic::error("ambiguous-name", message, mention.span, "which one?")
                 .help(format!("write one of {list}"))
         } else {
             Diagnostic::warning("ambiguous-name", message, mention.span, "any of them matches")
-                .help(format!("to mean one only, write one of {list}"))
+                .help(format!("to select only one, write one of {list}"))
         });
     }
 
@@ -178,13 +179,12 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// The proper endings of a name that may stand for it.
+/// The proper suffixes by which a name may be abbreviated.
 pub(crate) fn endings(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices(['.', ':', '/']).map(|(i, _)| &name[i + 1..]).filter(|e| !e.is_empty())
 }
 
-/// Known names that may have been meant, the closest first: misspelt as a whole, or in their last
-/// part.
+/// Known names that may have been meant, closest first: misspelt as a whole, or in their last part.
 fn closest<'a, I: Id>(name: &str, known: &'a Interner<I>) -> Vec<&'a str> {
     let most = tolerance(name);
     let mut near: Vec<(usize, &str)> = Vec::new();
@@ -225,7 +225,7 @@ mod tests {
         names
     }
 
-    /// Codes of what is reported, and the text of it.
+    /// The codes and the text of the diagnostics.
     fn resolved(text: &str) -> (Resolved, Vec<&'static str>, String) {
         let parsed = parse(text);
         assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);

@@ -1,4 +1,4 @@
-//! The observed run: all properties of a specification, in one pass, in constant memory.
+//! The observed run: monitors all properties of a specification in one pass, in constant memory.
 
 use foresee_trace::{Event, Names, Pool, Value};
 
@@ -9,16 +9,16 @@ use crate::params::{Binding, Object, Slicer, SlicerError};
 use crate::property::Compiled;
 use crate::resolve::Resolved;
 
-/// The last steps that changed a monitor's state, by event index: the short history of a verdict.
+/// The last steps that changed a monitor's state, by event index: a short history of the verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
-    /// The latest stand last; only `len` count.
+    /// Latest last; only `len` entries are valid.
     steps: [u64; Trail::LENGTH],
     len: u8,
 }
 
 impl Trail {
-    /// How many steps are kept.
+    /// The number of steps that are kept.
     pub const LENGTH: usize = 8;
 
     pub(crate) fn push(&mut self, event: u64) {
@@ -30,7 +30,7 @@ impl Trail {
         self.len += 1;
     }
 
-    /// The steps, the latest last.
+    /// The steps, latest last.
     pub fn steps(&self) -> &[u64] {
         &self.steps[..usize::from(self.len)]
     }
@@ -39,19 +39,19 @@ impl Trail {
 /// The first violation of a property, or of one binding of it, in the observed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// The property, by its place in the specification.
+    /// The property, by its index in the specification.
     pub property: usize,
     /// The event that violates it; `None` if the initial state does.
     pub event: Option<u64>,
-    /// What each parameter stands for.
+    /// The object of each parameter.
     pub binding: Vec<(String, Object)>,
-    /// The property's variables there: name, value, and the event that gave it.
+    /// The property's variables at that point: name, value, and the event that set it.
     pub state: Vec<(String, Option<Value>, Option<u64>)>,
-    /// The last steps that changed the monitor's state, the violating one included.
+    /// The last steps that changed the monitor's state, including the violating one.
     pub trail: Vec<u64>,
 }
 
-/// Watches a run for the violations of several properties.
+/// Monitors several properties on one run.
 #[derive(Debug)]
 pub struct ObservedMonitor {
     watches: Vec<Watch>,
@@ -59,8 +59,8 @@ pub struct ObservedMonitor {
 }
 
 impl ObservedMonitor {
-    /// Makes ready for a trace with these names. The properties are those of the specification, in
-    /// its order.
+    /// Prepares for a trace with these names. The properties are those of the specification, in its
+    /// order.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
@@ -72,9 +72,9 @@ impl ObservedMonitor {
         ObservedMonitor { watches, violations: Vec::new() }
     }
 
-    /// Watches one property for one binding of its parameters from the first event on, also before
+    /// Monitors one property for one binding of its parameters from the first event on, even before
     /// events have bound them: in another order of the trace they may be bound only after the
-    /// violation. `None` if the binding is not one of all its parameters.
+    /// violation. `None` if the binding does not bind all its parameters.
     pub fn of_binding(
         spec: &Spec,
         property: Compiled,
@@ -97,7 +97,7 @@ impl ObservedMonitor {
         }
     }
 
-    /// Ends the run: a property that no event concerned has still its initial state.
+    /// Ends the run: a property without relevant events still has its initial state.
     pub fn finish(&mut self) {
         for watch in &mut self.watches {
             watch.begin(&mut self.violations);
@@ -109,17 +109,17 @@ impl ObservedMonitor {
         &self.violations
     }
 
-    /// Takes the violations that came since this was last called.
+    /// Takes the violations since the last call.
     pub fn take_violations(&mut self) -> Vec<Violation> {
         std::mem::take(&mut self.violations)
     }
 
-    /// Why a property is not watched any more, if something was too large for it.
+    /// Why a property is no longer monitored, if it exceeded a limit.
     pub fn stopped(&self, property: usize) -> Option<SlicerError> {
         self.watches[property].stopped
     }
 
-    /// Whether a run that is complete now is one the property allows; a question apart from
+    /// Whether the property allows the run if it is complete now, which is different from a
     /// violation (see [`crate::monitor::Monitor::holds_at_end`]). `None` for parametric properties.
     pub fn holds_at_end(&self, property: usize) -> Option<bool> {
         let watch = &self.watches[property];
@@ -127,18 +127,18 @@ impl ObservedMonitor {
         Some(watch.property.monitor.holds_at_end(*state))
     }
 
-    /// How many relevant events a property had.
+    /// The number of relevant events of a property.
     pub fn steps(&self, property: usize) -> u64 {
         self.watches[property].steps
     }
 
-    /// What a property has to say about the values it met. `atom` gives the text of an atom.
+    /// The warnings about values for a property. `atom` returns the text of an atom.
     pub fn warnings(&self, property: usize, atom: impl FnMut(usize) -> String) -> Vec<String> {
         let watch = &self.watches[property];
         watch.lens.warnings(&watch.troubles, atom)
     }
 
-    /// The properties back, with what their monitors have learnt.
+    /// Returns the properties, with what their monitors have cached.
     pub fn into_properties(self) -> Vec<Compiled> {
         self.watches.into_iter().map(|w| w.property).collect()
     }
@@ -149,12 +149,12 @@ struct Watch {
     number: usize,
     property: Compiled,
     lens: Lens,
-    /// Until the first step, what is known of the initial state.
+    /// Until the first step, what is known about the initial state.
     initial: Option<InitialValues>,
     program: ProgramState,
     changed: Vec<Option<u64>>,
     progress: Progress,
-    /// The only binding that is watched.
+    /// The only binding that is monitored.
     only: Option<Binding>,
     found: Vec<(Binding, u64)>,
     troubles: Troubles,
@@ -162,7 +162,7 @@ struct Watch {
     steps: u64,
 }
 
-/// Where the monitor is.
+/// The state of the monitor.
 #[derive(Debug)]
 enum Progress {
     One(StateId, Trail),
@@ -205,7 +205,7 @@ impl Watch {
         let Some(mut step) = self.lens.step(event, pool) else { return };
         self.begin(out);
         if let Some(only) = &self.only {
-            // Of the atoms that bind parameters, those match that bind them as this binding does.
+            // Atoms that bind parameters match only if they bind them as this binding does.
             let params = &self.property.params;
             params.bindings(step.events, event, pool, &mut self.found);
             let its = self.found.iter().filter(|(bound, _)| only.extends(bound));
@@ -250,7 +250,8 @@ impl Watch {
                 });
                 self.stopped = result.err();
                 for (binding, trail) in bad {
-                    // The event may only bind what an earlier one, or the initial state, violated.
+                    // The event may only complete a binding that an earlier event, or the initial
+                    // state, violated.
                     let violating = trail.steps().last().copied();
                     out.push(self.violation(violating, Some(&binding), &trail));
                 }

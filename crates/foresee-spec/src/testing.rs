@@ -1,4 +1,4 @@
-//! What the tests of several logics share: random formulas and words, and traces from text.
+//! Shared by the tests of several logics: random formulas and words, and traces from text.
 
 use foresee_trace::{Event, Op, ThreadId, Trace, Value};
 
@@ -78,7 +78,7 @@ pub(crate) fn random_formula(
     }
 }
 
-/// The value of a formula without future operators at step `n`, straight from the definitions.
+/// The value of a formula without future operators at step `n`, directly from the definitions.
 pub(crate) fn holds_at(f: &Formula, word: &[u64], n: usize) -> bool {
     let at = |f: &Formula, i: usize| holds_at(f, word, i);
     match &f.kind {
@@ -117,7 +117,7 @@ pub(crate) fn holds_at(f: &Formula, word: &[u64], n: usize) -> bool {
     }
 }
 
-/// Compiles a body whose atoms are numbered as the test's letters are.
+/// Compiles a body whose atoms have the same numbers as the test's letters.
 pub(crate) fn compile(body: &Body, atoms: usize) -> Draft {
     let mut alphabet = Alphabet::default();
     for i in 0..atoms {
@@ -137,7 +137,7 @@ pub(crate) fn random_word(rng: &mut fastrand::Rng, atoms: usize, max: usize) -> 
     (0..rng.usize(..=max)).map(|_| rng.u64(..1 << atoms)).collect()
 }
 
-/// Parses a specification that must be without mistakes.
+/// Parses a specification that must be correct.
 pub(crate) fn spec(text: &str) -> Spec {
     let parsed = crate::parse(text);
     let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
@@ -189,7 +189,7 @@ fn push(trace: &mut Trace, thread: ThreadId, op: Op, rest: &[&str]) {
     trace.events.push(event);
 }
 
-/// Watches a trace with all properties of a specification.
+/// Monitors a trace with all properties of a specification.
 pub(crate) fn observe(spec: &Spec, trace: &Trace) -> ObservedMonitor {
     let resolved = resolve(spec, &trace.names).resolved;
     let properties = Compiled::all(spec).unwrap();

@@ -1,9 +1,10 @@
-//! Values as specifications compare and compute with them.
+//! Values as specifications compare and calculate with them.
 //!
-//! Whole numbers are exact (127 bits and a sign), so sums of 64-bit variables never wrap. A whole
-//! number and a floating-point number are compared exactly too: 2^53 + 1 is greater than 2^53 as a
-//! float, although conversion would make them equal. A truth value counts as 0 or 1 beside a
-//! number, because C and Rust captures disagree on what a flag is.
+//! Integers are exact (127 bits and a sign), so sums of 64-bit variables never wrap. An integer and
+//! a
+//! floating-point number are compared exactly, too: 2^53 + 1 is greater than 2^53 as a float,
+//! although conversion would make them equal. A boolean counts as 0 or 1 when it is compared with a
+//! number, because C and Rust captures represent flags differently.
 
 use std::cmp::Ordering;
 
@@ -11,27 +12,27 @@ use foresee_trace::{SymId, Value};
 
 use crate::ast::{ArithOp, CompareOp};
 
-/// What an expression is worth.
+/// The value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Val {
-    /// A whole number.
+    /// An integer.
     Int(i128),
     /// A floating-point number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A text.
     Str(SymId),
 }
 
-/// Why an expression has no value, or a comparison no meaning.
+/// Why an expression has no value, or a comparison is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trouble {
-    /// A variable's value is not known (yet).
+    /// The value of a variable is not known (yet).
     Unknown,
-    /// A text was compared with a number, or computed with.
+    /// A text was compared with a number, or used in arithmetic.
     Type,
-    /// A whole number left the range of 128 bits.
+    /// An integer left the range of 128 bits.
     Overflow,
     /// Division or remainder by zero.
     DivisionByZero,
@@ -91,7 +92,7 @@ impl Val {
 }
 
 /// Compares two values. A text differs from every number and is neither above nor below it, nor
-/// above or below another text; asking is [`Trouble::Type`], with the answer that stands.
+/// above or below another text; such a comparison also returns [`Trouble::Type`].
 #[inline]
 pub fn compare(op: CompareOp, a: Val, b: Val) -> (bool, Option<Trouble>) {
     let order = match (a, b) {
@@ -111,17 +112,17 @@ pub fn compare(op: CompareOp, a: Val, b: Val) -> (bool, Option<Trouble>) {
     (holds(op, order), None)
 }
 
-/// The number behind [`Val::Int`] and [`Val::Bool`].
+/// The integer of [`Val::Int`] and [`Val::Bool`].
 #[inline]
 fn whole(value: Val) -> i128 {
     match value {
         Val::Int(n) => n,
         Val::Bool(b) => b.into(),
-        Val::Float(_) | Val::Str(_) => unreachable!("told apart by the caller"),
+        Val::Float(_) | Val::Str(_) => unreachable!("the caller handles other types"),
     }
 }
 
-/// Whether `a op b` when `a` stands to `b` as `order` says; `None` is unordered.
+/// Whether `a op b` holds if `order` is the order of `a` and `b`; `None` is unordered.
 #[inline]
 pub(crate) fn holds(op: CompareOp, order: Option<Ordering>) -> bool {
     match op {
@@ -145,12 +146,12 @@ fn compare_exactly(n: i128, x: f64) -> Option<Ordering> {
     if x < -LIMIT {
         return Some(Ordering::Greater);
     }
-    // In range, so the conversion only cuts off the fraction, which then decides.
+    // In range, so the conversion only truncates the fraction, which then decides.
     let floor = x.floor();
     Some((n.cmp(&(floor as i128))).then(if x > floor { Ordering::Less } else { Ordering::Equal }))
 }
 
-/// Computes with two values: exactly with whole numbers, in floating point otherwise.
+/// Calculates with two values: exactly with integers, in floating point otherwise.
 pub fn arith(op: ArithOp, a: Val, b: Val) -> Result<Val, Trouble> {
     if let (Val::Int(a), Val::Int(b)) = (a.number()?, b.number()?) {
         let result = match op {
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(at(i128::MIN, -(2f64.powi(127))), Some(Ordering::Equal));
         assert_eq!(at(0, f64::NAN), None);
         assert_eq!(at(u64::MAX.into(), u64::MAX as f64), Some(Ordering::Less));
-        // Where conversion is exact, both ways agree.
+        // Where conversion is exact, both methods agree.
         let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..20_000 {
             let (n, x) = (rng.i32(-8..8), f64::from(rng.i32(-32..32)) / 4.0);

@@ -1,6 +1,6 @@
-//! The ready-made specifications in `specs`: each is without warnings and tells its two traces
-//! apart, and those of Dwyer, Avrunin and Corbett mean what the patterns and scopes say, written
-//! down here once more, directly.
+//! The ready-made specifications in `specs`: each has no warnings and distinguishes its two traces,
+//! and those of Dwyer, Avrunin and Corbett mean what the patterns and scopes define, which are
+//! implemented a second time here.
 
 #![allow(clippy::unwrap_used)] // A failure is what a test is for.
 
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All files of the library with this ending, in order.
+/// All files of the library with this extension, sorted.
 fn files(ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("specs")];
@@ -35,7 +35,7 @@ fn files(ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A specification that is without mistakes and leaves nothing to wonder about.
+/// A specification without errors and warnings.
 fn read_spec(text: &str, name: &str) -> (Spec, Vec<Compiled>) {
     let parsed = parse(text);
     let said = render(&parsed.diagnostics, name, text, false);
@@ -57,7 +57,7 @@ fn read_trace(text: &str) -> Trace {
     Trace::load(&mut Validated::new(opened.source, Mode::Reject)).unwrap()
 }
 
-/// A list of what can happen, which need not be an execution.
+/// A list of possible events, which need not be an execution.
 fn list(text: &str) -> Trace {
     let mut opened = foresee_formats::open_reader(Box::new(text.as_bytes()), None).unwrap();
     Trace::load(&mut opened.source).unwrap()
@@ -125,7 +125,7 @@ fn every_specification_tells_its_two_traces_apart() {
     assert_eq!(files(".std").len(), 2 * specs.len(), "a trace without a specification");
 }
 
-/// `FORESEE_BLESS=1 cargo test` writes them so.
+/// `FORESEE_BLESS=1 cargo test` formats them.
 #[test]
 fn every_specification_is_written_neatly() {
     for spec in files(".spec") {
@@ -197,8 +197,8 @@ const SCOPES: [(&str, Scope); 5] = [
     ("after-q-until-r", Scope::AfterUntil),
 ];
 
-/// A pattern: its file name, its letters, whether it can fail before its scope is over, and what
-/// it says of a scope.
+/// A pattern: its file name, its letters, whether it can fail before its scope ends, and its
+/// meaning for a scope.
 type Pattern = (&'static str, &'static str, bool, fn(&Stretch<'_>) -> bool);
 
 const PATTERNS: [Pattern; 11] = [
@@ -251,7 +251,7 @@ impl Stretch<'_> {
     }
 }
 
-/// The parts of a run that a scope selects, and whether each is over.
+/// The parts of a run that a scope selects, and whether each has ended.
 fn stretches(scope: Scope, run: &[Step]) -> Vec<(Stretch<'_>, bool)> {
     let next = |from: usize, letter| {
         run[from..].iter().position(|step| step.letter == letter).map(|i| from + i)
@@ -275,7 +275,7 @@ fn stretches(scope: Scope, run: &[Step]) -> Vec<(Stretch<'_>, bool)> {
 }
 
 /// The last event of the shortest prefix of a run that violates a pattern in a scope. A promise is
-/// due when its scope is over or the run ends; a prohibition can be broken before.
+/// due when its scope or the run ends; a prohibition can be violated before.
 fn first_violation(&(_, _, prohibits, holds): &Pattern, scope: Scope, run: &[char]) -> Option<u64> {
     let mut steps = vec![Step { letter: '-', p: true }];
     for (i, &letter) in run.iter().enumerate() {
@@ -289,7 +289,7 @@ fn first_violation(&(_, _, prohibits, holds): &Pattern, scope: Scope, run: &[cha
     None
 }
 
-/// The letters of a specification, an `x` that does not concern it, and an `e` for the end.
+/// The letters of a specification, an unrelated letter `x`, and `e` for the end.
 fn alphabet(&(_, letters, prohibits, _): &Pattern, scope: Scope) -> Vec<char> {
     let delimiters = match scope {
         Scope::Globally => "",
@@ -309,7 +309,7 @@ fn event(letter: char) -> String {
     }
 }
 
-/// Tries all words of a length, which tries all shorter ones, and longer ones at random.
+/// Tries all words of a length, which covers all shorter ones, and longer ones at random.
 fn compare(pattern: &Pattern, scope_name: &str, scope: Scope, rng: &mut fastrand::Rng) {
     let name = format!("{}-{scope_name}", pattern.0);
     let letters = alphabet(pattern, scope);
@@ -331,7 +331,7 @@ fn compare(pattern: &Pattern, scope_name: &str, scope: Scope, rng: &mut fastrand
         check(&(0..length).map(digit).collect::<Vec<_>>());
     }
     for _ in 0..3_000 {
-        // Some letters more often than others, or long words would nearly all be violated.
+        // Some letters more often than others; otherwise nearly all long words would be violated.
         let favourite = rng.usize(..letters.len());
         let mut letter = || if rng.u8(..3) == 0 { favourite } else { rng.usize(..letters.len()) };
         let word: Vec<usize> = (0..6 + letter() * 3).map(|_| letter()).collect();
@@ -352,8 +352,8 @@ fn dwyers_patterns_mean_what_they_say() {
     assert_eq!(there, PATTERNS.len() * SCOPES.len());
 }
 
-/// Tries a specification on random runs in which three threads do these things. `meant` gives the
-/// violations of a run, which says for each step which thread did which thing.
+/// Tries a specification on random runs in which three threads do these things. `meant` returns the
+/// violations of a run, which lists for each step its thread and what it did.
 fn compare_with_three_threads(
     name: &str,
     things: &[&str],

@@ -70,7 +70,7 @@ fn minimal_automata_have_the_same_bad_words_and_no_equal_states() {
             let bad = minimal.states[end].verdict == Verdict::Bad;
             assert_eq!(after(&mut monitor, &word) == StateId::BAD, bad);
         }
-        // Any two states are told apart by some word: search the pairs backwards.
+        // Some word distinguishes any two states: search the pairs backwards.
         let n = minimal.states.len();
         let bad = |i: usize| minimal.states[i].verdict == Verdict::Bad;
         let mut apart = vec![vec![false; n]; n];
@@ -102,7 +102,7 @@ fn unknown_states_are_errors() {
     assert_eq!(error.unwrap_err().code, "unknown-state");
 }
 
-/// Words of event names on an automaton, `true` where it is violated.
+/// Runs words of event names on an automaton; `true` where it is violated.
 fn run(text: &str, words: &[&str]) -> Vec<bool> {
     let spec = spec(text);
     let run = |word: &&str| {

@@ -41,7 +41,7 @@ fn the_papers_properties_have_the_papers_relations() {
     let exclusion = "automaton p2 { initial idle; idle: event(bw) -> writing; \
         writing: event(aw) -> idle, event(bw) -> bad, event(br) -> bad, event(ar) -> bad; }";
     assert_eq!(independent(exclusion), ["event(br) event(ar)"]);
-    // The same with a state that is not needed: the smallest automaton is what counts.
+    // The same with a redundant state: the minimal automaton counts.
     let larger = "automaton p2 { initial idle; idle: event(bw) -> writing, event(br) -> reading; \
         reading: event(bw) -> writing, event(br) -> reading, event(ar) -> idle, event(aw) -> idle; \
         writing: event(aw) -> idle, event(bw) -> bad, event(br) -> bad, event(ar) -> bad; }";
@@ -74,14 +74,14 @@ fn writes_of_what_means_the_same_are_independent() {
         (write(1, "b", Some(true)), write(1, "b", Some(false)), write(1, "b", None));
     assert!(!dependence.depends(high_a, high_a) && dependence.depends(high_a, low_a));
     assert!(dependence.depends(any_a, any_a) && dependence.depends(any_a, high_a));
-    // First b high then a high is fine, the other way round is not.
+    // First b high then a high is fine; the reverse is not.
     assert!(dependence.depends(high_a, high_b) && dependence.depends(high_b, high_a));
     // b low or a low cannot help each other.
     assert!(!dependence.depends(low_a, high_b) || !dependence.depends(low_b, low_a));
     assert!(dependence.depends(any_a, any_b));
 }
 
-/// Whether swapping two letters anywhere ever changes a verdict, straight from the words.
+/// Whether swapping two letters anywhere ever changes a verdict, computed from the words.
 fn swap_matters(
     monitor: &mut Monitor,
     letters: &[u64],
@@ -145,7 +145,7 @@ fn the_relation_is_that_of_all_words_on_random_automata() {
             }
             rows += &format!("s{s}: {}; ", edges.join(", "));
         }
-        // Every event is spoken of, so that all have the same letters.
+        // Every event is mentioned, so all automata have the same letters.
         rows += "z: event(e0) -> z, event(e1) -> z, event(e2) -> z;";
         let text = format!("automaton a {{ initial s0; {rows} }}");
         let (mut compiled, dependence) = dependence(&text);

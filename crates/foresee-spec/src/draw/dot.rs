@@ -38,7 +38,7 @@ impl Drawing {
     }
 }
 
-/// A string of the DOT language. Backslashes would begin its escapes.
+/// A string of the DOT language. Backslashes would start its escapes.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -5,7 +5,7 @@ use crate::letter::{Alphabet, Letter};
 use crate::monitor::Cube;
 use crate::print_atom;
 
-/// A conjunction as text, its parts joined by `joint`; nothing if it asks for nothing.
+/// A conjunction as text, its parts joined by `joint`; empty if it has no parts.
 pub(crate) fn cube_text(cube: Cube, alphabet: &Alphabet, joint: &str) -> String {
     let mut parts = Vec::new();
     for (i, atom) in alphabet.atoms().iter().enumerate() {
@@ -24,7 +24,7 @@ pub(crate) fn cube_text(cube: Cube, alphabet: &Alphabet, joint: &str) -> String 
     parts.join(joint)
 }
 
-/// The alternatives of a condition that are written out.
+/// The maximum number of alternatives that are written out.
 const MAX_ALTERNATIVES: usize = 24;
 
 /// A condition: a step meets it if it meets any of the conjunctions.
@@ -35,9 +35,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The guard that cubes make, without those that the others cover. `letters` are all there are.
+    /// The guard of these cubes, without redundant ones. `letters` are all possible letters.
     pub(super) fn new(mut cubes: Vec<Cube>, letters: &[Letter]) -> Guard {
-        // Those with most conditions cover least.
+        // Cubes with the most conditions cover the least.
         cubes.sort_by_key(|c| (c.yes | c.no).count_ones());
         let mut i = cubes.len();
         while i > 0 {
@@ -50,12 +50,12 @@ impl Guard {
         Guard { cubes }
     }
 
-    /// Whether a step meets it.
+    /// Whether a step satisfies it.
     pub fn holds(&self, letter: Letter) -> bool {
         self.cubes.iter().any(|c| c.holds(letter))
     }
 
-    /// The condition in the notation of specifications, what all alternatives ask for first.
+    /// The condition in the notation of specifications, common parts of all alternatives first.
     pub fn text(&self, alphabet: &Alphabet) -> String {
         let all = Cube { yes: u64::MAX, no: u64::MAX };
         let common =

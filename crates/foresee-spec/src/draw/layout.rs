@@ -1,8 +1,8 @@
-//! Where states, edges and labels stand.
+//! The positions of states, edges and labels.
 //!
-//! States stand in columns by their distance from the start, the bad one last. Each edge tries
-//! several bends, and several places for its label, and takes what disturbs least of what has been
-//! placed before.
+//! States are arranged in columns by their distance from the start, the bad one last. For each
+//! edge, several curves and label positions are tried, and the one that overlaps least with what is
+//! already placed is chosen.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::monitor::Verdict;
 /// The size of a character of the fonts used, and of a line of a label.
 const CHAR: f64 = 6.7;
 const LINE: f64 = 14.0;
-/// Between columns, and between the rows of a column, labels not counted.
+/// The distance between columns, and between the rows of a column, without labels.
 const COLUMN_GAP: f64 = 64.0;
 const ROW_GAP: f64 = 92.0;
-/// More between columns for each edge beyond a few.
+/// Additional distance between columns for each edge beyond a few.
 const CROWDED: f64 = 8.0;
 pub(super) const NODE_HEIGHT: f64 = 34.0;
 
@@ -46,7 +46,7 @@ impl Area {
             && (point.1 - self.middle.1).abs() < self.height / 2.0 + margin
     }
 
-    /// Where a line from the middle towards a point leaves the ellipse in the rectangle.
+    /// The point where a line from the centre towards a point leaves the ellipse in the rectangle.
     fn border(&self, towards: Point, margin: f64) -> Point {
         let (dx, dy) = (towards.0 - self.middle.0, towards.1 - self.middle.1);
         let (a, b) = (self.width / 2.0 + margin, self.height / 2.0 + margin);
@@ -55,19 +55,19 @@ impl Area {
     }
 }
 
-/// The path of an edge, a cubic Bézier curve, and the place of its label.
+/// The path of an edge, a cubic Bézier curve, and the position of its label.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) points: [Point; 4],
     pub(super) label: Area,
 }
 
-/// Where everything stands.
+/// The positions of everything.
 pub(super) struct Layout {
     pub(super) nodes: Vec<Area>,
     /// In the order of the drawing's edges.
     pub(super) edges: Vec<Curve>,
-    /// The left upper and the right lower corner of all of it.
+    /// The upper left and the lower right corner of the picture.
     pub(super) corners: (Point, Point),
 }
 
@@ -147,7 +147,7 @@ fn place_nodes(drawing: &Drawing, columns: &[Vec<usize>]) -> Vec<Area> {
     for (c, column) in columns.iter().enumerate() {
         column.iter().for_each(|&i| column_of[i] = c);
     }
-    // Labels of loops need room in their column, those of edges to a neighbour beside it.
+    // Labels of loops need room in their column, labels of edges to a neighbour beside it.
     let mut widths: Vec<f64> = columns
         .iter()
         .map(|c| c.iter().map(|&i| width_of(&drawing.nodes[i].label)).fold(0.0, f64::max))
@@ -167,7 +167,7 @@ fn place_nodes(drawing: &Drawing, columns: &[Vec<usize>]) -> Vec<Area> {
             *gap = gap.max(width + COLUMN_GAP);
         }
     }
-    // With edges across columns every second one stands a little lower, to let them pass.
+    // With edges across columns, every second state is placed a little lower to let them pass.
     let skips = drawing.edges.iter().any(|e| column_of[e.from].abs_diff(column_of[e.to]) > 1);
     let row_height = ROW_GAP + LINE * lines as f64;
     let mut areas =
@@ -186,13 +186,13 @@ fn place_nodes(drawing: &Drawing, columns: &[Vec<usize>]) -> Vec<Area> {
     areas
 }
 
-/// How far edges bend to one side; those with a companion in the other direction never stay
+/// How far edges bend to one side. Edges with a counterpart in the other direction are never
 /// straight.
 const BENDS: [f64; 15] = [
     0.0, 26.0, -26.0, 52.0, -52.0, 90.0, -90.0, 140.0, -140.0, 200.0, -200.0, 280.0, -280.0, 380.0,
     -380.0,
 ];
-/// Where on an edge its label may stand.
+/// The possible positions of a label on its edge.
 const PLACES: [f64; 5] = [0.5, 0.4, 0.6, 0.3, 0.7];
 
 fn place_edges(drawing: &Drawing, nodes: &[Area]) -> Vec<Curve> {
@@ -221,7 +221,7 @@ fn place_edges(drawing: &Drawing, nodes: &[Area]) -> Vec<Curve> {
     placed.into_iter().flatten().collect()
 }
 
-/// Ways to lead an edge back to its state: above it or below.
+/// The possible loops of an edge back to its state: above it or below.
 fn loops(node: &Area, label: &[String]) -> Vec<(Curve, f64)> {
     let (x, y) = node.middle;
     let way = |side: f64| {
@@ -235,7 +235,7 @@ fn loops(node: &Area, label: &[String]) -> Vec<(Curve, f64)> {
     vec![(way(-1.0), 0.0), (way(1.0), 2.0)]
 }
 
-/// Ways to lead an edge to another state, each with its own cost.
+/// The possible curves of an edge to another state, each with its cost.
 fn bends(from: &Area, to: &Area, label: &[String], pair: bool) -> Vec<(Curve, f64)> {
     let (a, b) = (from.middle, to.middle);
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
@@ -246,7 +246,7 @@ fn bends(from: &Area, to: &Area, label: &[String], pair: bool) -> Vec<(Curve, f6
         let at = |t: f64| (a.0 + dx * t + aside.0 * bend, a.1 + dy * t + aside.1 * bend);
         let (c1, c2) = (at(0.3), at(0.7));
         let points = [from.border(c1, 1.0), c1, c2, to.border(c2, 3.0)];
-        // Companions that bend to their right never meet.
+        // Two opposite edges that both bend to their right never meet.
         let wrong_side = if pair && bend < 0.0 { 6.0 } else { 0.0 };
         for (k, t) in PLACES.into_iter().enumerate() {
             let area = Area::of_label(point_at(&points, t), label);
@@ -256,7 +256,7 @@ fn bends(from: &Area, to: &Area, label: &[String], pair: bool) -> Vec<(Curve, f6
     ways
 }
 
-/// How much a new edge is in the way of what is there.
+/// How much a new edge overlaps with what is already placed.
 fn disturbance<'a>(
     curve: &Curve,
     ends: (usize, usize),

@@ -6,7 +6,7 @@ use super::Drawing;
 use crate::monitor::Verdict;
 
 impl Drawing {
-    /// The picture for Mermaid, which many Markdown viewers show.
+    /// The picture for Mermaid, which many Markdown viewers display.
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n  start(( )) --> s0\n");
         for (i, node) in self.nodes.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Drawing {
     }
 }
 
-/// Text in which Mermaid sees nothing but text: all signs are written by their numbers.
+/// Text that Mermaid does not interpret: all special characters are written as character codes.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -12,7 +12,7 @@ const MARGIN: f64 = 20.0;
 const LINE: f64 = 14.0;
 /// The width of a character of the monospaced font at the size used.
 const CHAR: f64 = 6.7;
-/// The characters of a line of the legend.
+/// The maximum number of characters of a line in the legend.
 const LEGEND_WIDTH: usize = 100;
 const STYLE: &str = "\
 <style>
@@ -36,7 +36,7 @@ impl Drawing {
         let layout = Layout::new(self);
         let legend = self.legend_lines();
         let ((left, top), (right, bottom)) = layout.corners;
-        // The arrow that shows where it starts stands before the first state.
+        // The arrow that marks the start is drawn before the first state.
         let (left, top) = (left - MARGIN - 24.0, top - MARGIN - 2.0 * LINE);
         let longest = legend.iter().map(|l| l.chars().count()).max().unwrap_or(0);
         let title = self.name.chars().count();
@@ -143,7 +143,7 @@ impl Drawing {
     }
 }
 
-/// Lines in the middle of an area.
+/// Centres lines of text in an area.
 fn text(svg: &mut String, area: &Area, lines: &[String]) -> fmt::Result {
     let (x, middle) = area.middle;
     let top = middle - (lines.len() as f64 - 1.0) * LINE / 2.0 + 4.0;

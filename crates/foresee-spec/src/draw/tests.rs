@@ -111,7 +111,7 @@ fn names_are_text_and_nothing_else() {
     let svg = drawing.to_svg();
     assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");
     assert!(svg.contains("&lt;/text&gt;&lt;script&gt;&quot;"), "{svg}");
-    // Outside of its strings DOT has no quotes, and every string ends where it should.
+    // DOT has no quotes outside strings, and every string is terminated.
     for line in drawing.to_dot().lines() {
         let bare = line.replace("\\\\", "").replace("\\\"", "");
         assert_eq!(bare.matches('"').count() % 2, 0, "{line}");

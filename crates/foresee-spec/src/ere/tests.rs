@@ -32,7 +32,7 @@ fn random(rng: &mut fastrand::Rng, size: usize) -> Regex {
     })
 }
 
-/// Whether the whole word matches, by trying all ways to cut it.
+/// Whether the whole word matches, by trying all ways to split it.
 fn matches(r: &Regex, word: &[u64]) -> bool {
     match &r.kind {
         RegexKind::Empty => word.is_empty(),
@@ -83,7 +83,7 @@ struct Dfa {
     accepting: Vec<bool>,
 }
 
-/// The other way to compile: automata with empty steps, determinised at each operator.
+/// An independent way to compile: automata with empty steps, determinised at each operator.
 fn determinise<S: Clone + Ord>(
     start: BTreeSet<S>,
     step: impl Fn(&S, usize) -> Vec<S>,
@@ -106,7 +106,7 @@ fn determinise<S: Clone + Ord>(
 }
 
 impl Dfa {
-    /// One state for each class of equal ones; without this, nested stars explode.
+    /// Merges equivalent states; without this, nested stars explode.
     fn minimal(&self) -> Dfa {
         let mut class: Vec<usize> = self.accepting.iter().map(|&a| a.into()).collect();
         loop {
@@ -183,7 +183,7 @@ fn dfa(r: &Regex) -> Dfa {
         }
         RegexKind::Star(a) => {
             let a = dfa(a);
-            // `None` is a start that accepts.
+            // `None` is an accepting start.
             determinise(
                 BTreeSet::from([None, Some(0)]),
                 |s, l| match s {
@@ -215,7 +215,7 @@ fn derivatives_agree_with_determinised_automata_on_all_words() {
         let r = random(&mut rng, size);
         let mut monitor = compile(&Body::Violation(r.clone()), 2).monitor;
         let dfa = dfa(&r);
-        // All pairs of states that some word leads to, so all words.
+        // All reachable pairs of states, so all words.
         let mut seen = HashMap::from([((0, monitor.start()), ())]);
         let mut todo = vec![(0, monitor.start())];
         while let Some((d, m)) = todo.pop() {
@@ -250,7 +250,7 @@ fn explosive_expressions_end_in_an_error() {
     let any = || regex(RegexKind::Any);
     let mut parts = vec![regex(RegexKind::Star(Box::new(any()))), p.clone()];
     parts.extend((0..24).map(|_| any()));
-    // Kept from matching, so that the states do not end in the bad one.
+    // Prevented from matching, so that the states do not end in the bad one.
     parts.push(regex(RegexKind::Step(atom(1))));
     let mut monitor = compile(&Body::Violation(regex(RegexKind::Concat(parts))), 2).monitor;
     let mut rng = fastrand::Rng::with_seed(33);

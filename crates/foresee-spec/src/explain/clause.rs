@@ -1,16 +1,16 @@
-//! Words for what can be said of one step: comparisons and events, plain or negated.
+//! Words for conditions on one step: comparisons and events, plain or negated.
 
 use crate::ast::{Atom, CompareOp, EventAtom, EventKind, Expr, Literal, Term};
 use crate::print_atom;
 
-/// How a clause speaks of what it says.
+/// The form of a clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
-    /// It is so.
+    /// It holds.
     Is,
-    /// It is so and was not one step ago.
+    /// It holds and did not one step ago.
     Becomes,
-    /// It is not so and was one step ago.
+    /// It does not hold and did one step ago.
     Stops,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn clause(atom: &Atom, mood: Mood, negated: bool) -> String {
     format!("{subject} {verb} {complement}")
 }
 
-/// The clause of a change in what has no verb of its own.
+/// A clause for a change of something that has no verb of its own.
 pub(super) fn change(what: &str, mood: Mood, negated: bool) -> String {
     match (mood, negated) {
         (Mood::Is, _) => what.to_string(),
@@ -62,7 +62,7 @@ fn text(expr: &Expr) -> String {
     print_atom(&Atom::Truth(expr.clone()))
 }
 
-/// `thread t2 writes 5 to count`, or that this is not what happens.
+/// `thread t2 writes 5 to count`, or its negation.
 fn event_clause(event: &EventAtom, negated: bool) -> String {
     let (verb, base, object) = match event.kind {
         EventKind::Read => ("reads", "read", "any variable"),
@@ -93,8 +93,8 @@ fn event_clause(event: &EventAtom, negated: bool) -> String {
 }
 
 fn with_arguments(event: &EventAtom, object: String) -> String {
-    // An event may have more arguments than are listed, so `_` at the end asks for an argument to
-    // be there, and nothing of it.
+    // An event may have more arguments than are listed, so a trailing `_` only requires an argument
+    // to exist.
     let args: Vec<String> = event.args.iter().map(term).collect();
     match (event.kind, &args[..]) {
         (_, []) => object,
@@ -105,7 +105,7 @@ fn with_arguments(event: &EventAtom, object: String) -> String {
     }
 }
 
-/// What a place of an event atom asks for.
+/// The text of an operand of an event atom.
 fn term(term: &Term) -> String {
     match term {
         Term::Any => "anything".into(),
@@ -118,7 +118,7 @@ fn term(term: &Term) -> String {
     }
 }
 
-/// A name from the specification, marked as one where it might be taken for something else.
+/// A name from the specification, quoted where it could be mistaken for something else.
 pub(super) fn shown(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_.:$[]-".contains(c);
     if !name.is_empty() && name.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Short runs that violate a property, settle it, or show it at work.
+//! Short runs that violate a property, settle it, or exercise it.
 
 use std::hash::Hash;
 
@@ -12,24 +12,24 @@ use crate::monitor::{Cube, Explored, StateId, TooManyStates, Verdict};
 use crate::past::looks_ahead;
 use crate::property::Compiled;
 
-/// Entries of the automaton's table, whatever the number of its states.
+/// The maximum number of entries in the automaton's table, whatever the number of its states.
 const MAX_ENTRIES: usize = 1 << 19;
 
 /// A run, step by step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Which atoms are true of each step.
+    /// The atoms that are true at each step.
     pub letters: Vec<Letter>,
-    /// What matters of each step, in the atoms of the property; empty if anything will do.
+    /// The relevant atoms of each step; empty if any step will do.
     pub steps: Vec<String>,
     /// Whether the first step is the initial state.
     pub begins_initially: bool,
 }
 
-/// The outcome of looking for an example.
+/// The result of a search for an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Here it is.
+    /// An example.
     Example(Example),
     /// There is none.
     Nothing,
@@ -77,14 +77,14 @@ impl Facts {
     }
 }
 
-/// The whole automaton of a property, if it is small enough for finding its smallest form, which
-/// may take time in the size of its table times its depth.
+/// The complete automaton of a property, if it is small enough to be minimised, which may take time
+/// proportional to the size of its table times its depth.
 pub(crate) fn whole(compiled: &mut Compiled) -> Result<Explored, TooManyStates> {
     let letters = compiled.letters(MAX_ENTRIES).map_or(1, |letters| letters.len().max(1));
     compiled.explore(MAX_STATES.min(MAX_ENTRIES / letters))
 }
 
-/// The condition of a property that says "whenever this, then that", of past-time formulas.
+/// The condition of a past-time property of the form "whenever this, then that".
 fn condition(property: &Property) -> Option<&Formula> {
     match &property.body {
         Body::Formula(f) if !looks_ahead(f) => match &f.kind {
@@ -107,7 +107,7 @@ impl Shower<'_> {
     }
 
     fn reach(&self, verdict: Verdict) -> Found {
-        // Where there is no such state, a search would only be long.
+        // Without such a state, a search would only waste time.
         if self.minimal.states.iter().all(|s| s.verdict != verdict) {
             return Found::Nothing;
         }
@@ -119,9 +119,9 @@ impl Shower<'_> {
         self.search(0, next, |s: &u32| wanted(self.verdict(*s), *s))
     }
 
-    /// A shortest run at whose end the condition holds and the property is not violated.
+    /// A shortest run after which the condition holds and the property is not violated.
     fn exercise(&self, condition: &Formula) -> Found {
-        // A monitor that is violated where the condition holds says when it does.
+        // A monitor that is violated where the condition holds detects when it does.
         let never = FormulaKind::Unary(UnaryOp::Not, Box::new(condition.clone()));
         let body = Body::Formula(Formula { kind: never, span: condition.span });
         let mut alphabet = self.compiled.alphabet.clone();
@@ -138,10 +138,10 @@ impl Shower<'_> {
         self.search(start, next, |(_, c)| *c == StateId::BAD)
     }
 
-    /// A shortest run to the state that is farthest from the start, short of a violation.
+    /// A shortest run to the non-violating state that is farthest from the start.
     fn farthest(&self) -> Found {
         let states = 0..self.minimal.states.len() as u32;
-        // States are numbered by their distance.
+        // States are numbered by their distance from the start.
         let last = states.rev().find(|&s| self.verdict(s) != Verdict::Bad);
         match self.find(|_, s| Some(s) == last) {
             Found::Nothing => self.find(|v, _| v != Verdict::Bad),
@@ -149,7 +149,7 @@ impl Shower<'_> {
         }
     }
 
-    /// A shortest run from `start` to a state that is wanted, and what matters of its steps.
+    /// A shortest run from `start` to a wanted state, and the relevant atoms of its steps.
     fn search<S: Clone + Eq + Hash>(
         &self,
         start: S,
@@ -168,7 +168,7 @@ impl Shower<'_> {
         let mut steps = Vec::new();
         for (n, &i) in word.iter().enumerate() {
             let to = next(&state, i);
-            // No event happens in the initial state; that need not be said.
+            // No event happens in the initial state, so that is not mentioned.
             let irrelevant = if n == 0 && begins_initially { alphabet.event_bits() } else { 0 };
             let possible = (0..letters.len()).filter(|&j| letters[j].0 & irrelevant == 0);
             let (same, other): (Vec<usize>, Vec<usize>) =

@@ -1,25 +1,25 @@
 //! Temporal formulas in words.
 //!
-//! A clause is kept on one line only while nobody can misread how it groups; beyond that it
-//! becomes a heading with indented parts.
+//! A clause stays on one line only if its grouping is unambiguous; otherwise it becomes a heading
+//! with indented parts.
 
 use super::clause::{Mood, change, clause, shown};
 use super::words::Words;
 use crate::ast::{BinaryOp, Formula, FormulaKind, Ident, UnaryOp};
 
-/// Puts formulas into words and remembers the lets that the words name.
+/// Puts formulas into words and collects the lets that they name.
 #[derive(Default)]
 pub(super) struct Speaker<'a> {
     lets: Vec<(&'a Ident, &'a Formula)>,
 }
 
 impl<'a> Speaker<'a> {
-    /// What a formula says of a step.
+    /// The words for a formula at a step.
     pub(super) fn formula(&mut self, formula: &'a Formula) -> Words {
         self.say(formula, false)
     }
 
-    /// What the lets mean that were named so far, and those that this names.
+    /// The meanings of the lets named so far, and of those that these name.
     pub(super) fn lets(&mut self) -> Vec<Words> {
         let mut said = Vec::new();
         while let Some(&(name, formula)) = self.lets.get(said.len()) {
@@ -57,7 +57,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Lets for single conditions are said in full, which is no longer than their names.
+    /// Lets for single conditions are written out, which is no longer than their names.
     fn short_let(&mut self, meaning: &'a Formula, negated: bool) -> Option<String> {
         match &meaning.kind {
             FormulaKind::Atom(_) | FormulaKind::Const(_) => {
@@ -129,7 +129,7 @@ impl<'a> Speaker<'a> {
         if let (Some(a), Some(b)) = (a.joint(), b.joint()) {
             return Words::Alone(phrase(op, a, b));
         }
-        // With names for the parts the same phrase fits parts of any size.
+        // With names for the parts, the same phrase fits parts of any size.
         let heads = [format!("{A} means:"), format!("{B} means:")];
         let parts = heads.into_iter().zip([a, b]).map(|(head, part)| Words::List(head, vec![part]));
         Words::List(
@@ -164,7 +164,7 @@ impl<'a> Speaker<'a> {
     }
 }
 
-/// The names of parts that are too long to stand in a phrase.
+/// The names of parts that are too long for a phrase.
 const A: &str = "(A)";
 const B: &str = "(B)";
 
@@ -201,12 +201,12 @@ fn phrase(op: BinaryOp, a: &str, b: &str) -> String {
     }
 }
 
-/// `if A, B`, or with `whenever` where it is said of every step.
+/// `if A, B`, or with `whenever` if it applies to every step.
 pub(super) fn implication(word: &str, condition: Words, consequence: Words) -> Words {
     match condition.joint() {
         Some(condition) => {
             let head = format!("{word} {condition}, then");
-            // At the end of a clause nothing follows that could be taken for a part of it.
+            // At the end of a clause, nothing follows that could be mistaken for a part of it.
             match consequence.clause() {
                 Some(text) => Words::Alone(format!("{head} {text}")),
                 None => Words::under(format!("{head}:"), consequence),

@@ -1,4 +1,4 @@
-//! Of which steps a property minds the order, for people.
+//! Which steps must keep their order for a property, for people.
 
 use foresee_trace::Names;
 
@@ -9,21 +9,21 @@ use crate::print_atom;
 use crate::property::Compiled;
 use crate::resolve::Resolved;
 
-/// How many kinds of steps are set against each other.
+/// The maximum number of kinds of steps that are compared.
 const MAX_KINDS: usize = 24;
 
-/// Which pairs of kinds of steps mind their order. A kind is an event of the property, or a write of
-/// one of its variables, whatever the value.
+/// The pairs of kinds of steps whose order matters. A kind is an event of the property, or a write
+/// of one of its variables with any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderFacts {
-    /// The pairs whose order may decide the verdict.
+    /// The pairs whose order may affect the verdict.
     pub matters: Vec<(String, String)>,
     /// The pairs whose order never does.
     pub is_free: Vec<(String, String)>,
 }
 
 impl OrderFacts {
-    /// What the property's smallest automaton says; nothing if it is too large, or there are too
+    /// The facts from the property's minimal automaton; `None` if it is too large, or there are too
     /// many kinds.
     pub(super) fn of(compiled: &mut Compiled) -> Option<OrderFacts> {
         let dependence = Dependence::new(compiled).ok().filter(Dependence::is_thorough)?;
@@ -37,7 +37,7 @@ impl OrderFacts {
                 let pair = (other_name.clone(), name.clone());
                 match dependence.depends(*other, *kind) {
                     true => facts.matters.push(pair),
-                    // Two steps of one kind are the same either way.
+                    // Two steps of one kind are the same in either order.
                     false if other != kind => facts.is_free.push(pair),
                     false => {}
                 }
@@ -72,7 +72,7 @@ fn kinds(compiled: &Compiled) -> Vec<(String, Action)> {
             (EventKind::Write, Term::Name(name)) => write(&name.name),
             _ => None,
         };
-        // A write with nothing else said stands for all writes of its variable.
+        // A write without further conditions represents all writes of its variable.
         if let Some(written) = written {
             let is_any = event.args.is_empty() && event.thread == Term::Any;
             is_named[usize::from(written.slot)] |= is_any;

@@ -1,4 +1,4 @@
-//! What a whole property says, in words.
+//! A whole property in words.
 
 use super::formula::{Speaker, implication};
 use super::words::Words;
@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::past::looks_ahead;
 use crate::property::Compiled;
 
-/// Operators that are put into words; beyond that nobody reads them.
+/// Properties with more operators are not put into words: the text would be unreadable.
 const MAX_OPERATORS: usize = 400;
 
 /// The property in words, one or more lines that each end in a new line.
@@ -61,7 +61,7 @@ pub(super) fn in_words(property: &Property, compiled: &Compiled) -> String {
     out
 }
 
-/// What the words above leave open.
+/// Notes on what the words above leave open.
 fn notes(body: &Body, uses: &Uses, compiled: &Compiled) -> Vec<&'static str> {
     let mut notes = Vec::new();
     let mut note = |wanted: bool, text| {
@@ -93,8 +93,8 @@ fn notes(body: &Body, uses: &Uses, compiled: &Compiled) -> Vec<&'static str> {
     notes
 }
 
-/// Which kinds of operators a property uses, and how many. Lets count once for each use, but only
-/// until the count is beyond what is put into words.
+/// The kinds of operators that a property uses, and their number. Lets count once per use, but only
+/// until the limit is exceeded.
 #[derive(Default)]
 struct Uses {
     operators: usize,

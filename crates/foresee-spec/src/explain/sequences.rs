@@ -6,7 +6,7 @@ use super::words::Words;
 use crate::ast::{Atom, Automaton, Edge, EventAtom, Pattern, PatternKind, Regex, RegexKind};
 
 impl<'a> Speaker<'a> {
-    /// The stretches of steps that an expression matches.
+    /// The sequences of steps that an expression matches.
     pub(super) fn regex(&mut self, regex: &'a Regex) -> Words {
         match &regex.kind {
             RegexKind::Empty => Words::Leaf("nothing".into()),
@@ -50,7 +50,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Steps of which a condition holds.
+    /// Steps at which a condition holds.
     fn steps(&mut self, before: &str, regex: &'a Regex) -> Words {
         let condition = match &regex.kind {
             RegexKind::Step(formula) => self.formula(formula),
@@ -63,7 +63,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// The events that a pattern asks for.
+    /// The events of a pattern.
     pub(super) fn pattern(&mut self, pattern: &'a Pattern) -> Words {
         match &pattern.kind {
             PatternKind::Empty => Words::Leaf("nothing".into()),

@@ -1,8 +1,8 @@
-//! Words that a run can really show, for examples.
+//! Words that a real run can have, for examples.
 //!
-//! Not every sequence of letters is one: no event happens in the initial state, a step writes at
-//! most one variable, so only conditions on that variable change, and they must fit the value that
-//! the event says is written.
+//! Not every sequence of letters is possible: no event happens in the initial state, and a step
+//! writes at most one variable, so only conditions on that variable change, and they must agree
+//! with the value that the event writes.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
@@ -21,11 +21,11 @@ pub(super) struct Steps {
     /// The atoms about events.
     events: u64,
     variables: Vec<Variable>,
-    /// Event atoms that say that some variable of the conditions is written.
+    /// Event atoms that require a write of some variable of the conditions.
     writes: u64,
-    /// An event atom, and those that every event of its shape matches, too.
+    /// An event atom, and those that every matching event matches as well.
     implied: Vec<(u64, u64)>,
-    /// The atoms whose value in the initial state the specification gives, and those that are true.
+    /// The atoms whose initial value the specification determines, and those of them that are true.
     given: u64,
     given_true: u64,
 }
@@ -40,13 +40,13 @@ struct Variable {
     values: Vec<Written>,
 }
 
-/// An event atom that says which value is written.
+/// An event atom that determines the written value.
 struct Written {
     atom: u64,
-    /// The conditions on the variable alone, and those that are true of the value.
+    /// The conditions on the variable alone, and those that hold for the value.
     conditions: u64,
     holding: u64,
-    /// The condition that the variable has this value, if the atom is true of all writes of it.
+    /// The condition that the variable has this value, if the atom holds for all writes of it.
     same: u64,
 }
 
@@ -84,7 +84,7 @@ impl Written {
     }
 }
 
-/// The conditions that initial values decide, and those of them that are true.
+/// The conditions that initial values determine, and those of them that are true.
 fn initially(alphabet: &Alphabet, inits: &[Init]) -> (u64, u64) {
     let decided = bits(alphabet, |atom| {
         let mut all = !matches!(atom, Atom::Event(_));
@@ -95,7 +95,7 @@ fn initially(alphabet: &Alphabet, inits: &[Init]) -> (u64, u64) {
     (decided, lens.initial().letter().0 & decided)
 }
 
-/// Whether every event of the one shape is of the other.
+/// Whether every event of the first shape also has the second.
 fn implies(a: &EventAtom, b: &EventAtom) -> bool {
     let wider = |a: &Term, b: &Term| *b == Term::Any || a == b;
     a.kind == b.kind
@@ -105,13 +105,13 @@ fn implies(a: &EventAtom, b: &EventAtom) -> bool {
         && a.args.iter().zip(&b.args).all(|(a, b)| wider(a, b))
 }
 
-/// How many steps a search tries before it gives up.
+/// The maximum number of steps that a search tries.
 const MAX_TRIES: usize = 4_000_000;
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// A shortest word, by places in the list of letters.
+    /// A shortest word, as indices into the list of letters.
     Found(Vec<usize>),
     /// There is none.
     Nothing,
@@ -162,7 +162,7 @@ impl Steps {
         }
     }
 
-    /// Whether a letter may be the first, or follow one with these conditions true.
+    /// Whether a letter may be the first, or may follow one with these conditions true.
     fn may_follow(&self, before: Option<u64>, letter: Letter) -> bool {
         let (events, conditions) = (letter.0 & self.events, letter.0 & !self.events);
         if self.implied.iter().any(|(a, all)| events & a != 0 && all & !events != 0) {
@@ -186,7 +186,7 @@ impl Steps {
             })
     }
 
-    /// A shortest word of at least one letter that leads to a state that is wanted.
+    /// A shortest non-empty word that leads to a wanted state.
     pub(super) fn shortest<S: Clone + Eq + Hash>(
         &self,
         letters: &[Letter],
@@ -194,7 +194,7 @@ impl Steps {
         next: &mut impl FnMut(&S, usize) -> Option<S>,
         wanted: impl Fn(&S) -> bool,
     ) -> Search {
-        // What may follow depends on the conditions that are true now.
+        // What may follow depends on the conditions that are currently true.
         let mut nodes: Vec<(S, Option<u64>, usize, usize)> = vec![(start.clone(), None, 0, 0)];
         let mut seen = HashSet::from([(start, None)]);
         let mut queue = VecDeque::from([0usize]);

@@ -11,7 +11,7 @@ use crate::observe::{Lens, Troubles};
 use crate::resolve;
 use crate::testing::{after, property, spec};
 
-/// The specification of the documentation.
+/// The specification from the documentation.
 pub(crate) const CONTRACT: &str = "
 init landing = 0, approved = 0, radio = 1
 property safe_landing: start(landing == 1) -> [start(approved == 1), end(radio == 1))
@@ -37,7 +37,7 @@ fn the_documentations_specification() {
     assert_eq!(texts.join("\n"), include_str!("contract.txt"));
 }
 
-/// What is said of an item, without the notes that follow.
+/// The words for an item, without the notes that follow.
 fn said(item: &str) -> String {
     let property = property(item);
     let compiled = Compiled::new(&property).unwrap();
@@ -236,7 +236,7 @@ fn runs_that_no_program_shows_are_no_examples() {
     assert_eq!((two.violation, two.can_be_violated), (Found::Nothing, true));
     let late = explained("property p: !event(e)");
     assert_eq!(late.violation.example().unwrap().steps, ["", "event(e)"]);
-    // The initial values are those given.
+    // The initial values are the given ones.
     let far = explained("init x = 0\nproperty p: x == 0");
     assert_eq!(far.violation.example().unwrap().steps, ["x == 0", "!(x == 0)"]);
     let never = explained("property p: eventually x == 1");
@@ -287,7 +287,7 @@ pub(crate) fn random_property(rng: &mut fastrand::Rng) -> String {
     }
 }
 
-/// Whether a condition without temporal operators holds of a letter.
+/// Whether a condition without temporal operators holds for a letter.
 pub(crate) fn holds(condition: &str, alphabet: &Alphabet, letter: Letter) -> bool {
     let body = property(&format!("property p: !({condition})")).body;
     let mut monitor = logic_of(&body).compile(&body, &mut alphabet.clone()).unwrap().monitor;
@@ -295,7 +295,7 @@ pub(crate) fn holds(condition: &str, alphabet: &Alphabet, letter: Letter) -> boo
     monitor.step(start, letter).unwrap() == StateId::BAD
 }
 
-/// How many steps it takes to violate a property with real events, tried one by one.
+/// The fewest steps that violate a property, by trying real events.
 fn fewest_steps(spec: &Spec) -> Option<usize> {
     let mut compiled = Compiled::all(spec).unwrap().remove(0);
     let (mut names, mut pool) = (Names::default(), Pool::default());
@@ -355,7 +355,7 @@ fn shortest_violations_are_what_real_events_need() {
         let inits = format!("init x = {}, y = {}\n", rng.u8(..3), rng.u8(..2));
         let text = inits + &random_property(&mut rng);
         let parsed = crate::parse(&text);
-        // A constant formula, say, is a mistake that the parser knows.
+        // A constant formula, for example, is a mistake that the parser reports.
         if parsed.has_errors() {
             continue;
         }
@@ -377,7 +377,7 @@ fn shortest_violations_are_what_real_events_need() {
     assert!(lengths[..5].iter().all(|&n| n > 5), "{lengths:?}");
 }
 
-/// Whatever meets the conditions of an example's steps takes the same way.
+/// Every run that satisfies the conditions of an example's steps takes the same path.
 fn check_example(
     example: &Example,
     bad: bool,
@@ -402,12 +402,12 @@ fn check_example(
     }
     let state = after(&mut compiled.monitor, &word);
     assert_eq!(state == StateId::BAD, bad, "{spec:?} {example:?}");
-    // A formula that nothing satisfies is violated before its first step, which is then shown.
+    // An unsatisfiable formula is violated before its first step, which is then shown.
     let before = after(&mut compiled.monitor, &word[..word.len() - 1]);
     assert!(before != StateId::BAD || word.len() == 1, "{spec:?} {example:?}");
 }
 
-/// The steps' conditions stand in a list; commas within an atom stay.
+/// The conditions of the steps are a list; commas within an atom stay.
 fn conjunction(step: &str) -> String {
     let mut depth = 0;
     let mut out = String::new();

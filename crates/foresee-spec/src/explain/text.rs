@@ -7,7 +7,7 @@ use super::words::wrap;
 use super::{Example, Explanation, Facts, Found, OrderFacts};
 use crate::property::Named;
 
-/// Steps of an example that are shown; of longer ones the middle is left out.
+/// The maximum number of steps of an example that are shown; the middle of longer ones is left out.
 const MAX_STEPS: usize = 24;
 
 impl fmt::Display for Explanation {
@@ -84,7 +84,7 @@ impl fmt::Display for Facts {
         }
         match &self.violation {
             Found::Example(example) => {
-                // With one state there is only the bad one.
+                // If there is only one state, it is the bad one.
                 let runs = if *minimal == 1 { "every run" } else { "some runs" };
                 writeln!(f, "  violated    by {runs}; a shortest one:")?;
                 example.write(f, "violated here")?;

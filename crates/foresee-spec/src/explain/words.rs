@@ -1,16 +1,16 @@
-//! Text that is one clause, or a heading with indented parts.
+//! Text that is either one clause, or a heading with indented parts.
 
 /// Where lines are broken.
 const WIDTH: usize = 96;
 
-/// Something said in words.
+/// An explanation in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// A clause without connectives, which may stand within any other.
+    /// A clause without connectives, which may be part of any other.
     Leaf(String),
-    /// Clauses joined by one connective, which may stand where a comma or a colon sets it off.
+    /// Clauses joined by one connective, which may follow a comma or a colon.
     Joint(String),
-    /// A clause that only stands alone.
+    /// A clause that must stand alone.
     Alone(String),
     /// A heading and its parts.
     List(String, Vec<Words>),
@@ -19,7 +19,7 @@ pub(super) enum Words {
 }
 
 impl Words {
-    /// The clause, if it may stand where clauses without connectives are wanted.
+    /// The clause, if it may be used where clauses without connectives are required.
     pub(super) fn leaf(&self) -> Option<&str> {
         match self {
             Words::Leaf(text) => Some(text),
@@ -27,7 +27,7 @@ impl Words {
         }
     }
 
-    /// The clause, if it may stand where a comma or a colon sets it off.
+    /// The clause, if it may follow a comma or a colon.
     pub(super) fn joint(&self) -> Option<&str> {
         match self {
             Words::Leaf(text) | Words::Joint(text) => Some(text),
@@ -35,7 +35,7 @@ impl Words {
         }
     }
 
-    /// A heading, which ends in a colon, and what it is about. A list goes on in the same line.
+    /// A heading, which ends in a colon, and its content. A list continues on the same line.
     pub(super) fn under(head: String, words: Words) -> Words {
         match words {
             Words::List(inner, parts) => {
@@ -53,7 +53,7 @@ impl Words {
         }
     }
 
-    /// Writes it with every line indented by `indent`; the first begins with `mark`.
+    /// Writes the text with every line indented by `indent`; the first begins with `mark`.
     pub(super) fn write(&self, indent: usize, mark: &str, out: &mut String) {
         match self {
             Words::Leaf(text) | Words::Joint(text) | Words::Alone(text) => {
@@ -74,8 +74,8 @@ impl Words {
     }
 }
 
-/// Writes a text in lines of bounded width, broken at spaces. Lines after the first stand under
-/// the text of the first, not under its mark.
+/// Writes a text in lines of bounded width, broken at spaces. Continuation lines are aligned with
+/// the text of the first line, not with its mark.
 pub(super) fn wrap(text: &str, indent: usize, mark: &str, out: &mut String) {
     let hang = indent + mark.chars().count();
     out.extend(std::iter::repeat_n(' ', indent));

@@ -3,7 +3,7 @@ use crate::observe::{Lens, Troubles};
 use crate::testing::*;
 use foresee_trace::{Names, Value};
 
-/// Atoms over two variables, and what `Alphabet::letters` says of them.
+/// Atoms over two variables.
 fn random_alphabet(rng: &mut fastrand::Rng) -> Alphabet {
     let op = ["==", "!=", "<", "<=", ">", ">="];
     let mut alphabet = Alphabet::default();

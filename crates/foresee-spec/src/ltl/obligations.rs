@@ -1,4 +1,4 @@
-//! From which obligations an infinite run can still satisfy the formula.
+//! Which obligations an infinite run can still satisfy.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,27 +6,27 @@ use super::unfold::Unfolding;
 use crate::letter::{Alphabet, Letter};
 use crate::monitor::TooManyStates;
 
-/// A state of the Büchi automaton: the bits of the past operators and what is owed.
+/// A state of the Büchi automaton: the bits of the past operators and the obligations.
 type Node = (Option<u64>, u64);
 
-/// How many nodes and edges the automaton may have.
+/// The maximum number of nodes and edges of the automaton.
 const MAX_NODES: usize = 20_000;
 const MAX_EDGES: usize = 2_000_000;
-/// How many letters are tried one by one where past operators make it necessary.
+/// The maximum number of letters that are tried individually if past operators require it.
 const MAX_LETTERS: usize = 1_024;
 
-/// The obligations that can be met.
+/// The obligations that can be satisfied.
 #[derive(Debug)]
 pub(super) struct Hopes {
-    /// Nodes that can be reached and from which no infinite word is accepted.
+    /// Reachable nodes from which no infinite word is accepted.
     hopeless: HashSet<Node>,
-    /// Whether nodes keep the past apart. Without past operators there is nothing to keep; with
-    /// too many letters to try, past formulas count as independent conditions.
+    /// Whether nodes include the past. Without past operators there is nothing to include; with too
+    /// many letters to try, past formulas count as independent conditions.
     with_past: bool,
 }
 
 impl Hopes {
-    /// Looks at all obligations that can follow from `roots`.
+    /// Examines all obligations that can follow from `roots`.
     pub(super) fn new(
         unfolding: &mut Unfolding,
         roots: &[u64],
@@ -81,18 +81,18 @@ impl Hopes {
         Ok(Hopes { hopeless: hopeless.collect(), with_past })
     }
 
-    /// Whether some infinite continuation meets the obligations.
+    /// Whether some infinite continuation satisfies the obligations.
     pub(super) fn alive(&self, memory: Option<u64>, set: u64) -> bool {
         let memory = if self.with_past { memory } else { None };
         !self.hopeless.contains(&(memory, set))
     }
 }
 
-/// From which nodes some infinite path puts no `until` off for ever: those that reach a strongly
-/// connected component with a cycle in which every `until` is, at some node, not owed.
+/// The nodes from which some infinite path postpones no `until` for ever: those that reach a
+/// strongly connected component with a cycle in which every `until` is absent from some node.
 fn accepting(nodes: &[Node], edges: &[Vec<u32>], until: u64) -> Vec<bool> {
     let mut alive = vec![false; nodes.len()];
-    // Components come with those they lead to first, so one pass is enough.
+    // Components come after those they lead to, so one pass is enough.
     for component in components(edges) {
         let inside: HashSet<u32> = component.iter().copied().collect();
         let put_off = component.iter().fold(until, |m, &n| m & nodes[n as usize].1);

@@ -6,8 +6,8 @@ use crate::testing::*;
 
 /// The values of a formula at all positions of `stem` followed by `cycle` for ever.
 ///
-/// Past formulas take a few rounds to settle, one for each nested operator, so the caller unrolls
-/// the cycle before.
+/// Past formulas take a few rounds to stabilise, one per nested operator, so the caller unrolls the
+/// cycle first.
 fn values_on(f: &Formula, word: &[u64], cycle_start: usize) -> Vec<bool> {
     let n = word.len();
     let next = |i: usize| if i + 1 == n { cycle_start } else { i + 1 };
@@ -121,7 +121,7 @@ fn verdicts_are_exact(seed: u64, cases: usize, with_past: bool) {
         match verdict {
             Verdict::Bad => assert!(!possible(true, &short), "{f:?} after {prefix:?}"),
             Verdict::Good => assert!(!possible(false, &short), "{f:?} after {prefix:?}"),
-            // Short continuations mostly decide; the few other cases get longer ones.
+            // Short continuations usually decide; the few other cases get longer ones.
             Verdict::Open => {
                 for wanted in [true, false] {
                     let found = possible(wanted, &short) || possible(wanted, &long);
@@ -143,7 +143,7 @@ fn verdicts_are_exact_with_past_subformulas() {
     verdicts_are_exact(22, 6_000, true);
 }
 
-/// What must hold after a letter for `f` to hold before it: the other way to compile.
+/// What must hold after a letter for `f` to hold before it: an independent way to compile.
 fn progress(f: &Formula, letter: u64) -> Formula {
     let both = |op, a, b| binary(op, a, b);
     match &f.kind {

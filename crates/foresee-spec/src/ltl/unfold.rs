@@ -1,4 +1,4 @@
-//! A formula as alternatives: what this step must be, and what is owed from the next on.
+//! A formula as alternatives: conditions on this step, and obligations from the next step on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::letter::{Alphabet, Letter};
 use crate::monitor::TooManyStates;
 use crate::past::{Program, Root, looks_ahead, looks_back};
 
-/// Negation normal form; operands stand before their operators.
+/// Negation normal form; operands precede their operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Node {
     Const(bool),
@@ -51,7 +51,7 @@ impl Alternative {
             && past & self.past_no == 0
     }
 
-    /// Both at once, or nothing if they contradict each other.
+    /// The conjunction, or `None` if the two contradict each other.
     fn and(&self, other: &Alternative) -> Option<Alternative> {
         let both = Alternative {
             yes: self.yes | other.yes,
@@ -63,7 +63,7 @@ impl Alternative {
         (both.yes & both.no == 0 && both.past_yes & both.past_no == 0).then_some(both)
     }
 
-    /// Whether this asks for nothing that `other` does not ask for.
+    /// Whether `other` requires everything that this requires.
     fn asks_less(&self, other: &Alternative) -> bool {
         self.yes & !other.yes == 0
             && self.no & !other.no == 0
@@ -73,7 +73,7 @@ impl Alternative {
     }
 }
 
-/// How many ways there may be to satisfy one set of obligations.
+/// The maximum number of alternatives for one set of obligations.
 const MAX_ALTERNATIVES: usize = 4_096;
 /// Obligations are bits of one word.
 const MAX_OBLIGATIONS: usize = 64;
@@ -85,11 +85,11 @@ type Alternatives = Arc<[Alternative]>;
 pub(super) struct Unfolding {
     nodes: Vec<Node>,
     index: HashMap<Node, u32>,
-    /// Nodes that can be owed, by their bits.
+    /// Nodes that can be obligations, by their bits.
     owable: Vec<u32>,
-    /// Bits of obligations that a finite run must not leave open.
+    /// Bits of obligations that must not be left open at the end of a finite run.
     strong: u64,
-    /// Bits of obligations that must not be put off for ever.
+    /// Bits of obligations that must not be postponed for ever.
     until: u64,
     program: Program,
     past: Vec<Root>,
@@ -105,7 +105,7 @@ impl Unfolding {
         positive: bool,
         atoms: &mut Alphabet,
     ) -> Result<u64, Diagnostic> {
-        // Formulas are shared where the source names them, so they are told apart by address.
+        // Formulas are shared where the source names them, so they are identified by address.
         let body = self.normal(formula, positive, atoms, &mut HashMap::new())?;
         let node = self.intern(Node::Next(body), formula)?;
         Ok(self.bit(node))
@@ -123,7 +123,7 @@ impl Unfolding {
         !self.past.is_empty()
     }
 
-    /// The values of the past formulas at a step, as bits, and what to remember.
+    /// The values of the past formulas at a step, as bits, and the new memory.
     pub(super) fn past(&self, memory: Option<u64>, letter: Letter) -> (u64, u64) {
         if self.past.is_empty() {
             return (0, 0);
@@ -162,7 +162,7 @@ impl Unfolding {
         Ok(i)
     }
 
-    /// The formula, or its negation, with negations at the atoms only.
+    /// The formula, or its negation, with negations only at the atoms.
     fn normal(
         &mut self,
         f: &Formula,
@@ -318,7 +318,7 @@ impl Unfolding {
 }
 
 fn product(a: &[Alternative], b: &[Alternative]) -> Result<Alternatives, TooManyStates> {
-    // Even before the redundant ones go, the work must stay within bounds.
+    // The work must stay bounded even before redundant ones are removed.
     if a.len() * b.len() > 16 * MAX_ALTERNATIVES {
         return Err(TOO_MANY);
     }
@@ -329,7 +329,7 @@ fn sum(a: &[Alternative], b: &[Alternative]) -> Result<Alternatives, TooManyStat
     least([a, b].concat())
 }
 
-/// Leaves out alternatives that ask for more than another does.
+/// Removes alternatives that require more than another one does.
 fn least(mut all: Vec<Alternative>) -> Result<Alternatives, TooManyStates> {
     let weight = |a: &Alternative| {
         [a.yes, a.no, a.past_yes, a.past_no, a.owed].iter().map(|m| m.count_ones()).sum::<u32>()

@@ -1,23 +1,23 @@
-//! The whole automaton of a property: for explaining it, for the words that violate it, and for
-//! finding out which states are out of danger.
+//! The complete automaton of a property: for explanations, for words that violate it, and for
+//! finding the states from which it cannot be violated.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::{Monitor, StateId, TooManyStates, Verdict};
 use crate::letter::Letter;
 
-/// A complete automaton over a list of letters. State 0 is where it starts.
+/// A complete automaton over a list of letters. State 0 is the start.
 #[derive(Clone, Debug)]
 pub struct Explored {
     /// The letters, in the order of the rows' entries.
     pub letters: Vec<Letter>,
-    /// The states that can be reached.
+    /// The reachable states.
     pub states: Vec<ExploredState>,
     /// Their numbers in the monitor they come from.
     pub ids: Vec<StateId>,
 }
 
-/// One state and where it goes.
+/// One state and its transitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExploredState {
     /// Exact: good if and only if no bad state can be reached over the letters.
@@ -26,7 +26,7 @@ pub struct ExploredState {
     pub row: Vec<u32>,
 }
 
-/// Entries of all rows together (64 MiB), whatever bound on states is asked for.
+/// The maximum number of entries of all rows (64 MiB), whatever the limit on states.
 const MAX_ENTRIES: usize = 1 << 24;
 
 impl Explored {
@@ -61,7 +61,7 @@ impl Explored {
         Ok(explored)
     }
 
-    /// Makes every state open from which a bad one can be reached.
+    /// Marks every state open from which a bad one can be reached.
     fn mark_endangered(&mut self) {
         let mut before = vec![Vec::new(); self.states.len()];
         for (i, state) in self.states.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Explored {
         self.states.iter().any(|s| s.verdict == Verdict::Bad)
     }
 
-    /// Whether letters that do not have this bit can violate the property.
+    /// Whether letters without this bit can violate the property.
     pub fn is_bad_without(&self, bit: u64) -> bool {
         let mut seen = vec![false; self.states.len()];
         seen[0] = true;
@@ -139,8 +139,8 @@ impl Explored {
         self.shortest(|i| self.states[i].verdict == Verdict::Bad)
     }
 
-    /// A shortest word that shows the property at work without violating it: one that settles it
-    /// for good if there is one, else one that leads as far from the start as it gets.
+    /// A shortest word that exercises the property without violating it: one that settles it if
+    /// there is one, otherwise one that leads as far from the start as possible.
     pub fn example(&self) -> Option<Vec<Letter>> {
         let good = |i: usize| self.states[i].verdict == Verdict::Good;
         let farthest =
@@ -148,7 +148,7 @@ impl Explored {
         self.shortest(good).or_else(|| self.shortest(|i| Some(i) == farthest))
     }
 
-    /// Where a state goes, and on which letters, put as few short conditions.
+    /// The successors of a state, and the letters that lead there, as few short conditions.
     pub fn edges(&self, state: usize) -> Vec<(usize, Vec<Cube>)> {
         let row = &self.states[state].row;
         let mut targets: Vec<u32> = Vec::new();
@@ -179,14 +179,14 @@ pub struct Cube {
 }
 
 impl Cube {
-    /// Whether the letter satisfies all of it.
+    /// Whether the letter satisfies all conditions.
     #[inline]
     pub fn holds(self, letter: Letter) -> bool {
         letter.0 & self.yes == self.yes && letter.0 & self.no == 0
     }
 
-    /// Few cubes that hold of all letters `on` and of none `off`. Letters in neither list do not
-    /// matter: they never occur.
+    /// A small set of cubes that cover all letters `on` and none of `off`. Letters in neither list
+    /// never occur.
     pub(crate) fn cover(on: &[Letter], off: &[Letter]) -> Vec<Cube> {
         let used = on.iter().chain(off).fold(0, |m, l| m | l.0);
         let mut cubes: Vec<Cube> = Vec::new();
@@ -194,8 +194,8 @@ impl Cube {
             if cubes.iter().any(|c| c.holds(letter)) {
                 continue;
             }
-            // Drop conditions one by one while no unwanted letter slips in; negations first,
-            // because what is left reads better.
+            // Drop conditions one by one while no letter of `off` is covered; negations first,
+            // because the rest reads better.
             let mut cube = Cube { yes: letter.0, no: used & !letter.0 };
             for bit in (0..64).map(|i| 1u64 << i) {
                 let wider = Cube { no: cube.no & !bit, ..cube };

@@ -1,4 +1,4 @@
-//! States are numbered as they are met.
+//! Automata whose states are numbered on first visit.
 
 use std::hash::BuildHasher;
 
@@ -8,17 +8,17 @@ use hashbrown::HashTable;
 use super::{Machine, StateId, TooManyStates, Verdict};
 use crate::letter::Letter;
 
-/// A machine whose states have numbers. All bad states are one, [`StateId::BAD`].
+/// A machine with numbered states. All bad states are merged into [`StateId::BAD`].
 pub struct Lazy<M: Machine> {
     machine: M,
-    /// State `i + 1`; number 0 is the bad one, which needs no inside.
+    /// State `i + 1`; number 0 is the bad one, which needs no data.
     states: Vec<M::State>,
     index: HashTable<u32>,
     hasher: RandomState,
     limit: usize,
 }
 
-/// What [`super::Monitor`] needs of a [`Lazy`], whatever its machine.
+/// What [`super::Monitor`] needs from a [`Lazy`], whatever its machine.
 pub(super) trait Grow: Send {
     fn successor(&mut self, state: StateId, letter: Letter) -> Result<StateId, TooManyStates>;
     fn len(&self) -> usize;
@@ -28,7 +28,7 @@ pub(super) trait Grow: Send {
 }
 
 impl<M: Machine> Lazy<M> {
-    /// Numbers the states of a machine, at most `limit` of them, and gives the first.
+    /// Numbers the states of a machine, at most `limit` of them; also returns the first.
     pub fn new(mut machine: M, limit: usize) -> (Lazy<M>, StateId) {
         let start = machine.start();
         let mut lazy = Lazy {

@@ -6,14 +6,13 @@ use super::{Explored, ExploredState, Verdict};
 
 impl Explored {
     /// The minimal complete automaton that violates on the same words. Its states are numbered in
-    /// the order in which a breadth-first walk meets them, so equal properties over equal letters
-    /// give equal automata.
+    /// breadth-first order, so equal properties over equal letters have equal automata.
     pub fn minimise(&self) -> Explored {
         let mut class: Vec<u32> =
             self.states.iter().map(|s| u32::from(s.verdict == Verdict::Bad)).collect();
         let mut classes = 0;
         loop {
-            // The signature of a state: its class and those it goes to.
+            // The signature of a state: its class and those of its successors.
             let mut numbers: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
             let next: Vec<u32> = (0..self.states.len())
                 .map(|i| {
@@ -31,7 +30,7 @@ impl Explored {
         self.quotient(&class)
     }
 
-    /// One state for each class that can be reached.
+    /// One state for each reachable class.
     fn quotient(&self, class: &[u32]) -> Explored {
         let mut representatives = vec![0usize];
         let mut places = HashMap::from([(class[0], 0u32)]);

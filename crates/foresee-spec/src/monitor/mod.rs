@@ -1,9 +1,8 @@
-//! The one form in which every logic ends: a deterministic automaton over letters, built as far as
-//! runs need it.
+//! Monitors, the common form of all logics: deterministic automata over letters, built on demand.
 //!
-//! A logic gives a [`Machine`]: how to start, how to step, what a state says. [`Lazy`] gives its
-//! states small numbers, and [`Monitor`] remembers every step taken, so that a step taken before
-//! costs one look-up and no virtual call.
+//! A logic provides a [`Machine`]: its start, its steps and the verdict of a state. [`Lazy`]
+//! numbers its states, and [`Monitor`] caches every step, so a repeated step costs one look-up and
+//! no virtual call.
 
 mod explore;
 mod lazy;
@@ -29,43 +28,43 @@ impl StateId {
     pub const BAD: StateId = StateId(0);
 }
 
-/// What a state says of the run that led to it.
+/// The verdict of a state on the run that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The property is violated, whatever follows.
     Bad,
-    /// The property cannot be violated any more, whatever follows.
+    /// The property can no longer be violated, whatever follows.
     Good,
-    /// Either may still come.
+    /// Neither is decided yet.
     Open,
 }
 
-/// The monitor grew past its bound.
+/// The monitor exceeded its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the property's monitor needs more than {limit} {what}")]
 pub struct TooManyStates {
-    /// The bound.
+    /// The limit.
     pub limit: usize,
-    /// What there were too many of.
+    /// What exceeded it.
     pub what: &'static str,
 }
 
 /// A deterministic automaton that is computed on demand.
 pub trait Machine {
-    /// A state; equal states are one.
+    /// A state; equal states are identified.
     type State: Clone + Eq + Hash;
     /// The state before any letter.
     fn start(&mut self) -> Self::State;
     /// The state after one more letter. Never called on a state that is [`Verdict::Bad`].
     fn step(&mut self, state: &Self::State, letter: Letter) -> Result<Self::State, TooManyStates>;
-    /// What the state says. [`Verdict::Open`] is always allowed where it is not bad.
+    /// The verdict of the state. [`Verdict::Open`] is always allowed unless the state is bad.
     fn verdict(&self, state: &Self::State) -> Verdict;
-    /// Whether a run that ends here is one the property allows. Differs from "not bad" only for
-    /// logics that ask for something to come.
+    /// Whether the property allows a run that ends here. Differs from "not bad" only for logics
+    /// that require something to happen eventually.
     fn holds_at_end(&self, state: &Self::State) -> bool {
         self.verdict(state) != Verdict::Bad
     }
-    /// The state for people, where the logic has words for it.
+    /// The state for people, if the logic can describe it.
     fn describe(&self, _: &Self::State) -> String {
         String::new()
     }
@@ -75,12 +74,12 @@ pub trait Machine {
 const NONE: u32 = u32::MAX;
 /// Rows of the transition table are arrays up to this many atoms.
 const DENSE_ATOMS: usize = 12;
-/// Entries of arrays in all (16 MiB); states beyond go to the hash table.
+/// The total number of array entries (16 MiB); further states use the hash table.
 const DENSE_ENTRIES: usize = 1 << 22;
-/// Entries of the hash table. It is a cache: when full it is emptied, not grown.
+/// The number of entries of the hash table. It is a cache: when full, it is cleared.
 const SPARSE_ENTRIES: usize = 1 << 20;
 
-/// A property's automaton, of whichever logic.
+/// The automaton of a property of any logic.
 pub struct Monitor {
     growing: Box<dyn Grow>,
     start: StateId,
@@ -97,7 +96,7 @@ impl std::fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// How many states a monitor may have if nothing else is said.
+    /// The default limit on states.
     pub const DEFAULT_LIMIT: usize = 100_000;
 
     /// The monitor of a machine over letters of `atoms` bits.
@@ -135,7 +134,7 @@ impl Monitor {
         self.step_slowly(state, letter)
     }
 
-    /// Where the step stands in the array; out of its bounds if it has no place there.
+    /// The index of the step in the array; out of bounds if it is not stored there.
     #[inline]
     fn cell(&self, state: StateId, letter: Letter) -> usize {
         if self.atoms <= DENSE_ATOMS {
@@ -180,7 +179,7 @@ impl Monitor {
         }
     }
 
-    /// What the state says of the run.
+    /// The verdict of the state on the run.
     #[inline]
     pub fn verdict(&self, state: StateId) -> Verdict {
         self.verdicts[state.0 as usize]
@@ -192,36 +191,36 @@ impl Monitor {
         state == StateId::BAD
     }
 
-    /// Whether the property is known to be out of danger: no continuation violates it.
+    /// Whether the property is known to be safe: no continuation violates it.
     #[inline]
     pub fn good(&self, state: StateId) -> bool {
         self.verdict(state) == Verdict::Good
     }
 
-    /// Whether a complete run that ends in this state is one the property allows. For future-time
-    /// formulas this is their value on finite words (LTLf), a question of its own: `eventually p`
-    /// is never violated by a prefix, but fails at the end of a run without p.
+    /// Whether the property allows a complete run that ends in this state. For future-time formulas
+    /// this is their value on finite words (LTLf): no prefix violates `eventually p`, but it fails
+    /// at the end of a run without p.
     pub fn holds_at_end(&self, state: StateId) -> bool {
         self.growing.holds_at_end(state.0 as usize)
     }
 
-    /// The state for people, where the logic has words for it.
+    /// The state for people, if the logic can describe it.
     pub fn describe(&self, state: StateId) -> String {
         self.growing.describe(state.0 as usize)
     }
 
-    /// How many states there are so far, the bad one included.
+    /// The number of states so far, including the bad one.
     pub fn states(&self) -> usize {
         self.verdicts.len()
     }
 
-    /// How many atoms a letter has.
+    /// The number of atoms of a letter.
     pub fn atoms(&self) -> usize {
         self.atoms
     }
 
-    /// Builds the whole automaton over these letters, unless it has more than `limit` states, and
-    /// learns from it which states are out of danger.
+    /// Builds the complete automaton over these letters, unless it has more than `limit` states,
+    /// and learns from it which states can no longer be violated.
     pub fn explore(&mut self, letters: &[Letter], limit: usize) -> Result<Explored, TooManyStates> {
         let explored = Explored::build(self, letters, limit)?;
         for (state, id) in explored.states.iter().zip(&explored.ids) {

@@ -1,12 +1,13 @@
-//! Sets of monitor states: one word while states are few, an array of words beyond.
+//! Sets of monitor states: one word for few states, an array of words for more.
 
 use super::StateId;
 
-/// A set of states. Two sets are equal when they hold the same states.
+/// A set of states. Two sets are equal if they contain the same states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StateSet {
     low: u64,
-    /// States from 64 on; the last word is never zero, so that equal sets look equal.
+    /// States from 64 on; the last word is never zero, so that equal sets have equal
+    /// representations.
     high: Vec<u64>,
 }
 
@@ -18,7 +19,7 @@ impl StateSet {
         set
     }
 
-    /// Adds a state; whether it is new.
+    /// Adds a state; returns whether it is new.
     pub fn insert(&mut self, state: StateId) -> bool {
         let (word, bit) = (state.0 as usize / 64, 1u64 << (state.0 % 64));
         let word = match word {
@@ -44,7 +45,7 @@ impl StateSet {
         word >> (state.0 % 64) & 1 == 1
     }
 
-    /// Adds all states of another set; whether any is new.
+    /// Adds all states of another set; returns whether any is new.
     pub fn union_with(&mut self, other: &StateSet) -> bool {
         let mut new = other.low & !self.low != 0;
         self.low |= other.low;
@@ -58,12 +59,12 @@ impl StateSet {
         new
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.low == 0 && self.high.is_empty()
     }
 
-    /// How many there are.
+    /// The number of states.
     pub fn len(&self) -> usize {
         self.words().map(|w| w.count_ones() as usize).sum()
     }

@@ -12,7 +12,7 @@ fn explored_automata_explain_a_property() {
     assert!(explored.can_be_violated());
     assert!(minimal.states.len() < explored.states.len());
     assert_eq!(minimal.minimise().states, minimal.states);
-    // Beginning with the water above the mark is a violation: it never rose.
+    // Starting with the water above the mark is a violation: it never rose.
     let word = explored.shortest_violation().unwrap();
     assert_eq!(word.len(), 1);
     let bits: Vec<u64> = word.iter().map(|l| l.0).collect();
@@ -67,7 +67,7 @@ fn many_atoms_use_the_hash_table_and_few_the_array() {
             let f = random_formula(&mut rng, atoms, 6, (PAST_UNARY, PAST_BINARY));
             let mut monitor = compile(&crate::ast::Body::Formula(f.clone()), atoms).monitor;
             let word: Vec<u64> = (0..6).map(|_| rng.u64(..1 << atoms)).collect();
-            // Twice: the second time from memory.
+            // Twice: the second time from the cache.
             for _ in 0..2 {
                 let bad = (0..word.len()).any(|n| !holds_at(&f, &word[..=n], n));
                 assert_eq!(after(&mut monitor, &word) == StateId::BAD, bad);

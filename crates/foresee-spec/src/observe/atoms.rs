@@ -1,4 +1,4 @@
-//! Atoms made ready for evaluation.
+//! Atoms, prepared for evaluation.
 
 use foresee_trace::{Event, Id, Op, Pool, ThreadId, Value};
 
@@ -72,7 +72,7 @@ impl StateAtom {
 impl Code {
     fn new(e: &Expr, slot: &mut impl FnMut(&str) -> u16, strings: &mut Strings<'_>) -> Code {
         match &e.kind {
-            // Literals are in the range of values: the parser refuses others.
+            // Literals are in the range of values: the parser rejects others.
             ExprKind::Literal(l) => {
                 Code::Const(literal_value(l, strings).map_or(Val::Float(f64::NAN), Val::from))
             }
@@ -109,20 +109,20 @@ impl Code {
     }
 }
 
-/// An event atom, without its target, which the tables look after.
+/// An event atom without its target, which the tables handle.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) bit: u8,
-    /// The targets that match; none means any.
+    /// The targets that match; `None` means any.
     pub(super) targets: Option<Vec<u32>>,
     pub(super) kind: EventKind,
-    /// The threads that match; none means any.
+    /// The threads that match; `None` means any.
     pub(super) threads: Option<Vec<ThreadId>>,
     args: Vec<Option<Val>>,
 }
 
 impl Shape {
-    /// The shape of an atom, or nothing if the trace has no such entity.
+    /// The shape of an atom, or `None` if the trace has no such entity.
     pub(super) fn new(
         bit: u8,
         atom: &EventAtom,
@@ -148,7 +148,7 @@ impl Shape {
         Some(Shape { bit, targets, kind: atom.kind, threads, args })
     }
 
-    /// Whether arguments are asked for.
+    /// Whether the atom has arguments.
     pub(super) fn has_args(&self) -> bool {
         !self.args.is_empty()
     }
@@ -186,8 +186,8 @@ impl Shape {
     }
 }
 
-/// The arguments of an event as an atom of this kind sees them: a read has the value read, a write
-/// the value written, which matters for read-modify-writes.
+/// The arguments of an event as an atom of this kind sees them: the value read for a read, the
+/// value written for a write, which differ for read-modify-writes.
 pub(crate) fn args(kind: EventKind, values: &[Value]) -> &[Value] {
     match kind {
         EventKind::Read => &values[..values.len().min(1)],

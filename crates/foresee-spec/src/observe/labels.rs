@@ -1,4 +1,4 @@
-//! What an event atom stands for in a trace, for those who have the events sorted already.
+//! The events that an atom denotes in a trace, for analyses that have the events sorted.
 
 use foresee_trace::{Names, Op, ThreadId};
 
@@ -8,22 +8,22 @@ use crate::ast::Atom;
 use crate::letter::Alphabet;
 use crate::resolve::Resolved;
 
-/// The events of an atom, as far as operation, target and thread tell.
+/// The events of an atom, by operation, target and thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtomLabels {
     /// The operations.
     pub ops: Vec<Op>,
-    /// The targets, by their numbers; `None` is any. The target of a wait is its lock.
+    /// The targets, by number; `None` means any. The target of a wait is its lock.
     pub targets: Option<Vec<u32>>,
-    /// The threads; `None` is any.
+    /// The threads; `None` means any.
     pub threads: Option<Vec<ThreadId>>,
-    /// Whether the atom also asks for arguments.
+    /// Whether the atom also has arguments.
     pub has_args: bool,
 }
 
 impl AtomLabels {
-    /// What each atom of an alphabet stands for; `None` for a condition on the state, and for an
-    /// atom that names something the trace does not have.
+    /// The labels of each atom of an alphabet; `None` for a condition on the state, and for an atom
+    /// that names something that is not in the trace.
     pub fn of(alphabet: &Alphabet, resolved: &Resolved, names: &Names) -> Vec<Option<AtomLabels>> {
         let mut strings = Strings::new(names);
         let label = |atom: &Atom| {

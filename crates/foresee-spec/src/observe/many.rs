@@ -1,7 +1,6 @@
 //! Which of very many event atoms an event matches.
 //!
-//! A thousand patterns share one table, so that an event costs a look-up for all of them and not
-//! one for each.
+//! A thousand patterns share one table, so an event costs one look-up for all of them.
 
 use foresee_trace::{Event, LockId, Names, Op, Pool, ThreadId, VarId};
 
@@ -11,41 +10,41 @@ use super::table::Targets;
 use crate::ast::{EventAtom, EventKind};
 use crate::resolve::Resolved;
 
-/// Event atoms tied to the names of a trace, by the events they match.
+/// Event atoms bound to the names of a trace, by the events they match.
 #[derive(Debug)]
 pub struct EventTable {
-    /// The atom, by its place in the list it was made from, and its shape.
+    /// The atom, by its index in the original list, and its shape.
     shapes: Vec<(u32, Shape)>,
     by_op: Vec<Option<Box<OfOp>>>,
-    /// For each atom what orders its events, if something does.
+    /// For each atom, why its events are ordered, if they are.
     chains: Vec<Option<Chain>>,
 }
 
 /// Why the events of an atom are always ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chain {
-    /// There are none: the trace does not have what the atom names.
+    /// There are none: what the atom names is not in the trace.
     Absent,
     /// They are of one thread.
     Thread(ThreadId),
     /// They write one variable.
     Writes(VarId),
-    /// They take or give back one lock.
+    /// They acquire or release one lock.
     Lock(LockId),
 }
 
 /// The atoms that events of one operation can match.
 #[derive(Debug)]
 struct OfOp {
-    /// Targets, as bits, that some atom names. Small enough to stay in the nearest cache.
+    /// Targets, as bits, that some atom names. Small enough to fit in the first-level cache.
     named: Vec<u64>,
-    /// Places in `shapes`, by target.
+    /// Indices into `shapes`, by target.
     by_target: Targets<Box<[u32]>>,
     any_target: Box<[u32]>,
 }
 
 impl EventTable {
-    /// Ties atoms to a trace.
+    /// Binds atoms to a trace.
     pub fn new<'a>(
         atoms: impl IntoIterator<Item = &'a EventAtom>,
         resolved: &Resolved,
@@ -66,7 +65,7 @@ impl EventTable {
         EventTable { shapes, by_op, chains }
     }
 
-    /// What orders the events of an atom, if something does whatever the trace.
+    /// Why the events of an atom are ordered in every trace, if they are.
     pub fn chain(&self, atom: usize) -> Option<Chain> {
         self.chains[atom]
     }

@@ -1,17 +1,17 @@
-//! Look-up by the number of a variable, a lock or a name.
+//! Look-up by the number of a target.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-/// A map from small numbers: an array while the numbers are small, a hash table otherwise.
+/// A map from numbers: an array for small numbers, a hash table otherwise.
 #[derive(Debug)]
 pub(super) enum Targets<T> {
     Array(Vec<Option<T>>),
     Hash(HashMap<u32, T, RandomState>),
 }
 
-/// The longest array: 64 Ki entries stay in the second-level cache.
+/// The longest array: 64 Ki entries fit in the second-level cache.
 const MAX_ARRAY: u32 = 1 << 16;
 
 impl<T> Default for Targets<T> {

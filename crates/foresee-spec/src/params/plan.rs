@@ -1,4 +1,4 @@
-//! What can be said of a property's parameters before any event is seen.
+//! What is known about a property's parameters before any event.
 
 use foresee_trace::{Event, LockId, Op, Pool, TargetKind, ThreadId, Value, VarId};
 
@@ -9,7 +9,7 @@ use crate::letter::Alphabet;
 use crate::monitor::{Explored, Verdict};
 use crate::observe::args;
 
-/// Where in an event a parameter's object stands.
+/// The position of a parameter's object in an event.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Target,
@@ -31,10 +31,10 @@ struct AtomParams {
 pub struct ParamPlan {
     names: Vec<String>,
     atoms: Vec<AtomParams>,
-    /// Whether every way to a violation takes steps that bind all parameters and change the state.
-    /// Then bindings that would stay where their parts are need not be made.
+    /// Whether every path to a violation takes steps that bind all parameters and change the state.
+    /// If so, bindings whose state equals that of their parts need not be created.
     only_changes_matter: bool,
-    /// Atoms, as bits, without which no violation comes about.
+    /// Atoms, as bits, that every violation requires.
     needed: u64,
 }
 
@@ -78,13 +78,13 @@ impl ParamPlan {
         &self.names
     }
 
-    /// What a binding makes each parameter stand for, with the parameter's name.
+    /// The object of each parameter in a binding, with the parameter's name.
     pub fn named(&self, binding: &Binding) -> Vec<(String, Object)> {
         let names = self.names.iter().enumerate();
         names.filter_map(|(i, name)| Some((name.clone(), binding.get(i)?))).collect()
     }
 
-    /// The binding of all parameters to these objects, if they are all there.
+    /// The binding of all parameters to these objects, if none is missing.
     pub fn binding_of(&self, named: &[(String, Object)]) -> Option<Binding> {
         let mut binding = Binding::default();
         for (param, name) in self.names.iter().enumerate() {
@@ -94,7 +94,7 @@ impl ParamPlan {
         Some(binding)
     }
 
-    /// Whether there are none.
+    /// Whether the property has no parameters.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -108,7 +108,7 @@ impl ParamPlan {
         self.atoms.iter().fold(0, |m, a| m | 1 << a.bit)
     }
 
-    /// All sets of parameters that bindings can have: the joins of those that atoms bind.
+    /// All sets of parameters that bindings can have: the unions of those that atoms bind.
     pub(super) fn domains(&self) -> Vec<u8> {
         let mut domains = vec![0u8];
         for atom in &self.atoms {
@@ -127,8 +127,8 @@ impl ParamPlan {
         self.names.iter().enumerate().fold(0, |d, (i, _)| d | 1 << i)
     }
 
-    /// The bindings that an event makes, each with the atoms (of `matched`) that make it. An atom
-    /// that would bind one parameter to two objects does not match after all.
+    /// The bindings of an event, each with the atoms (of `matched`) that create it. An atom that
+    /// would bind one parameter to two objects does not match.
     pub fn bindings(
         &self,
         matched: u64,
@@ -146,8 +146,8 @@ impl ParamPlan {
         }
     }
 
-    /// The event atoms that bind parameters and without which no violation comes about, as bits. A
-    /// binding for which one of them never matches cannot be violated.
+    /// The event atoms that bind parameters and that every violation requires, as bits. A binding
+    /// for which one of them never matches cannot be violated.
     pub fn needed_bits(&self) -> u64 {
         self.needed
     }
@@ -157,14 +157,14 @@ impl ParamPlan {
         self.atoms.iter().find(|a| usize::from(a.bit) == bit).map_or(0, |a| a.domain)
     }
 
-    /// Learns from the whole automaton whether steps that change nothing can be ignored: on every
-    /// path to a violation, the steps that change the state must bind all parameters.
+    /// Determines from the complete automaton whether steps that change nothing can be ignored: on
+    /// every path to a violation, the steps that change the state must bind all parameters.
     pub(crate) fn note_automaton(&mut self, explored: &Explored) {
         let params_of = |letter: u64| {
             let atoms = self.atoms.iter().filter(|a| letter >> a.bit & 1 == 1);
             atoms.fold(0u8, |d, a| d | a.domain)
         };
-        // Which parameters are bound on all paths to a state; begin with "all" and go down.
+        // The parameters that are bound on all paths to a state; start with all and remove.
         let mut bound = vec![u8::MAX; explored.states.len()];
         bound[0] = 0;
         let mut todo = vec![0usize];

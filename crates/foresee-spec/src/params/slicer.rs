@@ -9,12 +9,12 @@ use crate::letter::Letter;
 use crate::monitor::{Monitor, StateId, TooManyStates, Verdict};
 use crate::run::Trail;
 
-/// There are more bindings than may be kept.
+/// There are more bindings than can be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the property's parameters have more than {0} bindings in this trace")]
 pub struct TooManyBindings(pub usize);
 
-/// Why a slicer had to stop.
+/// Why a slicer stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlicerError {
     /// The automaton grew too large.
@@ -33,8 +33,8 @@ struct Instance {
     trail: Trail,
     /// The last event that was a step of it.
     seen: u64,
-    /// Nothing that happens can make it violated any more, or it has been. It stays in the table
-    /// of bindings, so that it is not made anew, but events do not look at it.
+    /// It has been violated or can no longer be. It stays in the table of bindings, so that it is
+    /// not created again, but events ignore it.
     settled: bool,
 }
 
@@ -42,8 +42,8 @@ struct Instance {
 pub struct Slicer {
     instances: Vec<Instance>,
     by_binding: Map<Binding, u32>,
-    /// For a set of parameters and a subset: the bindings of exactly that set, by their part on
-    /// the subset.
+    /// For a set of parameters and a subset: the bindings of exactly that set, by their restriction
+    /// to the subset.
     by_part: Map<(u8, u8), Map<Binding, Vec<u32>>>,
     /// Sets of parameters that bindings can have.
     domains: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Slicer {
     binding_bits: u64,
     only_changes_matter: bool,
     limit: usize,
-    // Kept from event to event, so that events allocate nothing.
+    // Reused between events, so that events do not allocate.
     joins: Vec<Binding>,
     touched: Vec<u32>,
     made: Vec<(Binding, u32)>,
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Slicer {
 }
 
 impl Slicer {
-    /// How many bindings are kept if nothing else is said; one takes about half a kilobyte.
+    /// The default limit on bindings; one takes about half a kilobyte.
     pub const DEFAULT_LIMIT: usize = 1_000_000;
 
-    /// No binding yet; `start` is the state before the first event.
+    /// A slicer without bindings; `start` is the state before the first event.
     pub fn new(plan: &ParamPlan, start: StateId, limit: usize) -> Slicer {
         let mut slicer = Slicer {
             instances: Vec::new(),
@@ -86,18 +86,18 @@ impl Slicer {
         slicer
     }
 
-    /// How many bindings are kept, the empty one included.
+    /// The number of bindings, including the empty one.
     pub fn len(&self) -> usize {
         self.instances.len()
     }
 
-    /// Whether there is none but the empty one.
+    /// Whether there is only the empty binding.
     pub fn is_empty(&self) -> bool {
         self.instances.len() == 1
     }
 
-    /// Takes a step. `letter` is what holds of the step whatever the binding, together with all
-    /// atoms that bind parameters; `found` are the bindings these make; `always` says that the step
+    /// Takes a step. `letter` has the atoms that hold for every binding and all atoms that bind
+    /// parameters; `found` are the bindings that these create; `always` means that the step
     /// concerns every binding. Calls `violated` for each binding that becomes violated.
     pub fn step(
         &mut self,
@@ -116,7 +116,7 @@ impl Slicer {
         self.join_all(found, always);
         self.find_touched_and_made();
 
-        // New bindings start from the greatest part they have, as it was before this event.
+        // New bindings start from their greatest part, in its state before this event.
         self.made.sort_unstable_by_key(|(made, from)| {
             let from = self.instances[*from as usize].binding.domain();
             (made.domain().count_ones(), u32::MAX - from.count_ones())
@@ -130,7 +130,7 @@ impl Slicer {
             let source = &self.instances[from as usize];
             let next = monitor.step(source.state, letter_of(&binding))?;
             let same = next == source.state;
-            // A part that is made now would become the greatest part of this one.
+            // A part that is created now would become the greatest part of this one.
             let part_made = |&domain: &u8| done.get(&binding.restrict(domain)) == Some(&true);
             let skip = same && self.only_changes_matter && !self.domains.iter().any(part_made);
             done.insert(binding, !skip);
@@ -169,7 +169,7 @@ impl Slicer {
         Ok(())
     }
 
-    /// Reports a full binding that is violated, and sets those aside that cannot change any more.
+    /// Reports a full binding that is violated, and retires those that can no longer change.
     fn settle(
         &mut self,
         at: usize,
@@ -187,7 +187,7 @@ impl Slicer {
         }
     }
 
-    /// All joins of the event's bindings. With `always`, the empty one concerns everybody.
+    /// All joins of the event's bindings. With `always`, the empty one concerns all bindings.
     fn join_all(&mut self, found: &[(Binding, u64)], always: bool) {
         self.joins.clear();
         if always {
@@ -207,8 +207,8 @@ impl Slicer {
         }
     }
 
-    /// Fills `touched` with the kept bindings that the event concerns and `made` with those that
-    /// it makes, each with a part that is kept.
+    /// Fills `touched` with the stored bindings that the event concerns and `made` with those that
+    /// it creates, each with a stored part.
     fn find_touched_and_made(&mut self) {
         self.touched.clear();
         self.made.clear();

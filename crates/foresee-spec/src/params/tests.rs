@@ -100,7 +100,7 @@ fn random_trace(rng: &mut fastrand::Rng) -> Trace {
     trace(&text)
 }
 
-/// Which parameters an atom binds if the event matches it under a full binding.
+/// The parameters that an atom binds if the event matches it under a full binding.
 fn matches_under(
     atom: &EventAtom,
     params: &[String],
@@ -130,7 +130,7 @@ fn matches_under(
     (atom.args.len() <= given.len()).then_some(domain)
 }
 
-/// Where a full binding is first violated, by an event or in the initial state, straight from the
+/// Where a full binding is first violated, by an event or in the initial state, directly from the
 /// definition: its own events, the plain monitor, and a report once its events have bound all
 /// parameters.
 fn naive(spec: &Spec, trace: &Trace, values: &[i64]) -> Option<Option<u64>> {

@@ -38,7 +38,7 @@ fn random(rng: &mut fastrand::Rng, size: usize) -> Pattern {
     }
 }
 
-/// Whether the word has the pattern, by trying all ways to cut it.
+/// Whether the word contains the pattern, by trying all ways to split it.
 fn contained(p: &Pattern, word: &[u64], atoms: &Alphabet) -> bool {
     let bit =
         |e: &EventAtom| atoms.atoms().iter().position(|a| *a == Atom::Event(e.clone())).unwrap();

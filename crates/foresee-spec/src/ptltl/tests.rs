@@ -21,7 +21,7 @@ fn agrees_with_the_definitions() {
         }
         violated += u32::from(bad);
     }
-    // Neither verdict is rare, so the comparison means something.
+    // Both verdicts are frequent, so the comparison is meaningful.
     assert!((4_000..16_000).contains(&violated), "{violated}");
 }
 
@@ -53,7 +53,7 @@ fn the_first_state_follows_the_table() {
 fn too_many_operators_are_refused() {
     let once = |i: usize| {
         unary(UnaryOp::Once, {
-            // Different formulas: equal ones are one.
+            // Different formulas, because equal ones are merged.
             (0..i).fold(atom(0), |f, _| unary(UnaryOp::Not, f))
         })
     };

@@ -2,7 +2,7 @@ use super::*;
 use crate::ast::Body;
 use crate::testing::*;
 
-/// All orders of two threads' steps in which a step comes after what its clock says.
+/// All orders of two threads' steps in which each step follows its predecessors by the clocks.
 fn runs(events: &[(usize, [usize; 2], &str)]) -> Vec<Vec<String>> {
     fn extend(
         events: &[(usize, [usize; 2], &str)],
@@ -64,7 +64,7 @@ fn landing() {
         T2 w radio=0; T2 r radio=0";
     let runs = runs(&[(0, [1, 0], "approved=1"), (0, [2, 0], "landing=1"), (1, [0, 1], "radio=0")]);
     assert_eq!(runs.len(), 3);
-    // As printed it never fails, although it should; the two corrections fail in one and two runs.
+    // As printed, it never fails, although it should; the two corrections fail in one and two runs.
     for (formula, failing) in LANDING.iter().zip([0, 1, 2]) {
         assert_eq!(violations(&spec(formula), observed), [], "{formula}");
         let found = verdicts(&spec(formula), &runs).iter().flatten().count();
@@ -152,12 +152,12 @@ fn the_initial_state_counts() {
     let found = violations("init x = 5\nproperty p: x < 3", "t r y=1");
     assert_eq!((found.len(), found[0].event), (1, None));
     assert_eq!(found[0].state, [("x".to_string(), Some(Value::Int(5)), None)]);
-    // From an `init` event, or from a first read; the specification's word stands over both.
+    // From an `init` event, or from a first read; the specification overrides both.
     assert_eq!(violations("property p: x < 3", "t init x=5; t w x=1")[0].event, None);
     assert_eq!(violations("property p: x < 3", "t r x=5; t w x=1")[0].event, None);
     assert_eq!(violations("init x = 0\nproperty p: x < 3", "t init x=5; t w x=1"), []);
     assert_eq!(violations("property p: x < 3", "t rmw x=5,1")[0].event, None);
-    // A read after a step tells the value, but is not a step.
+    // A read after a step reveals the value, but is not a step.
     let found = violations("init y = 0\nproperty p: x < 3 || y == 0", "t w y=1; t r x=5; t w y=2");
     assert_eq!(found[0].event, Some(0), "unknown is not below 3");
 }
@@ -168,7 +168,7 @@ fn unknown_values_are_false_and_said_to_be() {
     let monitor = observe(&spec, &trace("t w y=1; t w x; t w x=0; t w x=a"));
     let warnings = monitor.warnings(0, |i| format!("atom {i}"));
     let said = |what: &str| warnings.iter().filter(|w| w.contains(what)).count();
-    // Once for the variable; each atom once for each kind of trouble.
+    // Once for the variable; each atom once for each kind of problem.
     assert_eq!([said("`x`"), said("text"), said("zero")], [1, 3, 1], "{warnings:?}");
 }
 

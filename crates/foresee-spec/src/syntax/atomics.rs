@@ -10,14 +10,14 @@ use crate::diagnostic::Diagnostic;
 /// The word that begins the item.
 pub(super) const ATOMIC: &str = "atomic";
 
-/// Whether a word can be taken for nothing but a name.
+/// Whether a word can only be a name.
 fn is_free(word: &str) -> bool {
     word != ATOMIC && !is_reserved(word)
 }
 
 impl Parser<'_> {
-    /// Whether the item begins here, and not a program's variable of that name: no operator and no
-    /// other item follows.
+    /// Whether the item begins here, rather than a formula with a program variable of that name: no
+    /// operator and no other item follows.
     pub(super) fn at_atomic(&self) -> bool {
         match self.ahead(1).kind {
             Kind::Word => is_free(self.word_ahead(1)),
@@ -25,7 +25,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The names after the word, which has been taken.
+    /// The names after the keyword, which has been consumed.
     pub(super) fn atomics(&mut self, methods: &mut Vec<Ident>) -> Parse<()> {
         loop {
             methods.push(self.method()?);
@@ -34,7 +34,7 @@ impl Parser<'_> {
             }
         }
         if matches!(self.kind(), Kind::Colon | Kind::RoundOpen | Kind::CurlyOpen | Kind::Equal) {
-            let message = "`atomic` names methods and says nothing else of them";
+            let message = "`atomic` takes only names of methods";
             let error =
                 Diagnostic::error("atomic-body", message, self.token().span, "unexpected here");
             return self.fail(error.help("for example `atomic transfer, Account::*`"));
@@ -42,8 +42,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// How many tokens from here on are the name of methods: words, numbers and stars, with `::`,
-    /// `:` and `.` between them.
+    /// The number of tokens from here on that form the name of methods: words, numbers and stars,
+    /// with `::`, `:` and `.` between them.
     fn method_length(&self) -> usize {
         let is_part = |n: usize| matches!(self.ahead(n).kind, Kind::Word | Kind::Int | Kind::Star);
         let mut n = 1;
@@ -84,13 +84,13 @@ impl Parser<'_> {
     }
 }
 
-/// The name of methods as the formatter spells it: in backquotes if it must be.
+/// The name of methods as the formatter writes it: in backquotes if necessary.
 pub fn print_method(name: &str) -> String {
     let mut is_plain = true;
     let lexed = lexer::lex(name, &mut |_| is_plain = false);
     let parser = Parser::new(name, &lexed.tokens, Reports::default());
     let first = parser.token();
-    // Words of the language could be taken for the rest of a formula or for the next item.
+    // Words of the language could be mistaken for the rest of a formula or for the next item.
     is_plain &= first.kind == Kind::Word
         && first.span.start == 0
         && is_free(parser.word())

@@ -9,11 +9,11 @@ use crate::ast::{Automaton, AutomatonState, BinaryOp, Edge, Ident, Span};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
-/// Nobody types so many states without a row; who generates them does not misspell them.
+/// A specification with more states without a row is generated, and generators do not misspell.
 const MANY: usize = 20;
 
 impl Parser<'_> {
-    /// The body of an automaton, of which `{` is next.
+    /// The body of an automaton; the next token is `{`.
     pub(super) fn automaton(&mut self, name: &Ident) -> Parse<Automaton> {
         let empty = || Automaton { initial: Vec::new(), states: Vec::new() };
         let automaton = self.enclosed((Kind::CurlyClose, "`}`"), empty, |p| {
@@ -53,7 +53,7 @@ impl Parser<'_> {
                 }
             }
         }
-        // The last row may go without.
+        // The last row may omit it.
         if self.kind() != Kind::CurlyClose {
             self.expect(Kind::Semicolon, "`,` or `;` after a transition")?;
         }
@@ -67,14 +67,14 @@ impl Parser<'_> {
             let instead = || super::formula::nothing(start);
             self.enclosed((Kind::CurlyClose, "`}`"), instead, |p| p.step_formula(0, "a guard"))?
         } else {
-            // Up to `->`, which leads to the next state here.
+            // Only up to `->`, which introduces the target state here.
             self.step_formula(power(BinaryOp::Or), "a guard")?
         };
         self.expect(Kind::Binary(BinaryOp::Implies), "`->` and the next state")?;
         Ok(Edge { guard: guard.node, target: self.ident("the name of a state")? })
     }
 
-    /// Goes on behind the next `;`, if the automaton has one.
+    /// Skips past the next `;`, if the automaton has one.
     fn skip_to_next_row(&mut self) -> Parse<()> {
         while !matches!(self.kind(), Kind::End | Kind::CurlyClose) && !self.at_item() {
             if self.bump().kind == Kind::Semicolon {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         self.check_unique("initial state", automaton.initial.iter());
         self.check_unique("state", automaton.states.iter().map(|s| &s.name));
 
-        // A state without a row is fine, unless it is one with a row misspelt.
+        // A state may have no row, unless it is a misspelling of one that has.
         let rows: HashMap<&str, Span> =
             automaton.states.iter().map(|s| (s.name.name.as_str(), s.name.span)).collect();
         let targets = automaton.states.iter().flat_map(|s| s.edges.iter().map(|e| &e.target));

@@ -119,7 +119,7 @@ impl Parser<'_> {
                 Some("`..` belongs to patterns: `pattern p: event(a) .. event(b)`"),
             ),
             _ if self.binary_op().is_some() || self.at_end_of_operand() => {
-                // Nothing is skipped, so that the rest can be looked at as well.
+                // Nothing is skipped, so that the rest is checked as well.
                 let _ = self.expected::<()>("a formula");
                 Ok(missing(token.span))
             }
@@ -147,7 +147,7 @@ impl Parser<'_> {
         self.built(Formula { kind, span }, span, &[expr.facts])
     }
 
-    /// The operand as an expression, which the operator at `at` wants.
+    /// The operand as an expression, as the operator at `at` requires.
     fn as_expr(&mut self, operand: Operand, at: Span) -> Parse<Built<Expr>> {
         let formula = match operand {
             Operand::Expr(expr) => return Ok(expr),
@@ -194,7 +194,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands for an operand that could not be read: a variable, which fits everywhere.
+/// A placeholder for an operand that could not be parsed: a variable, which is valid everywhere.
 fn missing(at: Span) -> Operand {
     let node = Expr { kind: ExprKind::Var(String::new()), span: at };
     Operand::Expr(Built { node, facts: Facts::default() })
@@ -217,7 +217,7 @@ impl Type {
     }
 }
 
-/// The type of an expression where it is known without the trace.
+/// The type of an expression, if it is known without the trace.
 fn type_of(expr: &Expr) -> Option<Type> {
     Some(match &expr.kind {
         ExprKind::Literal(Literal::Int(_) | Literal::Float(_)) => Type::Number,

@@ -1,7 +1,7 @@
-//! Specifications written neatly: one spacing, no needless brackets, no long lines.
+//! The formatter: uniform spacing, no redundant brackets, no long lines.
 //!
-//! The tree is written afresh, and comments are put back where they stood: before the next part of
-//! a formula, row or list that follows them in the source.
+//! It prints the tree and reinserts the comments before the part of a formula, row or list that
+//! followed them in the source.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::ast::{
 use crate::diagnostic::Diagnostic;
 use foresee_trace::Visible;
 
-/// The same specification, written neatly, with its comments; or why it cannot be read.
+/// Formats a specification and keeps its comments; the error says why it cannot be parsed.
 ///
 /// ```
 /// let neat = foresee_spec::format("property  p:(a  ∧ b)→ □(x>0) # why").unwrap();
@@ -59,7 +59,7 @@ pub fn print(spec: &Spec) -> String {
     out
 }
 
-/// A formula in one line, as the formatter spells it; names of lets stay names.
+/// A formula in one line, as the formatter writes it; lets are not expanded.
 pub fn print_formula(formula: &Formula) -> String {
     let mut out = String::new();
     let doc = Writer::new(&Spec::default(), "", &[]).formula(formula, 0);
@@ -67,17 +67,17 @@ pub fn print_formula(formula: &Formula) -> String {
     out
 }
 
-/// An atom in one line, as the formatter spells it.
+/// An atom in one line, as the formatter writes it.
 pub fn print_atom(atom: &Atom) -> String {
     Writer::new(&Spec::default(), "", &[]).atom(atom)
 }
 
-/// Turns parts of a specification into documents.
+/// Converts parts of a specification to documents.
 pub(super) struct Writer<'a> {
     text: &'a str,
     /// Comments that have not been written yet.
     comments: &'a [Span],
-    /// Names that mean something else than a program variable unless they are in backquotes.
+    /// Names that do not denote a program variable unless they are in backquotes.
     pub(super) lets: HashSet<&'a str>,
     pub(super) params: HashSet<String>,
 }
@@ -94,12 +94,12 @@ impl<'a> Writer<'a> {
         let (&comment, rest) = self.comments.split_first().filter(|(c, _)| c.start < before)?;
         self.comments = rest;
         let text = &self.text[comment.start as usize..comment.end as usize];
-        // What would not be seen is written out, as it is in names.
+        // Hidden characters are escaped, as in names.
         let parts: Vec<String> = text.split('\t').map(|part| Visible(part).to_string()).collect();
         Some((comment, parts.join("\t")))
     }
 
-    /// Comments between items, each on its line.
+    /// Comments between items, each on its own line.
     fn lone_comments(&mut self, until: u32, before: &mut u32, out: &mut String) {
         while let Some((span, text)) = self.next_comment(until) {
             self.gap(*before, span.start, out);
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Comments in or behind the last line of an item.
+    /// Comments in or after the last line of an item.
     fn trailing_comments(&mut self, item: &Item, limit: u32, before: &mut u32, out: &mut String) {
         let rest = &self.text[item.span.end as usize..];
         let line_end = item.span.end as usize + rest.find('\n').unwrap_or(rest.len());
@@ -122,7 +122,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An empty line where the source has some.
+    /// Keeps one empty line where the source has some.
     fn gap(&self, before: u32, start: u32, out: &mut String) {
         let between = &self.text[before as usize..start as usize];
         if before > 0 && between.matches('\n').count() > 1 {
@@ -130,13 +130,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The break before a part that begins at `start`, with the comments that stand before it.
+    /// The break before a part that begins at `start`, with the comments before it.
     pub(super) fn line(&mut self, start: Span, docs: &mut Vec<Doc>) {
         let commented = self.comment_docs(start.start, docs);
         docs.push(if commented { Doc::Hard } else { Doc::Line });
     }
 
-    /// The comments before a place, each but the last followed by a new line.
+    /// The comments before a position, each but the last followed by a line break.
     fn comment_docs(&mut self, before: u32, docs: &mut Vec<Doc>) -> bool {
         let mut any = false;
         while let Some((span, text)) = self.next_comment(before) {
@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A name that the specification gives.
+/// A name that the specification defines.
 fn ident(ident: &Ident) -> String {
     let name = &ident.name;
     let word = name.starts_with(begins_word) && name.chars().all(in_word) && name != "_";

@@ -1,7 +1,7 @@
 //! Formulas and the expressions in them, by precedence climbing.
 //!
-//! A bracket may begin a formula or an expression, `(a + b) * 2 > c`, and only what follows tells.
-//! So operands are [`Operand`]s, either of the two, until it is known what they have to be.
+//! A bracket may begin a formula or an expression, `(a + b) * 2 > c`, which only becomes clear
+//! later. So operands are [`Operand`]s, either of the two, until their kind is known.
 
 use super::atomics::ATOMIC;
 use super::lexer::Kind;
@@ -11,7 +11,7 @@ use crate::ast::{Atom, BinaryOp, Expr, ExprKind, Formula, FormulaKind, Ident, Sp
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
-/// Operators before their operand, with their words.
+/// Prefix operators with their words.
 pub(super) const PREFIXES: &[(&str, UnaryOp)] = &[
     ("prev", UnaryOp::Prev),
     ("once", UnaryOp::Once),
@@ -23,7 +23,7 @@ pub(super) const PREFIXES: &[(&str, UnaryOp)] = &[
     ("always", UnaryOp::Always),
 ];
 
-/// Operators between their operands, with their words.
+/// Infix operators with their words.
 pub(super) const INFIXES: &[(&str, BinaryOp)] = &[
     ("since", BinaryOp::Since),
     ("wsince", BinaryOp::WeakSince),
@@ -32,7 +32,7 @@ pub(super) const INFIXES: &[(&str, BinaryOp)] = &[
     ("release", BinaryOp::Release),
 ];
 
-/// Words and signs of other languages, and what they are here.
+/// Words and symbols of other languages, with their equivalents here.
 const FOREIGN: &[(&str, BinaryOp, &str)] = &[
     ("and", BinaryOp::And, "&&"),
     ("or", BinaryOp::Or, "||"),
@@ -54,20 +54,20 @@ pub(super) fn power(op: BinaryOp) -> u8 {
     }
 }
 
-/// Binds tighter than every operator between formulas.
+/// Binds tighter than every infix operator on formulas.
 pub(super) const OPERAND: u8 = 6;
 
-/// Words that a variable can have for a name only in backquotes.
+/// Whether a variable with this name must be written in backquotes.
 pub(super) fn is_reserved(word: &str) -> bool {
     ["true", "false", "_", "not"].contains(&word)
-        // What `atomic` begins can be told from a variable of that name.
+        // `atomic` as an item can be distinguished from a variable of that name.
         || super::parser::ITEMS.contains(&word) && word != ATOMIC
         || PREFIXES.iter().any(|(w, _)| *w == word)
         || INFIXES.iter().any(|(w, _)| *w == word)
         || FOREIGN.iter().any(|(w, ..)| *w == word)
 }
 
-/// Something that is a formula, or an expression that may still become one.
+/// A formula, or an expression that may still become one.
 pub(super) enum Operand {
     Formula(Built<Formula>),
     Expr(Built<Expr>),
@@ -80,14 +80,14 @@ impl Parser<'_> {
         self.as_formula(operand)
     }
 
-    /// A formula that says something of one step alone.
+    /// A formula about a single step.
     pub(super) fn step_formula(&mut self, min: u8, what: &str) -> Parse<Built<Formula>> {
         let formula = self.formula(min)?;
         if let Some(at) = formula.facts.temporal {
             let message = format!("a temporal operator in {what}");
-            let label = "looks at other steps than this one";
+            let label = "refers to other steps";
             self.report(Diagnostic::error("temporal-in-step", message, at, label).help(format!(
-                "{what} speaks of one step; say what comes before or after with further steps"
+                "{what} describes one step; use further steps for what comes before or after"
             )));
         }
         Ok(formula)
@@ -111,7 +111,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The operator that is next and, if it is not written that way here, how it is.
+    /// The next operator and, if it is written differently here, its correct form.
     pub(super) fn binary_op(&self) -> Option<(BinaryOp, Option<&'static str>)> {
         let token = self.token();
         if let Kind::Binary(op) = token.kind {
@@ -127,14 +127,14 @@ impl Parser<'_> {
         infix.or_else(|| foreign().map(|(_, op, write)| (*op, Some(*write))))
     }
 
-    /// The rest of `left op …`, of which `op` has been taken.
+    /// The rest of `left op …`; `op` has been consumed.
     fn binary(&mut self, op: BinaryOp, at: Span, left: Built<Formula>) -> Parse<Built<Formula>> {
         if !matches!(op, BinaryOp::And | BinaryOp::Or) {
-            // To the right, so that `a -> b -> c` is `a -> (b -> c)`.
+            // Right-associative: `a -> b -> c` is `a -> (b -> c)`.
             let right = self.formula(power(op))?;
             return self.join(op, at, left, right);
         }
-        // Long chains become balanced trees, so that their length does not count as depth.
+        // Long chains become balanced trees, so that their length does not add to the depth.
         let mut operands = vec![left, self.formula(power(op) + 1)?];
         while self.kind() == Kind::Binary(op) {
             self.bump();
@@ -181,7 +181,7 @@ impl Parser<'_> {
         self.temporal(kind, span, at, &[operand.facts], (op.is_past(), op.is_future()))
     }
 
-    /// A formula with an operator at `at` that looks at the past, the future, or neither.
+    /// A formula with an operator at `at` that refers to the past, the future, or neither.
     fn temporal(
         &mut self,
         kind: FormulaKind,
@@ -193,12 +193,12 @@ impl Parser<'_> {
         let mut built = self.built(Formula { kind, span }, at, parts)?;
         if let Some(inner) = built.facts.future.filter(|_| past) {
             let message = "a future operator inside a past one";
-            let label = "looks at steps that have not happened yet";
+            let label = "refers to steps that have not happened yet";
             let help = "a past operator must know its operand's value now, and that of a future \
                         operator is not known yet; the other way round is fine: `always (a -> once b)`";
             self.report(
                 Diagnostic::error("future-in-past", message, inner, label)
-                    .and(at, "this operator looks at steps up to now")
+                    .and(at, "this operator refers to steps up to now")
                     .help(help),
             );
         }
@@ -211,7 +211,7 @@ impl Parser<'_> {
         Ok(built)
     }
 
-    /// One operand of the operators between formulas.
+    /// One operand of an infix operator on formulas.
     fn operand(&mut self) -> Parse<Operand> {
         let token = self.token();
         let mut op = match token.kind {
@@ -237,7 +237,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operand of a prefix operator, which has been taken.
+    /// The operand of a prefix operator, which has been consumed.
     fn prefixed(&mut self, op: UnaryOp, at: Span) -> Parse<Operand> {
         let word = self.slice(at);
         if self.compare_op().is_some() && word != "!" {
@@ -285,7 +285,7 @@ impl Parser<'_> {
             || self.at_item()
     }
 
-    /// A word where an operand stands: an event atom, a let, or a variable.
+    /// A word as an operand: an event atom, a let, or a variable.
     pub(super) fn word_operand(&mut self) -> Parse<Operand> {
         let at = self.token().span;
         if let Some(kind) = self.event_kind() {
@@ -316,7 +316,7 @@ impl Parser<'_> {
         let name = Ident { name: word.to_owned(), span: self.bump().span };
         if let Some(declared) = self.use_param(&name.name) {
             let message = format!("the parameter `{word}` in an expression");
-            let label = "parameters stand only inside event atoms";
+            let label = "parameters are only allowed in event atoms";
             let help = format!("a variable of that name is written in backquotes: `` `{word}` ``");
             self.report(
                 Diagnostic::error("parameter-in-expression", message, at, label)
@@ -338,7 +338,7 @@ impl Parser<'_> {
         self.bump();
         self.uses.push(name.clone());
         let Some(info) = self.lets.get(&name.name) else {
-            // Reported when all lets are known: it may be a cycle.
+            // Reported once all lets are known: it may be a cycle.
             return Ok(Operand::Formula(nothing(span)));
         };
         let mut facts = info.facts;
@@ -348,8 +348,8 @@ impl Parser<'_> {
         Ok(Operand::Formula(self.built(Formula { kind, span }, span, &[facts])?))
     }
 
-    /// Whether a word is next that can only be a misspelt operator or event kind, because the
-    /// beginning of an operand follows it.
+    /// Whether the next word can only be a misspelt operator or event kind, because the beginning
+    /// of an operand follows it.
     fn unknown_prefix(&self) -> bool {
         if self.kind() != Kind::Word || self.at_item() || self.event_kind().is_some() {
             return false;
@@ -371,7 +371,7 @@ impl Parser<'_> {
         PREFIXES.iter().find(|(word, _)| *word == near).map(|(_, op)| *op)
     }
 
-    /// Reports the misspelt word that is next, and goes on as if it were the right one.
+    /// Reports the next word as misspelt, and continues as if it were correct.
     fn unknown_word(&mut self) -> Parse<Operand> {
         let at = self.token().span;
         let word = self.word();
@@ -389,18 +389,18 @@ impl Parser<'_> {
             self.bump();
             return self.prefixed(op, at);
         }
-        // Whatever it is, it looks like an event atom.
+        // In any case, it looks like an event atom.
         let event = self.event_atom(EVENTS[0].1)?;
         Ok(Operand::Formula(Built { node: nothing(at).node, facts: event.facts }))
     }
 }
 
-/// How many of `n` operands of a chain go to the left: the largest power of two below `n`.
+/// How many of the `n` operands of a chain go to the left: the largest power of two below `n`.
 pub(super) fn left_share(n: usize) -> usize {
     n.next_power_of_two() / 2
 }
 
-/// What stands for a formula that could not be read.
+/// A placeholder for a formula that could not be parsed.
 pub(super) fn nothing(at: Span) -> Built<Formula> {
     Built { node: Formula { kind: FormulaKind::Const(true), span: at }, facts: Facts::default() }
 }

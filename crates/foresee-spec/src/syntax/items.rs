@@ -13,13 +13,13 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::mentions::mentions;
 use crate::nearest::nearest;
 
-/// How many parameters a property may have.
+/// The maximum number of parameters of a property.
 const MAX_PARAMS: usize = 32;
 
-/// A let that was used where it was not known yet.
+/// A let that was used before its definition.
 struct Forward {
     used: Ident,
-    /// The let it was used in, if it was one.
+    /// The let in which it was used, if any.
     by: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Parser<'_> {
             match self.item(&mut spec, &mut forward) {
                 Ok(kind) => items.push(Item { kind, span: self.since(start) }),
                 Err(Failed) => {
-                    // Whatever happens, the item's first word has been dealt with.
+                    // In any case, the item's first word has been handled.
                     if self.token().span.start == start.start {
                         self.bump();
                     }
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports what stands where an item should.
+    /// Reports something other than an item.
     fn not_an_item<T>(&mut self) -> Parse<T> {
         let token = self.token();
         let first = self.previous_end() == 0;
@@ -108,7 +108,7 @@ impl Parser<'_> {
         let words = ITEMS.iter().chain(INFIXES.iter().map(|(word, _)| word)).copied();
         let near = nearest(self.word(), words);
         let help = match token.kind {
-            Kind::Semicolon => Some("items are not ended by `;`".to_owned()),
+            Kind::Semicolon => Some("items do not end with `;`".to_owned()),
             Kind::RoundClose | Kind::SquareClose | Kind::CurlyClose => {
                 Some("this bracket closes nothing".to_owned())
             }
@@ -147,7 +147,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `NAME = F` of a let. It is known afterwards even if F is wrong, so that its uses are not
+    /// `NAME = F` of a let. The name is defined even if F is wrong, so that its uses are not
     /// reported as well.
     fn named_formula(&mut self) -> Parse<(Ident, Formula)> {
         let name = self.ident("a name for the formula")?;
@@ -177,7 +177,7 @@ impl Parser<'_> {
         self.formula(0)
     }
 
-    /// `NAME(params): body`, of which the first word has been taken.
+    /// `NAME(params): body`; the keyword has been consumed.
     fn property(&mut self, keyword: &str, start: Span) -> Parse<Property> {
         let name = self.ident("a name for the property")?;
         let mut params = Vec::new();
@@ -211,7 +211,7 @@ impl Parser<'_> {
                 "pattern" => "event(a) .. event(b)",
                 _ => "{ initial a; a: event(b) -> bad; }",
             };
-            let error = Diagnostic::error("no-body", message, name.span, "says nothing");
+            let error = Diagnostic::error("no-body", message, name.span, "empty");
             let colon = if keyword == "automaton" { "" } else { ":" };
             return self.fail(
                 error.help(format!("for example `{keyword} {}{colon} {example}`", name.name)),
@@ -228,7 +228,7 @@ impl Parser<'_> {
         Ok(Property { name, params, body, span: self.since(start) })
     }
 
-    /// Reports parameters that are not used, and lets that look as if they used them.
+    /// Reports unused parameters, and lets that seem to use them.
     fn check_params(&mut self) {
         if self.params.is_empty() {
             return;
@@ -248,7 +248,7 @@ impl Parser<'_> {
             let clash = |n: &&Ident| self.params.iter().any(|(p, _)| p.name == n.name);
             if let Some(inner) = info.plain_names.iter().find(clash) {
                 let message = format!("`{}` in a let is not the parameter", inner.name);
-                let label = format!("this let speaks of something named `{}`", inner.name);
+                let label = format!("this let refers to something named `{}`", inner.name);
                 let help = "lets have no parameters: write the formula out in the property";
                 reports.push(
                     Diagnostic::error("parameter-in-let", message, used_at, label)
@@ -277,7 +277,7 @@ impl Parser<'_> {
 
     fn note_forward(&mut self, forward: &mut Vec<Forward>, by: Option<&str>) {
         for used in &self.uses {
-            // A let that uses itself is known by now, but was not when it was used.
+            // A let that uses itself is known now, but was not when it was used.
             if !self.lets.contains_key(&used.name) || by == Some(&used.name) {
                 forward.push(Forward { used: used.clone(), by: by.map(str::to_owned) });
             }
@@ -337,21 +337,21 @@ impl Parser<'_> {
             let near = if shown { nearest(name, variables.iter().copied()) } else { None };
             let label = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "this initial value is of no use".to_owned(),
+                None => "this initial value has no effect".to_owned(),
             };
             self.report(Diagnostic::warning("unused-init", message, init.var.span, label));
         }
     }
 
-    /// Reports names that are given twice.
+    /// Reports names that are defined twice.
     pub(super) fn check_unique<'n>(&mut self, what: &str, names: impl Iterator<Item = &'n Ident>) {
         let mut first: HashMap<&str, Span> = HashMap::new();
         for ident in names {
             if let Some(&before) = first.get(ident.name.as_str()) {
-                let message = format!("the {what} `{}` is given twice", ident.name);
+                let message = format!("the {what} `{}` is defined twice", ident.name);
                 self.report(
-                    Diagnostic::error("duplicate", message, ident.span, "given again")
-                        .and(before, "first given here"),
+                    Diagnostic::error("duplicate", message, ident.span, "defined again")
+                        .and(before, "first defined here"),
                 );
             } else {
                 first.insert(&ident.name, ident.span);
@@ -360,7 +360,7 @@ impl Parser<'_> {
     }
 }
 
-/// The words that begin items, for a message.
+/// The keywords of items, for a message.
 fn item_words() -> String {
     let quoted: Vec<String> = ITEMS.iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")

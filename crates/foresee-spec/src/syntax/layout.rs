@@ -1,24 +1,24 @@
-//! Where lines are broken: a small pretty printer after Wadler (2003).
+//! Line breaking: a small pretty printer after Wadler (2003).
 
-/// How wide lines may be.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
 
-/// How far what is broken is indented.
+/// The indentation of continuation lines.
 const INDENT: usize = 4;
 
-/// Text with places where it may be broken.
+/// Text with possible line breaks.
 #[derive(Debug)]
 pub(super) enum Doc {
     Text(String),
-    /// A space, or a new line if the group at hand does not fit.
+    /// A space, or a line break if the enclosing group does not fit.
     Line,
-    /// Nothing, or a new line if the group at hand does not fit.
+    /// Nothing, or a line break if the enclosing group does not fit.
     Soft,
-    /// A new line, whatever fits.
+    /// A line break in any case.
     Hard,
-    /// One line if it fits, and a line for each of its own places otherwise.
+    /// One line if it fits; otherwise each of its own breaks is a line break.
     Group(Vec<Doc>),
-    /// Lines that begin in here are indented by one step more.
+    /// Indents the lines that begin inside by one more step.
     Nest(Vec<Doc>),
 }
 
@@ -28,7 +28,7 @@ impl Doc {
     }
 }
 
-/// One thing that is still to be written.
+/// A document that is still to be written.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     doc: &'a Doc,
@@ -36,7 +36,7 @@ struct Job<'a> {
     flat: bool,
 }
 
-/// Writes a document, which ends without a new line.
+/// Writes a document without a final line break.
 pub(super) fn write(doc: &Doc, out: &mut String) {
     write_as(doc, false, out);
 }
@@ -77,7 +77,7 @@ fn write_as(doc: &Doc, flat: bool, out: &mut String) {
     }
 }
 
-/// Whether parts, written in one line, and what follows them up to the next break have room.
+/// Whether parts, written in one line, and what follows them up to the next break fit.
 fn fits(parts: &[Doc], mut room: usize, rest: &[Job<'_>]) -> bool {
     let mut rest = rest.iter().rev();
     let mut todo: Vec<(&Doc, bool)> = parts.iter().rev().map(|doc| (doc, true)).collect();

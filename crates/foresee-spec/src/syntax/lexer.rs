@@ -1,16 +1,16 @@
-//! Text to tokens.
+//! The lexer.
 //!
-//! Tokens are small: a dotted name is several of them, and the parser puts it together where a name
-//! may stand (see `names.rs`), because `safe:x` is one name in a formula and the head of a property
-//! elsewhere. Comments are kept aside for the formatter.
+//! Tokens are small: a dotted name is several of them, and the parser assembles it where a name is
+//! allowed (see `names.rs`), because `safe:x` is one name in a formula and the head of a property
+//! elsewhere. Comments are stored separately for the formatter.
 
 use crate::ast::{BinaryOp, Span, UnaryOp};
 use crate::diagnostic::Diagnostic;
 
-/// What a token is. The text of words and literals is in the source.
+/// The kind of a token. The text of words and literals is in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Letters, digits, `_` and `$`, keywords included.
+    /// Letters, digits, `_` and `$`, including keywords.
     Word,
     /// `` `any text` ``
     Quoted,
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
     SquareClose,
     CurlyOpen,
     CurlyClose,
-    /// `=>` and `=<`, which exist only to be corrected.
+    /// `=>` and `=<`, which are only recognised to suggest corrections.
     Arrow,
     /// The end of the text.
     End,
@@ -61,11 +61,11 @@ pub(crate) enum Kind {
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
-    /// Whether something before it was left out because it is not part of the language.
+    /// Whether something before it was skipped because it is not part of the language.
     pub(crate) after_stray: bool,
 }
 
-/// A text in tokens; the last one is [`Kind::End`].
+/// The tokens of a text; the last one is [`Kind::End`].
 #[derive(Debug, Default)]
 pub(crate) struct Lexed {
     pub(crate) tokens: Vec<Token>,
@@ -73,7 +73,7 @@ pub(crate) struct Lexed {
     pub(crate) comments: Vec<Span>,
 }
 
-/// Longest first, because the first that fits is taken.
+/// Longest first, because the first match is taken.
 const SYMBOLS: &[(&str, Kind)] = &[
     ("<->", Kind::Binary(BinaryOp::Iff)),
     ("->", Kind::Binary(BinaryOp::Implies)),
@@ -139,12 +139,12 @@ pub(crate) fn begins_word(c: char) -> bool {
     c == '_' || c == '$' || c.is_alphabetic()
 }
 
-/// Whether a character may stand in a word.
+/// Whether a character may be part of a word.
 pub(crate) fn in_word(c: char) -> bool {
     begins_word(c) || c.is_alphanumeric()
 }
 
-/// Cuts a text into tokens. Characters that belong to none are reported and left out.
+/// Splits a text into tokens. Characters that belong to none are reported and skipped.
 pub(crate) fn lex(text: &str, report: &mut impl FnMut(Diagnostic)) -> Lexed {
     let mut lexer = Lexer { text, at: 0 };
     let mut lexed = Lexed::default();
@@ -173,7 +173,7 @@ pub(crate) fn lex(text: &str, report: &mut impl FnMut(Diagnostic)) -> Lexed {
 }
 
 fn span(start: usize, end: usize) -> Span {
-    // The parser refuses texts that are too long for this.
+    // The parser rejects texts that are too long for this.
     Span { start: start as u32, end: end as u32 }
 }
 
@@ -245,7 +245,7 @@ impl<'a> Lexer<'a> {
                 format!("`{}` is neither a number nor a name", &self.text[start..self.at]);
             report(
                 Diagnostic::error("malformed-number", message, at, "a number ends before letters")
-                    .help("numbers are decimal; names that begin with a digit stand in backquotes"),
+                    .help("numbers are decimal; names that begin with a digit are written in backquotes"),
             );
         }
         kind
@@ -296,7 +296,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Takes what follows a backslash; false if it means nothing.
+    /// Consumes what follows a backslash; `false` if it is not an escape.
     fn escape(&mut self) -> bool {
         let rest = self.rest();
         if let Some(hex) = rest.strip_prefix("u{") {
@@ -321,7 +321,7 @@ fn is_stray(c: char) -> bool {
         && !SYMBOLS.iter().any(|(s, _)| s.starts_with(c))
 }
 
-/// What the text between two quotes stands for; `quoted` has them around it unless it is unclosed.
+/// The text that a quoted literal denotes; `quoted` includes the quotes unless it is unclosed.
 pub(crate) fn unescape(quoted: &str) -> String {
     let quote = quoted.chars().next().unwrap_or('"');
     let inner = quoted.strip_prefix(quote).unwrap_or(quoted);

@@ -30,13 +30,13 @@ pub use format::{format, print, print_atom, print_formula};
 /// The longest specification that is read, in bytes.
 const MAX_LENGTH: usize = 16 << 20;
 
-/// A specification and what is wrong with it.
+/// A specification and its mistakes.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// What could be understood. If there are errors, it is not the whole specification and good
-    /// for nothing but finding more of them.
+    /// The part that could be parsed. If there are errors, it is incomplete and only useful for
+    /// finding more of them.
     pub spec: Spec,
-    /// Errors and warnings, in the order of their places.
+    /// Errors and warnings, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -47,11 +47,12 @@ impl Parsed {
     }
 }
 
-/// Reads a specification.
+/// Parses a specification.
 ///
 /// ```
 /// let parsed = foresee_spec::parse("property positive: alway x > 0");
-/// let text = foresee_spec::render(&parsed.diagnostics, "my.spec", "property positive: alway x > 0", false);
+/// let text = foresee_spec::render(&parsed.diagnostics, "my.spec", "property positive: alway x >
+/// 0", false);
 /// assert!(text.contains("did you mean `always`?"));
 /// ```
 pub fn parse(text: &str) -> Parsed {
@@ -59,7 +60,7 @@ pub fn parse(text: &str) -> Parsed {
     Parsed { spec: source.spec, diagnostics: source.diagnostics }
 }
 
-/// A specification with what the formatter needs besides.
+/// A specification with what the formatter needs in addition.
 struct Source {
     spec: Spec,
     items: Vec<Item>,
@@ -67,13 +68,13 @@ struct Source {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// An item and where it stands.
+/// An item and its position.
 struct Item {
     kind: ItemKind,
     span: Span,
 }
 
-/// Which parts of the [`Spec`] an item has become.
+/// The part of the [`Spec`] that an item has become.
 enum ItemKind {
     Inits(Range<usize>),
     Let(usize),

@@ -19,7 +19,7 @@ pub(super) const EVENTS: &[(&str, EventKind)] = &[
     ("event", EventKind::Event),
 ];
 
-/// Where in an event atom a term stands.
+/// The position of a term in an event atom.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Target,
@@ -28,7 +28,7 @@ pub(super) enum Place {
 }
 
 impl Parser<'_> {
-    /// A name that the specification gives: of a property, a let, a parameter, a state.
+    /// A name that the specification defines: of a property, a let, a parameter, a state.
     pub(super) fn ident(&mut self, what: &str) -> Parse<Ident> {
         let token = self.token();
         let name = match token.kind {
@@ -40,8 +40,8 @@ impl Parser<'_> {
         Ok(Ident { name, span: token.span })
     }
 
-    /// How many tokens from here on are one name of a program entity: `ctl.valve.open`, `a[3]`,
-    /// `file.c:landing`, `Class::field`, and `Thread-0` where there is no arithmetic.
+    /// The number of tokens from here on that form one name of a program entity: `ctl.valve.open`,
+    /// `a[3]`, `file.c:landing`, `Class::field`, and `Thread-0` where arithmetic is not allowed.
     fn name_length(&self, dashes: bool) -> usize {
         let mut n = 1;
         loop {
@@ -74,7 +74,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name of a program entity, which begins with the word that is next.
+    /// A name of a program entity, which begins with the next word.
     pub(super) fn program_name(&mut self, dashes: bool) -> Ident {
         let start = self.token().span;
         for _ in 0..self.name_length(dashes) {
@@ -84,7 +84,7 @@ impl Parser<'_> {
         Ident { name: self.slice(span).to_owned(), span }
     }
 
-    /// Whether the word that is next is a name by itself.
+    /// Whether the next word is a name by itself.
     pub(super) fn single_word(&self, dashes: bool) -> bool {
         self.kind() == Kind::Word && self.name_length(dashes) == 1
     }
@@ -116,11 +116,11 @@ impl Parser<'_> {
         let value = text.parse().map(|n: i128| if minus { -n } else { n });
         let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
         let value = value.ok().filter(|n| range.contains(n));
-        // The lexer has reported a number that runs into letters.
+        // The lexer has already reported a number that is followed by letters.
         if digits && value.is_none() {
-            let message = "whole number out of range";
-            let label = "does not fit 64 bits";
-            let help = format!("whole numbers go from {} to {}", i64::MIN, u64::MAX);
+            let message = "integer out of range";
+            let label = "does not fit into 64 bits";
+            let help = format!("integers range from {} to {}", i64::MIN, u64::MAX);
             self.report(Diagnostic::error("number-range", message, at, label).help(help));
         }
         Literal::Int(value.unwrap_or(0))
@@ -143,7 +143,7 @@ impl Parser<'_> {
         kind.filter(|_| self.ahead(1).kind == Kind::RoundOpen)
     }
 
-    /// `(target, arguments…)@thread` after the word of an event kind, which is next.
+    /// `(target, arguments…)@thread` after the word of an event kind, which is the next token.
     pub(super) fn event_atom(&mut self, kind: EventKind) -> Parse<Built<EventAtom>> {
         let start = self.bump().span;
         let any = || (Term::Any, Vec::new());
@@ -161,7 +161,7 @@ impl Parser<'_> {
         self.built(EventAtom { kind, target, args, thread, span }, span, &[facts])
     }
 
-    /// Where the parameter of that name is declared, if there is one.
+    /// The declaration of the parameter with that name, if there is one.
     pub(super) fn use_param(&mut self, name: &str) -> Option<Span> {
         let mut declared = None;
         for (param, used) in self.params.iter_mut().filter(|(param, _)| param.name == name) {
@@ -185,7 +185,7 @@ impl Parser<'_> {
                 return Ok(Term::Literal(value, span));
             }
         } else if token.kind == Kind::Str || token.kind == Kind::Int {
-            // Only names can stand here, whatever they look like.
+            // Only names are allowed here, whatever they look like.
             self.bump();
             let text = self.slice(token.span);
             let name = if token.kind == Kind::Str { unescape(text) } else { text.to_owned() };
@@ -210,7 +210,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a name can be written without backquotes where a name of a program entity stands.
+/// Whether the name of a program entity can be written without backquotes.
 pub(super) fn is_plain(name: &str, dashes: bool) -> bool {
     let mut clean = true;
     let lexed = lexer::lex(name, &mut |_| clean = false);

@@ -1,8 +1,8 @@
-//! The cursor over the tokens: looking ahead, reporting, and going on after a mistake.
+//! The cursor over the tokens: look-ahead, error reporting and recovery.
 //!
-//! A function that cannot go on reports why and returns [`Failed`]. Brackets catch it and go on
-//! after the closing one; items catch it and go on with the next item; so one look at a
-//! specification shows several of its mistakes.
+//! A function that cannot continue reports why and returns [`Failed`]. Brackets catch it and
+//! continue after the closing bracket; items catch it and continue with the next item. So one pass
+//! over a specification finds several of its mistakes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::ast::{Formula, Ident, Span};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
-/// How high a tree of operators may be, brackets and expanded lets included. Everything that walks
-/// a specification may do so by plain recursion.
+/// The maximum height of a tree of operators, including brackets and expanded lets. It allows
+/// everything that walks a specification to use plain recursion.
 pub(super) const MAX_HEIGHT: u32 = 256;
 
-/// How many operators a formula may have once its lets are expanded: lets that use lets twice
-/// double it each time.
+/// The maximum number of operators of a formula after its lets are expanded: lets that use other
+/// lets twice double it each time.
 pub(super) const MAX_SIZE: u32 = 1_000_000;
 
-/// The words that begin an item.
+/// The keywords of items.
 pub(super) const ITEMS: &[&str] =
     &["property", "violation", "pattern", "automaton", "let", "init", ATOMIC];
 
@@ -32,20 +32,20 @@ pub(super) struct Failed;
 
 pub(super) type Parse<T> = Result<T, Failed>;
 
-/// A tree, and what has to be known of it without walking it.
+/// A tree, with facts about it that must be known without walking it.
 pub(super) struct Built<T> {
     pub(super) node: T,
     pub(super) facts: Facts,
 }
 
-/// What has to be known of a tree. For a use of a let, places are the place of the use.
+/// Facts about a tree. Inside a let, positions are those of its use.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Facts {
     pub(super) height: u32,
     pub(super) size: u32,
     /// A temporal operator in it.
     pub(super) temporal: Option<Span>,
-    /// An operator in it that looks at later steps.
+    /// An operator in it that refers to later steps.
     pub(super) future: Option<Span>,
 }
 
@@ -60,14 +60,14 @@ impl Facts {
     }
 }
 
-/// What a let stands for.
+/// A defined let.
 pub(super) struct LetInfo {
     pub(super) span: Span,
     pub(super) formula: Arc<Formula>,
     pub(super) facts: Facts,
     /// The lets it uses.
     pub(super) uses: Vec<String>,
-    /// Plain names in its event atoms, which could be taken for parameters.
+    /// Plain names in its event atoms, which could be mistaken for parameters.
     pub(super) plain_names: Vec<Ident>,
 }
 
@@ -78,16 +78,16 @@ pub(super) struct Parser<'a> {
     depth: u32,
     pub(super) reports: Reports,
     pub(super) lets: HashMap<String, LetInfo>,
-    /// Lets that are defined anywhere, with the place of their first definition.
+    /// All lets of the specification, with the position of their first definition.
     pub(super) all_lets: HashMap<&'a str, Span>,
-    /// The parameters of the property at hand, and whether they have been used.
+    /// The parameters of the current property, and whether they have been used.
     pub(super) params: Vec<(Ident, bool)>,
-    /// Lets used by the item at hand.
+    /// Lets that the current item uses.
     pub(super) uses: Vec<Ident>,
-    /// Plain names in event atoms of the item at hand.
+    /// Plain names in event atoms of the current item.
     pub(super) plain_names: Vec<Ident>,
-    /// How many more lets may be looked at for names of parameters. It is a courtesy, and must not
-    /// take long in a specification made to take long.
+    /// How many more lets may be searched for names of parameters. The search is optional and must
+    /// stay fast in specifications designed to make it slow.
     pub(super) patience: u32,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         self.token().kind
     }
 
-    /// The word `n` tokens ahead, or nothing if there is something else.
+    /// The word `n` tokens ahead, or an empty text if the token is not a word.
     pub(super) fn word_ahead(&self, n: usize) -> &'a str {
         let token = self.ahead(n);
         if token.kind == Kind::Word { self.slice(token.span) } else { "" }
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         self.word_ahead(0)
     }
 
-    /// Whether nothing stands between the token `n` ahead and its predecessor.
+    /// Whether the token `n` ahead directly follows its predecessor.
     pub(super) fn touches(&self, n: usize) -> bool {
         self.ahead(n).span.start == self.ahead(n - 1).span.end
     }
@@ -152,13 +152,13 @@ impl<'a> Parser<'a> {
         self.at.checked_sub(1).map_or(0, |i| self.tokens[i].span.end)
     }
 
-    /// From a place to the end of the last token taken.
+    /// From a position to the end of the last consumed token.
     pub(super) fn since(&self, start: Span) -> Span {
         Span { start: start.start, end: self.previous_end().max(start.start) }
     }
 
-    /// Whether an item begins here. The words that begin items may be names of program entities,
-    /// but only there are they followed by another name.
+    /// Whether an item begins here. Keywords of items may also be names of program entities, but
+    /// those are not followed by another name.
     pub(super) fn at_item(&self) -> bool {
         let is_item = match self.word() {
             ATOMIC => self.at_atomic(),
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         is_item || self.misspelt_item().is_some()
     }
 
-    /// The word that was meant if an item with a misspelt first word begins here.
+    /// The keyword that was meant if an item with a misspelt keyword begins here.
     pub(super) fn misspelt_item(&self) -> Option<&'static str> {
         let head = matches!(self.ahead(1).kind, Kind::Word | Kind::Quoted)
             && matches!(
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands here, for a message.
+    /// The next token, for a message.
     pub(super) fn found(&self) -> String {
         match self.kind() {
             Kind::End => "the end of the specification".to_owned(),
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         self.reports.add(diagnostic);
     }
 
-    /// Reports, and cannot go on.
+    /// Reports a mistake and fails.
     pub(super) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parse<T> {
         self.report(diagnostic);
         Err(Failed)
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn expected_help<T>(&mut self, what: &str, help: Option<&str>) -> Parse<T> {
         if self.token().after_stray {
-            // What is missing is what the lexer could not read.
+            // The missing part is what the lexer could not read.
             return Err(Failed);
         }
         let message = format!("expected {what}, found {}", self.found());
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
         Ok(Built { node, facts })
     }
 
-    /// One level further down.
+    /// Parses one level deeper.
     pub(super) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MAX_HEIGHT {
             return self.too_deep(self.token().span);
@@ -288,8 +288,8 @@ impl<'a> Parser<'a> {
         self.fail(error.help("split it into several properties, or drop needless brackets"))
     }
 
-    /// What stands between an opening bracket, which is next, and its closing one. After a mistake
-    /// inside, goes on behind the closing bracket with `instead`.
+    /// The content between an opening bracket, which is the next token, and its closing one. After
+    /// a mistake inside, continues after the closing bracket with `instead`.
     pub(super) fn enclosed<T>(
         &mut self,
         close: (Kind, &str),
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         let found = self.found();
         let sign = shorten(self.slice(open));
         self.report(if self.kind() == Kind::End || self.at_item() {
-            // Where the item ends says nothing of where the bracket should have been closed.
+            // The end of the item does not show where the bracket should have been closed.
             let message = format!("{sign} is never closed");
             let label = format!("expected {close} before {found}");
             Diagnostic::error("unclosed", message, open, label)
@@ -325,7 +325,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Goes on behind the closing bracket of the level at hand, if the item has one.
+    /// Skips past the closing bracket of the current level, if the item has one.
     fn skip_to_close(&mut self) -> Parse<()> {
         let mut open = 0;
         while self.kind() != Kind::End && !self.at_item() {
@@ -341,7 +341,7 @@ impl<'a> Parser<'a> {
         Err(Failed)
     }
 
-    /// Goes on with the next item.
+    /// Skips to the next item.
     pub(super) fn skip_to_item(&mut self) {
         while self.kind() != Kind::End && !self.at_item() {
             self.bump();

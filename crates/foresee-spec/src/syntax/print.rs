@@ -56,7 +56,7 @@ impl Writer<'_> {
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &Formula) -> Doc {
-        // `!x == y` is `!(x == y)`, but who knows that?
+        // `!x == y` is `!(x == y)`, which few readers know.
         let confusing = match &operand.kind {
             FormulaKind::Atom(Atom::Compare(..)) => true,
             FormulaKind::Atom(Atom::Truth(expr)) => matches!(expr.kind, ExprKind::Arith(..)),
@@ -106,7 +106,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A program variable where expressions stand.
+    /// A program variable in an expression.
     pub(super) fn variable(&self, name: &str) -> String {
         let taken = is_reserved(name) || self.lets.contains(name) || self.params.contains(name);
         if !taken && is_plain(name, false) { name.to_owned() } else { escape(name, '`') }
@@ -197,7 +197,7 @@ impl Writer<'_> {
                 self.parts(parts, " &", (INTERSECTION, min), |p| p.span, Self::pattern)
             }
             PatternKind::Star(inner) => {
-                // `a / b*` is one position after the other sign, so the star wants brackets.
+                // Several alternatives need brackets before the star.
                 let several = matches!(&inner.kind, PatternKind::Position(e) if e.len() > 1);
                 let doc = bracketed(self.pattern(inner, POSTFIX), several);
                 Doc::Group(vec![doc, Doc::text("*")])
@@ -205,7 +205,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Parts with a sign after each but the last.
+    /// Parts with a separator after each but the last.
     fn parts<T>(
         &mut self,
         parts: &[T],
@@ -234,7 +234,7 @@ fn bracketed(doc: Doc, brackets: bool) -> Doc {
     Doc::Group(vec![Doc::text("("), inner, Doc::Soft, Doc::text(")")])
 }
 
-/// What stands between the signs of a chain of one operator, each with how tightly it must bind.
+/// The operands of a chain of one operator, each with the precedence that it needs.
 fn operands(op: BinaryOp, formula: &Formula) -> Vec<(&Formula, u8)> {
     let mut out = Vec::new();
     let tight = power(op) + 1;
@@ -255,8 +255,8 @@ fn operands(op: BinaryOp, formula: &Formula) -> Vec<(&Formula, u8)> {
     out
 }
 
-/// How many operands a chain has, if it has the shape that the parser gives to a chain written
-/// without brackets.
+/// The number of operands of a chain, if it has the shape that the parser gives to a chain without
+/// brackets.
 fn chain_length(op: BinaryOp, formula: &Formula) -> Option<usize> {
     match &formula.kind {
         FormulaKind::Binary(o, left, right) if *o == op => {
@@ -267,11 +267,11 @@ fn chain_length(op: BinaryOp, formula: &Formula) -> Option<usize> {
     }
 }
 
-/// A constant as it is written.
+/// A constant in source form.
 pub(super) fn literal(value: &Literal) -> String {
     match value {
         Literal::Int(n) => n.to_string(),
-        // Always with a point or an exponent.
+        // Always with a decimal point or an exponent.
         Literal::Float(x) => format!("{x:?}"),
         Literal::Bool(value) => value.to_string(),
         Literal::Str(text) => escape(text, '"'),

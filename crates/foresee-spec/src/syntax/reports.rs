@@ -1,8 +1,8 @@
-//! The diagnostics of one specification: not too many, and not two for one mistake.
+//! The diagnostics of one specification: a limited number, and only one per mistake.
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// After so many errors, or warnings, nobody reads on.
+/// The maximum number of errors, and of warnings, that are shown.
 const MOST: usize = 20;
 
 /// What has been reported so far.
@@ -11,7 +11,7 @@ pub(crate) struct Reports {
     diagnostics: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
-    /// Where the last error stood: one place gets one error.
+    /// The position of the last error: each position gets at most one error.
     last_error: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Reports {
         }
     }
 
-    /// Whether another diagnostic would be shown, so that it is worth making it a good one.
+    /// Whether another diagnostic would be shown, so that it is worth the effort to build it.
     pub(crate) fn wants(&self, severity: Severity) -> bool {
         let count = match severity {
             Severity::Error => self.errors,
@@ -47,7 +47,7 @@ impl Reports {
         self.errors > 0
     }
 
-    /// The diagnostics in the order of their places, and how many were left out.
+    /// The diagnostics in source order, and the number of those that were left out.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|d| d.labels.first().map_or(0, |(span, _)| span.start));
         for (severity, count, what) in [

@@ -13,7 +13,7 @@ trait Sequence: Sized {
     fn union(parts: Vec<Self>, span: Span) -> Self;
     fn intersection(parts: Vec<Self>, span: Span) -> Self;
     fn then(parts: Vec<Self>, span: Span) -> Self;
-    /// What stands for one that could not be read.
+    /// A placeholder for one that could not be parsed.
     fn empty(span: Span) -> Self;
     fn span(&self) -> Span;
     /// Everything that binds tighter than `&`.
@@ -78,7 +78,7 @@ impl Sequence for Pattern {
                 return parser.expected_help(
                     "`..`, `/`, `|` or `&`",
                     Some(
-                        "events of a pattern have `..` between them, for whatever happens between",
+                        "separate the events of a pattern with `..`, which allows anything in between",
                     ),
                 );
             }
@@ -109,7 +109,7 @@ impl Parser<'_> {
         })
     }
 
-    /// One or more parts with `sign` between them; `doubled` is how formulas would write it.
+    /// One or more parts separated by `sign`; `doubled` is the sign that formulas use.
     fn separated<T: Sequence>(
         &mut self,
         sign: Kind,
@@ -132,7 +132,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Several parts as one; a single one is itself.
+    /// Several parts as one; a single one is returned unchanged.
     fn collect<T: Sequence>(
         &mut self,
         mut parts: Vec<Built<T>>,
@@ -162,7 +162,7 @@ impl Parser<'_> {
         ) || self.at_item()
     }
 
-    /// `()` or `(…)`, of which `(` is next.
+    /// `()` or `(…)`; the next token is `(`.
     fn group<T: Sequence>(&mut self) -> Parse<Built<T>> {
         let start = self.token().span;
         if self.ahead(1).kind == Kind::RoundClose {
@@ -175,7 +175,7 @@ impl Parser<'_> {
         self.enclosed((Kind::RoundClose, "`)`"), instead, Self::alternatives)
     }
 
-    /// `~R`, which reaches over everything up to the next part of the sequence.
+    /// `~R`, which extends to the next part of the sequence.
     fn regex_prefix(&mut self) -> Parse<Built<Regex>> {
         if self.kind() != Kind::Tilde {
             return self.regex_postfix();
@@ -224,7 +224,7 @@ impl Parser<'_> {
             ),
             Kind::Prefix(crate::ast::UnaryOp::Not) => self.expected_help(
                 "a step of a regular expression",
-                Some("one step of which F does not hold is `{!F}`; all words but R are `~R`"),
+                Some("a step where F does not hold is `{!F}`; all words except R are `~R`"),
             ),
             _ => {
                 let event = self.step_event("a step of a regular expression", true)?;
@@ -261,7 +261,7 @@ impl Parser<'_> {
         self.built(Pattern { kind: PatternKind::Position(events), span }, span, &[])
     }
 
-    /// An event atom where only one can stand.
+    /// An event atom where nothing else is allowed.
     fn step_event(&mut self, what: &str, braces: bool) -> Parse<Built<crate::ast::EventAtom>> {
         if let Some(kind) = self.event_kind() {
             return self.event_atom(kind);
@@ -284,7 +284,7 @@ impl Parser<'_> {
                 Some("patterns are made of events; `violation` has steps like `{x > 0}`".to_owned())
             }
             "" => None,
-            _ if braces => Some(format!("a step of which `{word}` holds is written `{{{word}}}`")),
+            _ if braces => Some(format!("a step where `{word}` holds is written `{{{word}}}`")),
             _ => Some(format!("an event of that name is written `event({word})`")),
         };
         self.expected_help(what, help.as_deref())

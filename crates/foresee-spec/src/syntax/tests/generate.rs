@@ -1,4 +1,4 @@
-//! Random specifications that are right.
+//! Random correct specifications.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use crate::ast::*;
 
-/// Names of all sorts: plain ones, ones that need backquotes, and words of the language.
+/// Names of all kinds: plain ones, ones that need backquotes, and words of the language.
 const NAMES: &[&str] = &[
     "x",
     "y",
@@ -45,7 +45,7 @@ const NAMES: &[&str] = &[
     "q1",
 ];
 
-/// Names of methods, with holes.
+/// Names of methods, with wildcards.
 const METHODS: &[&str] =
     &["Account::*", "*_locked", "trans*fer", "~A::x", "a::b::c*", "*", "atomic", "op.9", "f<*>"];
 
@@ -250,7 +250,7 @@ impl Generator {
             0 => Term::Any,
             1 if argument => Term::Literal(self.literal(), Span::default()),
             2 if self.params.iter().any(|p| p.name == "c") => Term::Param(ident("c")),
-            // Inside lets, names of parameters are another mistake.
+            // Inside lets, names of parameters would be another mistake.
             _ => match self.pick(NAMES) {
                 "c" if self.params.is_empty() => Term::Name(ident("d")),
                 name => Term::Name(ident(name)),

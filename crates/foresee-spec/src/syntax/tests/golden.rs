@@ -1,6 +1,6 @@
-//! The mistakes people make, in `testdata/specs/syntax`: each `.spec` with what is said of it.
+//! Common mistakes, in `testdata/specs/syntax`: each `.spec` with its diagnostics.
 //!
-//! `FORESEE_BLESS=1 cargo test` writes the answers anew, for a person to read before they count.
+//! `FORESEE_BLESS=1 cargo test` rewrites the expected diagnostics; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};

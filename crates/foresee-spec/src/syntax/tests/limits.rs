@@ -81,7 +81,7 @@ fn a_megabyte_is_fine() {
     assert_eq!(codes(&text), [""; 0]);
     assert_eq!(format(&text).as_deref(), Ok(text.as_str()));
 
-    // One long line, and nothing right in it.
+    // One long line without anything correct in it.
     survive(&format!("property p: {}", "x > 0 && ".repeat(130_000)));
     survive(&"( ".repeat(1 << 19));
     survive(&") ".repeat(1 << 19));
@@ -89,7 +89,7 @@ fn a_megabyte_is_fine() {
     survive(&"let p = q ".repeat(100_000));
     survive(&"property p(c): ".repeat(70_000));
 
-    // What could take the square of its length.
+    // Inputs that could take quadratic time.
     let list = |n: usize, make: fn(usize) -> String, between: &str| {
         (0..n).map(make).collect::<Vec<_>>().join(between)
     };

@@ -1,4 +1,4 @@
-//! Reading and writing, on random specifications, on garbage, and on the mistakes people make.
+//! Parsing and formatting, on random specifications, on garbage, and on common mistakes.
 
 mod generate;
 mod golden;
@@ -60,7 +60,7 @@ fn comments_survive_wherever_they_stand() {
         let (mut text, mut at, mut comments) = (String::new(), 0, 0);
         for (i, token) in tokens.iter().enumerate() {
             let start = token.span.start as usize;
-            // Names must stay in one piece.
+            // Names must not be split.
             let between = &plain[at..start];
             if (i == 0 || between.contains([' ', '\n'])) && rng.u8(..6) == 0 {
                 let before = ["", " ", "\n", "\n\n"][rng.usize(..4)];
@@ -82,7 +82,7 @@ fn comments_survive_wherever_they_stand() {
     }
 }
 
-/// Must end, must not panic, and must not ask for a place that is not there.
+/// Must terminate, must not panic, and must not report a position outside the text.
 fn survive(text: &str) {
     let parsed = parse(text);
     for (span, _) in parsed.diagnostics.iter().flat_map(|d| &d.labels) {
@@ -210,7 +210,7 @@ fn precedence() {
         ("release(l) release release(m)", "(release(l)) release (release(m))"),
     ] {
         if short.starts_with("a since b until") {
-            // A future operator under a past one: only the shape is of interest.
+            // A future operator under a past one: only the shape matters.
             assert_eq!(parse(&format!("property p: {short}")).diagnostics.len(), 1);
             continue;
         }
