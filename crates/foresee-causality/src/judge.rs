@@ -339,21 +339,21 @@ impl<'t> Judge<'t> {
 
 /// Judges many orders that begin as observed, each in time linear in the rest of the order.
 #[derive(Debug)]
-pub struct Sitting<'j, 't> {
+pub struct IncrementalReplay<'j, 't> {
     replay: Replay<'j, 't>,
 }
 
-impl<'j, 't> Sitting<'j, 't> {
+impl<'j, 't> IncrementalReplay<'j, 't> {
     /// Starts at the beginning of the trace.
-    pub fn new(judge: &'j Judge<'t>, space: Space) -> Sitting<'j, 't> {
+    pub fn new(judge: &'j Judge<'t>, space: Space) -> IncrementalReplay<'j, 't> {
         let mut replay = Replay::new(judge, space);
         replay.journal = Some(Vec::new());
-        Sitting { replay }
+        IncrementalReplay { replay }
     }
 
     /// Checks whether the threads could have run as observed for `observed` events and then in this
     /// order, such that each of the events `next` is the very next one of its thread, as in
-    /// [`Judge::check_next`]. If so, passes the final state to `look`.
+    /// [`Judge::check_next`]. If so, passes the final state to `inspect`.
     ///
     /// It is fastest for orders sorted by the number of their observed events.
     pub fn check_next<T>(
@@ -361,7 +361,7 @@ impl<'j, 't> Sitting<'j, 't> {
         observed: u64,
         order: &[u64],
         next: &[u64],
-        look: impl FnOnce(&Seen<'_>) -> T,
+        inspect: impl FnOnce(&Seen<'_>) -> T,
     ) -> Result<T, Rejected> {
         let replay = &mut self.replay;
         let trace = replay.judge.trace;
@@ -382,9 +382,9 @@ impl<'j, 't> Sitting<'j, 't> {
         replay.journal = Some(Vec::new());
         let judged = replay.run(order, next).map(|()| {
             let Replay { vars, locks, changed, .. } = &*replay;
-            look(&Seen { vars, locks, changed })
+            inspect(&Seen { vars, locks, changed })
         });
-        replay.take_back();
+        replay.undo_all();
         judged
     }
 }
@@ -487,7 +487,7 @@ impl<'j, 't> Replay<'j, 't> {
     }
 
     /// Undoes all changes since the observed prefix.
-    fn take_back(&mut self) {
+    fn undo_all(&mut self) {
         self.changed.clear();
         for undo in self.journal.take().into_iter().flatten().rev() {
             match undo {

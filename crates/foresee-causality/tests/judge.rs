@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-use foresee_causality::judge::{Judge, Reads, Sitting, Space};
+use foresee_causality::judge::{IncrementalReplay, Judge, Reads, Space};
 use foresee_testkit::oracle::{Order, Relation, is_correct_reordering};
 use foresee_testkit::random_trace;
 use foresee_trace::{Op, Trace};
@@ -63,14 +63,14 @@ fn the_judge_accepts_what_the_definitions_do() {
 
 /// Orders that begin as observed are judged like the same orders written out in full.
 #[test]
-fn a_sitting_judges_as_the_judge_does() {
+fn an_incremental_replay_agrees_with_the_judge() {
     let mut accepted = 0;
     for seed in 0..4_000 {
         let trace = random_trace(seed);
         let judge = Judge::new(&trace);
         let mut rng = fastrand::Rng::with_seed(seed);
         let space = Space::Correct(if rng.bool() { Reads::Strict } else { Reads::Terminal });
-        let mut sitting = Sitting::new(&judge, space);
+        let mut replay = IncrementalReplay::new(&judge, space);
         let mut observed = 0;
         for _ in 0..6 {
             observed = match rng.u8(..6) {
@@ -87,7 +87,7 @@ fn a_sitting_judges_as_the_judge_does() {
             let whole: Vec<u64> = (0..observed).chain(order.iter().copied()).collect();
             let expected = judge.check_next(&whole, &next, space);
             let ours =
-                sitting.check_next(observed, &order, &next, |seen| seen.changed_reads().to_vec());
+                replay.check_next(observed, &order, &next, |seen| seen.changed_reads().to_vec());
             accepted += usize::from(ours.is_ok());
             assert_eq!(ours, expected, "seed {seed}: {observed} {order:?} {next:?}\n{trace}");
         }

@@ -283,7 +283,11 @@ fn threads_that_run_freely_are_watched_but_nothing_is_predicted() {
     assert!(out.starts_with("landed"), "{out}");
     assert!(!out.contains("PREDICTED") && out.contains("verdict schedule-dependent"), "{out}");
     let info = bench.foresee().args(["trace", "info", "t.fse"]).output().unwrap();
-    assert!(text(&info.stdout).contains("in the order of their notes only"), "{}", text(&info.stdout));
+    assert!(
+        text(&info.stdout).contains("in the order of their notes only"),
+        "{}",
+        text(&info.stdout)
+    );
     // Where they do settle it, silence is not taken for the answer of all runs.
     bench.write("race.c", RACE);
     bench.built("cc race.c -o race");

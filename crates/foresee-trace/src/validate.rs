@@ -268,8 +268,12 @@ impl<S: EventSource> EventSource for Validated<S> {
                     self.remarks.warnings.push(format!("{more} more events were repaired"));
                 }
                 if self.repairs > 0 {
-                    let told =
-                        || format!("it was repaired {} times and differs from what was recorded", self.repairs);
+                    let told = || {
+                        format!(
+                            "it was repaired {} times and differs from what was recorded",
+                            self.repairs
+                        )
+                    };
                     self.remarks.partial.get_or_insert_with(told);
                 }
                 return Ok(false);
@@ -398,7 +402,9 @@ impl fmt::Display for Told<'_> {
             Fault::NotHeld(Some(holder)) => {
                 write!(f, "lock {target} released by {t} but held by {}", thread(holder))
             }
-            Fault::NotHeld(None) => write!(f, "lock {target} released by {t}, which does not hold it"),
+            Fault::NotHeld(None) => {
+                write!(f, "lock {target} released by {t}, which does not hold it")
+            }
             Fault::NotBusy => {
                 write!(f, "{what} by {t}, but no other thread prevents {t} from acquiring the lock")
             }
@@ -419,7 +425,10 @@ impl fmt::Display for Told<'_> {
             }
             Fault::NothingOpen => write!(f, "{what} by {t}, but {t} has not entered any"),
             Fault::LateInit => {
-                write!(f, "{what}, but {target} already has an initial value or was accessed earlier")
+                write!(
+                    f,
+                    "{what}, but {target} already has an initial value or was accessed earlier"
+                )
             }
             Fault::ReadMismatch(expected, found) => {
                 let show = |value| crate::display::DescribedValue { value, names };

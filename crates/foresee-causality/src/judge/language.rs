@@ -33,7 +33,12 @@ struct Knowledge {
 
 /// Whether the event `first` happens before the event `second`, given by index. Writes of the
 /// `uninstrumented` come after everything that precedes them.
-pub fn is_ordered(events: &[Event], uninstrumented: &[ThreadId], first: usize, second: usize) -> bool {
+pub fn is_ordered(
+    events: &[Event],
+    uninstrumented: &[ThreadId],
+    first: usize,
+    second: usize,
+) -> bool {
     let mut knowledge = Knowledge::default();
     let thread = events[first].thread();
     knowledge.threads.insert(thread);

@@ -11,7 +11,10 @@ use crate::input::Input;
 use crate::output;
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
-    ensure!(!args.input.repair, "--repair has no effect here: a trace is sent unchanged, and the observer reports what is wrong");
+    ensure!(
+        !args.input.repair,
+        "--repair has no effect here: a trace is sent unchanged, and the observer reports what is wrong"
+    );
     let trace = Input::new(&args.input, args.retry > 0)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let path: &Path = &args.input.trace;

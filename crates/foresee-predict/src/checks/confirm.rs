@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foresee_causality::judge::{ChangedRead, Judge, Reads, Seen, Sitting, Space};
+use foresee_causality::judge::{ChangedRead, IncrementalReplay, Judge, Reads, Seen, Space};
 use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Witness};
 
 use super::atomicity::also;
@@ -25,12 +25,12 @@ pub(crate) fn confirm(
     mut found: Vec<Found>,
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.sort_by_key(|one| one.reached.observed);
-    let mut sitting = Sitting::new(judge, Space::Correct(context.options.reads));
+    let mut replay = IncrementalReplay::new(judge, Space::Correct(context.options.reads));
     let mut findings: Vec<Finding> = Vec::new();
     let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
     for one in found.iter().filter(|one| !check.is_observed(one)) {
         let Run { observed, order, next } = Run::of(one);
-        let changed = judged(context, &mut sitting, check, one, |wanted, seen| {
+        let changed = judged(context, &mut replay, check, one, |wanted, seen| {
             let is_it = |read: &ChangedRead| read.read == wanted;
             match seen.changed_reads().iter().any(is_it) {
                 true => Err(format!("event {wanted} sees another value")),
@@ -84,11 +84,11 @@ pub(crate) fn conditional(
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.truncate(most);
     found.sort_by_key(|one| one.reached.observed);
-    let mut sitting = Sitting::new(judge, Space::Correct(Reads::Any));
+    let mut replay = IncrementalReplay::new(judge, Space::Correct(Reads::Any));
     let mut findings = Vec::new();
     for one in &found {
         let Run { observed, order, next } = Run::of(one);
-        let changed = judged(context, &mut sitting, check, one, |_, _| Ok(()))?;
+        let changed = judged(context, &mut replay, check, one, |_, _| Ok(()))?;
         let thread = |event: u64| context.trace.events[event as usize].thread();
         let goes_on = |read: &&ChangedRead| {
             let at = order.iter().position(|&event| event == read.read).map_or(0, |at| at + 1);
@@ -157,7 +157,7 @@ impl Run {
 /// `keeps` says whether an event that is wanted with its value has it.
 fn judged(
     context: &Context<'_>,
-    sitting: &mut Sitting<'_, '_>,
+    replay: &mut IncrementalReplay<'_, '_>,
     check: &dyn Check,
     one: &Found,
     keeps: impl Fn(u64, &Seen<'_>) -> Result<(), String>,
@@ -172,7 +172,7 @@ fn judged(
             next
         ))
     };
-    let judged = sitting.check_next(observed, &order, &next, |seen| {
+    let judged = replay.check_next(observed, &order, &next, |seen| {
         in_order(one, &order)?;
         let valued = one.by.executed.iter().filter(|wanted| wanted.keeps_value);
         valued.map(|wanted| wanted.event.into()).try_for_each(|event| keeps(event, seen))?;
