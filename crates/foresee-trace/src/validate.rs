@@ -94,13 +94,18 @@ impl<S: EventSource> Validated<S> {
             match self.rules.step(event, &batch.pool) {
                 Ok(op) => *event = event.with_op(op),
                 Err(fault) => {
-                    let told = Told { fault, event, names: self.source.names(), pool: &batch.pool };
+                    let message = FaultMessage {
+                        fault,
+                        event,
+                        names: self.source.names(),
+                        pool: &batch.pool,
+                    };
                     let error = ReadError::new(
                         ErrorKind::IllFormed,
                         self.source.position(i),
-                        told.to_string(),
+                        message.to_string(),
                     );
-                    return Err(error.with_help(told.fault.help()));
+                    return Err(error.with_help(message.fault.help()));
                 }
             }
         }
@@ -131,10 +136,11 @@ impl<S: EventSource> Validated<S> {
                 Err(fault) => fault,
             };
             let names = self.source.names();
-            let told = Told { fault, event: &current, names, pool: &batch.pool }.to_string();
+            let message =
+                FaultMessage { fault, event: &current, names, pool: &batch.pool }.to_string();
             match self.remedy(fault, &current, batch)? {
                 Remedy::Drop => {
-                    self.note(i, &told, "dropped it");
+                    self.note(i, &message, "dropped it");
                     return Ok(());
                 }
                 Remedy::Insert(inserted) => {
@@ -142,7 +148,7 @@ impl<S: EventSource> Validated<S> {
                         ReadError::new(
                             ErrorKind::IllFormed,
                             self.source.position(i),
-                            format!("{told}; this cannot be repaired"),
+                            format!("{message}; this cannot be repaired"),
                         )
                     })?;
                     let inserted = inserted.with_op(op);
@@ -151,7 +157,7 @@ impl<S: EventSource> Validated<S> {
                     let names = self.source.names();
                     let thread = names.threads.get(inserted.thread());
                     let what = inserted.describe(names, &batch.pool).to_string();
-                    self.note(i, &told, &format!("inserted {what} by {thread} before it"));
+                    self.note(i, &message, &format!("inserted {what} by {thread} before it"));
                 }
                 Remedy::Renamed(old, new) => {
                     let names = self.source.names();
@@ -160,7 +166,7 @@ impl<S: EventSource> Validated<S> {
                         names.threads.get(old),
                         names.threads.get(new)
                     );
-                    self.note(i, &told, &text);
+                    self.note(i, &message, &text);
                 }
             }
         }
@@ -245,11 +251,11 @@ impl<S: EventSource> Validated<S> {
         })
     }
 
-    fn note(&mut self, i: usize, told: &str, done: &str) {
+    fn note(&mut self, i: usize, message: &str, done: &str) {
         self.repairs += 1;
         if self.repairs <= DETAILED_REPAIRS {
             let at = self.source.position(i);
-            self.remarks.warnings.push(format!("{at}: {told}; {done}"));
+            self.remarks.warnings.push(format!("{at}: {message}; {done}"));
         }
     }
 }
@@ -268,13 +274,13 @@ impl<S: EventSource> EventSource for Validated<S> {
                     self.remarks.warnings.push(format!("{more} more events were repaired"));
                 }
                 if self.repairs > 0 {
-                    let told = || {
+                    let message = || {
                         format!(
                             "it was repaired {} times and differs from what was recorded",
                             self.repairs
                         )
                     };
-                    self.remarks.partial.get_or_insert_with(told);
+                    self.remarks.partial.get_or_insert_with(message);
                 }
                 return Ok(false);
             }
@@ -357,16 +363,16 @@ impl Fault {
 }
 
 /// Formats a fault as a message.
-struct Told<'a> {
+struct FaultMessage<'a> {
     fault: Fault,
     event: &'a Event,
     names: &'a Names,
     pool: &'a Pool,
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for FaultMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { fault, event, names, pool } = *self;
+        let FaultMessage { fault, event, names, pool } = *self;
         let thread = |t: ThreadId| names.threads.get(t);
         let t = thread(event.thread());
         let what = event.describe(names, pool);
