@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use foresee_predict::lattice::{Lattice, Limits, Predictions};
 use foresee_predict::{Analysis, Stat};
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Op, Trace, Value};
 
@@ -55,7 +55,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             let mut property =
                 Compiled::new(&parsed.spec.properties[0]).map_err(|e| anyhow::anyhow!("{e:?}"))?;
             let inits = &parsed.spec.inits;
-            let lens = Lens::new(&property.alphabet, inits, &resolved, &trace.names);
+            let lens = Projection::new(&property.alphabet, inits, &resolved, &trace.names);
             let (baseline_cuts, _) = lattice::search(&trace, &lens, &mut property)?;
             theirs = theirs.min(start.elapsed().as_secs_f64());
             let cuts = cuts.cuts;

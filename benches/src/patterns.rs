@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use foresee_predict::Analysis;
 use foresee_predict::pattern::{Algorithm, Matches, Patterns};
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{EventSource, Finding, Names, Trace};
@@ -82,7 +82,7 @@ pub(crate) fn paper(
     let resolved = foresee_spec::resolve(&parsed.spec, &names).resolved;
     let compiled =
         Compiled::new(&parsed.spec.properties[0]).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let lens = Lens::new(&compiled.alphabet, &[], &resolved, &names);
+    let lens = Projection::new(&compiled.alphabet, &[], &resolved, &names);
     let sequences = compiled.sequences.unwrap_or_default();
     let mut search = Permutations::new(length);
     let mut found = false;
@@ -125,7 +125,7 @@ pub(crate) fn algorithms() -> anyhow::Result<()> {
         let resolved = foresee_spec::resolve(&parsed.spec, &trace.names).resolved;
         let compiled =
             Compiled::new(&parsed.spec.properties[0]).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-        let lens = Lens::new(&compiled.alphabet, &[], &resolved, &trace.names);
+        let lens = Projection::new(&compiled.alphabet, &[], &resolved, &trace.names);
         let sequence = compiled.sequences.unwrap_or_default().remove(0);
         let length = sequence.len();
         let matched = trace.events.iter().map(|event| {

@@ -6,14 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use foresee_causality::{Clocks, Order};
 use foresee_spec::letter::Letter;
 use foresee_spec::monitor::StateId;
-use foresee_spec::observe::{Lens, Step, Troubles};
+use foresee_spec::observe::{EvalWarnings, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Id, ThreadId, Trace};
 
 /// How many cuts there are, and whether some run violates the property.
 pub(crate) fn search(
     trace: &Trace,
-    lens: &Lens,
+    lens: &Projection,
     property: &mut Compiled,
 ) -> anyhow::Result<(u64, bool)> {
     let threads = trace.names.threads.len();
@@ -46,7 +46,7 @@ pub(crate) fn search(
                     continue;
                 }
                 let mut state = state.clone();
-                let letter: Letter = lens.apply(&mut state, *step, &mut Troubles::default());
+                let letter: Letter = lens.apply(&mut state, *step, &mut EvalWarnings::default());
                 let entry = next.entry(new).or_insert_with(|| (state, BTreeSet::new()));
                 for &monitor in monitors {
                     match property.monitor.step(monitor, letter)? {

@@ -3,7 +3,7 @@
 
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
-use foresee_spec::observe::{Lens, Step};
+use foresee_spec::observe::{Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Names, Pool};
 
@@ -15,7 +15,7 @@ pub(crate) struct Watch<T> {
     /// The property, by its place in the specification.
     pub(crate) number: usize,
     pub(crate) property: Compiled,
-    pub(crate) lens: Lens,
+    pub(crate) lens: Projection,
     pub(crate) steps: Steps<T>,
     /// There were more than are kept.
     pub(crate) cut_off: bool,
@@ -41,7 +41,7 @@ impl<T: Copy> Watch<T> {
             true => Steps::All(Vec::new()),
             false => Steps::ByBinding(BoundSteps::default()),
         };
-        let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         Watch { number, property, lens, steps, cut_off: false }
     }
 

@@ -2,7 +2,7 @@
 
 use foresee_spec::Resolved;
 use foresee_spec::ast::{Ident, Init, Literal, Span, Spec};
-use foresee_spec::observe::{InitialValues, Lens};
+use foresee_spec::observe::{InitialValues, Projection};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, EventSource, Names, ReadError, Value};
 
@@ -16,8 +16,8 @@ pub fn learn_initial_values(
     names: &Names,
     open: impl FnOnce() -> Result<Box<dyn EventSource>, ReadError>,
 ) -> Result<(), ReadError> {
-    let lens = |p: &Compiled| Lens::new(&p.alphabet, &spec.inits, resolved, names);
-    let mut open_values: Vec<(Lens, InitialValues)> = properties
+    let lens = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
+    let mut open_values: Vec<(Projection, InitialValues)> = properties
         .iter()
         .map(lens)
         .map(|lens| {

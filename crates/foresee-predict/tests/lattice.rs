@@ -10,7 +10,7 @@ use fastrand::Rng;
 use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper};
 use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
 use foresee_spec::ast::Spec;
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
 use foresee_spec::{Resolved, parse, resolve};
@@ -88,7 +88,7 @@ impl<'t> Tied<'t> {
     fn relevant(&self) -> Vec<usize> {
         let compiled = &self.compiled()[0];
         let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Lens::new(&compiled.alphabet, inits, &self.resolved, names);
+        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
         let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
         (0..self.trace.events.len()).filter(step).collect()
     }
@@ -439,7 +439,7 @@ fn the_order_of_arrival_does_not_matter() {
         let limits = Limits { window, ..Limits::default() };
         let lens = {
             let compiled = &tied.compiled()[0];
-            Lens::new(&compiled.alphabet, &tied.spec.inits, &tied.resolved, &trace.names)
+            Projection::new(&compiled.alphabet, &tied.spec.inits, &tied.resolved, &trace.names)
         };
         let mut stamper = Stamper::default();
         let mut notices = Vec::new();

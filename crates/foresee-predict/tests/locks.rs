@@ -10,7 +10,7 @@ use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_predict::correct::CorrectLimits;
 use foresee_predict::reorder::SlicedLimits;
 use foresee_spec::letter::Letter;
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_testkit::{Family, corpus, families};
 use foresee_trace::{Reordering, Trace};
 
@@ -29,7 +29,7 @@ fn answer(found: impl Fn(Reads) -> bool) -> &'static str {
 fn chains(tied: &Tied<'_>) -> Vec<Vec<Vec<usize>>> {
     let property = tied.compiled().remove(0);
     let trace = tied.trace;
-    let lens = Lens::new(&property.alphabet, &tied.spec.inits, &tied.resolved, &trace.names);
+    let lens = Projection::new(&property.alphabet, &tied.spec.inits, &tied.resolved, &trace.names);
     let [sequence] = &property.sequences.as_ref().unwrap()[..] else { panic!("one sequence") };
     let chains_of = |position: &foresee_spec::pattern::Position| {
         let mut by_thread = std::collections::BTreeMap::<_, Vec<usize>>::new();

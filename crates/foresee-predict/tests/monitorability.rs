@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use common::Tied;
 use foresee_predict::{Analysed, Monitorability, MonitorabilityOptions, Stat};
 use foresee_spec::monitor::StateId;
-use foresee_spec::observe::{Lens, Troubles};
+use foresee_spec::observe::{EvalWarnings, Projection};
 use foresee_testkit::asynchronous::{Execution, execution};
 use foresee_testkit::oracle::{Order, Relation, for_each_run};
 use foresee_testkit::programs::{EXCLUSION, Program, run};
@@ -53,7 +53,8 @@ fn verdict(tied: &Tied<'_>) -> String {
 /// not. Nothing if there are too many.
 fn all_verdicts(tied: &Tied<'_>, order: &Order) -> Option<HashSet<bool>> {
     let mut property = tied.compiled().remove(0);
-    let lens = Lens::new(&property.alphabet, &tied.spec.inits, &tied.resolved, &tied.trace.names);
+    let lens =
+        Projection::new(&property.alphabet, &tied.spec.inits, &tied.resolved, &tied.trace.names);
     let trace = tied.trace;
     let step = |i: usize| lens.step(&trace.events[i], &trace.pool);
     let steps: Vec<usize> = (0..trace.events.len()).filter(|&i| step(i).is_some()).collect();
@@ -70,7 +71,7 @@ fn all_verdicts(tied: &Tied<'_>, order: &Order) -> Option<HashSet<bool>> {
             state = property.monitor.step(state, program.letter()).unwrap();
         }
         for &i in run {
-            let letter = lens.apply(&mut program, step(i).unwrap(), &mut Troubles::default());
+            let letter = lens.apply(&mut program, step(i).unwrap(), &mut EvalWarnings::default());
             state = property.monitor.step(state, letter).unwrap();
         }
         verdicts.insert(state == StateId::BAD);

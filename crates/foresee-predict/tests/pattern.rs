@@ -12,7 +12,7 @@ use foresee_predict::pattern::{Algorithm, Match, Matches, Patterns};
 use foresee_predict::{Analysed, Analysis, confirm_match};
 use foresee_spec::ast::Spec;
 use foresee_spec::letter::Letter;
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
@@ -60,7 +60,7 @@ impl Tied {
     /// The events that concern the only pattern, with what they are to it.
     fn relevant(&self, trace: &Trace) -> BTreeMap<usize, u64> {
         let compiled = Compiled::new(&self.spec.properties[0]).unwrap();
-        let lens = Lens::new(&compiled.alphabet, &[], &self.resolved, &trace.names);
+        let lens = Projection::new(&compiled.alphabet, &[], &self.resolved, &trace.names);
         let step = |i: usize| Some((i, lens.step(&trace.events[i], &trace.pool)?.events));
         (0..trace.events.len()).filter_map(step).collect()
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use foresee_predict::lattice::{Lattice, Limits, NoPicture, Picture, Prediction, Predictions};
 use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
 use foresee_spec::ast::{Literal, Spec};
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
@@ -82,7 +82,7 @@ impl<'t> Tied<'t> {
     fn relevant(&self) -> Vec<usize> {
         let compiled = &self.compiled()[0];
         let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Lens::new(&compiled.alphabet, inits, &self.resolved, names);
+        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
         let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
         (0..self.trace.events.len()).filter(step).collect()
     }

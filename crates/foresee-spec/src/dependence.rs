@@ -27,7 +27,7 @@ pub struct Action {
 /// The effect of a step on the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
-    /// The variable, by its index in [`crate::observe::Lens::variables`].
+    /// The variable, by its index in [`crate::observe::Projection::variables`].
     pub slot: u16,
     /// The state atoms that mention it.
     pub mentioned: u64,

@@ -75,7 +75,7 @@ impl Interest {
     }
 
     /// Examines the new names; returns whether any of them may match.
-    pub fn look(&mut self, names: &Names) -> Touch {
+    pub fn examine(&mut self, names: &Names) -> Touch {
         let now = [names.vars.len(), names.locks.len(), names.threads.len(), names.syms.len()];
         // A trace that is read again has fewer names at first; they are not new.
         let [vars, locks, threads, syms] = self.seen;
@@ -116,7 +116,7 @@ mod tests {
         let mut names = Names::default();
         let mut touched = |add: &dyn Fn(&mut Names)| {
             add(&mut names);
-            interest.look(&names) != Touch::default()
+            interest.examine(&names) != Touch::default()
         };
         assert!(!touched(&|_| {}));
         for var in ["other", "xlanding", "landing.x"] {

@@ -1,6 +1,6 @@
 //! How a property sees a trace: which events are steps of it, and the letter of each step.
 //!
-//! A [`Lens`] binds a property's alphabet to the names of one trace. It does not change while
+//! A [`Projection`] binds a property's alphabet to the names of one trace. It does not change while
 //! events are processed; the [`ProgramState`], the values of the property's variables, does. So an
 //! analysis of many orders of one trace shares one of them and keeps a state for each cut.
 
@@ -14,7 +14,7 @@ use foresee_trace::{Event, Names, Op, Pool, SymId, Value, VarId};
 use crate::ast::{Atom, Init, Literal};
 use crate::letter::{Alphabet, Letter};
 use crate::resolve::Resolved;
-use crate::value::Trouble;
+use crate::value::EvalError;
 pub(crate) use atoms::args;
 use atoms::{Shape, StateAtom};
 pub use labels::AtomLabels;
@@ -26,7 +26,7 @@ use table::Targets;
 pub struct Step {
     /// The event atoms that the event matches.
     pub events: u64,
-    /// The variable it writes, by its index in [`Lens::variables`], and the value, if captured.
+    /// The variable it writes, by its index in [`Projection::variables`], and the value, if captured.
     pub write: Option<(u16, Option<Value>)>,
 }
 
@@ -38,7 +38,7 @@ pub struct ProgramState {
 }
 
 impl ProgramState {
-    /// The value of each variable, in the order of [`Lens::variables`].
+    /// The value of each variable, in the order of [`Projection::variables`].
     pub fn values(&self) -> &[Option<Value>] {
         &self.values
     }
@@ -51,7 +51,7 @@ impl ProgramState {
 
 /// Problems with values while a run was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Troubles {
+pub struct EvalWarnings {
     /// Variables that were needed before they had a value.
     unknown: Vec<bool>,
     /// Atoms, as bits, that compared or calculated with a text.
@@ -60,9 +60,9 @@ pub struct Troubles {
     zero: u64,
 }
 
-impl Troubles {
+impl EvalWarnings {
     /// Adds the problems of another run.
-    pub fn add(&mut self, other: &Troubles) {
+    pub fn add(&mut self, other: &EvalWarnings) {
         if self.unknown.len() < other.unknown.len() {
             self.unknown.resize(other.unknown.len(), false);
         }
@@ -77,7 +77,7 @@ impl Troubles {
 
 /// A property's alphabet bound to the names of one trace.
 #[derive(Debug)]
-pub struct Lens {
+pub struct Projection {
     variables: Vec<(String, Option<VarId>)>,
     given: Vec<bool>,
     initial: ProgramState,
@@ -100,9 +100,14 @@ struct OpTable {
     writes: bool,
 }
 
-impl Lens {
+impl Projection {
     /// Binds an alphabet to a trace. `inits` are the initial values from the specification.
-    pub fn new(alphabet: &Alphabet, inits: &[Init], resolved: &Resolved, names: &Names) -> Lens {
+    pub fn new(
+        alphabet: &Alphabet,
+        inits: &[Init],
+        resolved: &Resolved,
+        names: &Names,
+    ) -> Projection {
         let mut strings = Strings::new(names);
         let mut variables: Vec<(String, Option<VarId>)> = Vec::new();
         let mut state_atoms = Vec::new();
@@ -140,7 +145,7 @@ impl Lens {
             .collect();
         let ids = variables.iter().enumerate();
         let slots = ids.filter_map(|(slot, (_, id))| Some((id.as_ref()?.0, slot as u16)));
-        let mut lens = Lens {
+        let mut projection = Projection {
             slots: Targets::new(slots.collect()),
             given: given_values.iter().map(Option::is_some).collect(),
             initial: ProgramState { values: given_values.into(), bits: 0 },
@@ -150,9 +155,10 @@ impl Lens {
             shapes,
             by_op: Vec::new(),
         };
-        lens.by_op = lens.tables();
-        lens.initial = lens.state_of(lens.initial.values.clone(), &mut Troubles::default());
-        lens
+        projection.by_op = projection.tables();
+        projection.initial =
+            projection.state_of(projection.initial.values.clone(), &mut EvalWarnings::default());
+        projection
     }
 
     fn tables(&self) -> Vec<Option<Box<OpTable>>> {
@@ -231,11 +237,11 @@ impl Lens {
         self.stands_alone(slot).then(|| self.meaning_in(&mut scratch, slot, value))
     }
 
-    /// Like [`Lens::meaning`], for a variable that no atom compares with another one; reuses a
+    /// Like [`Projection::meaning`], for a variable that no atom compares with another one; reuses a
     /// state.
     #[inline]
     pub fn meaning_in(&self, scratch: &mut ProgramState, slot: u16, value: Option<Value>) -> u64 {
-        self.assign(scratch, slot, value, &mut Troubles::default());
+        self.assign(scratch, slot, value, &mut EvalWarnings::default());
         scratch.bits & self.mentioning(slot)
     }
 
@@ -257,9 +263,14 @@ impl Lens {
 
     /// Takes a step and returns its letter.
     #[inline]
-    pub fn apply(&self, state: &mut ProgramState, step: Step, troubles: &mut Troubles) -> Letter {
+    pub fn apply(
+        &self,
+        state: &mut ProgramState,
+        step: Step,
+        warnings: &mut EvalWarnings,
+    ) -> Letter {
         if let Some((slot, value)) = step.write {
-            self.assign(state, slot, value, troubles);
+            self.assign(state, slot, value, warnings);
         }
         Letter(state.bits | step.events)
     }
@@ -270,58 +281,62 @@ impl Lens {
         state: &mut ProgramState,
         slot: u16,
         value: Option<Value>,
-        troubles: &mut Troubles,
+        warnings: &mut EvalWarnings,
     ) {
         state.values[usize::from(slot)] = value;
         for &place in &self.mentioned_in[usize::from(slot)] {
-            self.evaluate(state, place, troubles);
+            self.evaluate(state, place, warnings);
         }
     }
 
     #[inline]
-    fn evaluate(&self, state: &mut ProgramState, place: u8, troubles: &mut Troubles) {
+    fn evaluate(&self, state: &mut ProgramState, place: u8, warnings: &mut EvalWarnings) {
         let (bit, atom) = &self.state_atoms[usize::from(place)];
-        let (holds, trouble) = atom.holds(&state.values);
+        let (holds, error) = atom.holds(&state.values);
         state.bits = state.bits & !(1 << bit) | u64::from(holds) << bit;
-        if let Some(trouble) = trouble {
-            self.note(troubles, *bit, trouble, atom, &state.values);
+        if let Some(error) = error {
+            self.note(warnings, *bit, error, atom, &state.values);
         }
     }
 
     #[cold]
     fn note(
         &self,
-        troubles: &mut Troubles,
+        warnings: &mut EvalWarnings,
         bit: u8,
-        trouble: Trouble,
+        error: EvalError,
         atom: &StateAtom,
         values: &[Option<Value>],
     ) {
-        match trouble {
-            Trouble::Unknown => {
-                troubles.unknown.resize(values.len(), false);
+        match error {
+            EvalError::Unknown => {
+                warnings.unknown.resize(values.len(), false);
                 for (slot, value) in values.iter().enumerate() {
-                    troubles.unknown[slot] |= value.is_none() && atom.mentions(slot as u16);
+                    warnings.unknown[slot] |= value.is_none() && atom.mentions(slot as u16);
                 }
             }
-            Trouble::Type => troubles.types |= 1 << bit,
-            Trouble::Overflow => troubles.overflow |= 1 << bit,
-            Trouble::DivisionByZero => troubles.zero |= 1 << bit,
+            EvalError::Type => warnings.types |= 1 << bit,
+            EvalError::Overflow => warnings.overflow |= 1 << bit,
+            EvalError::DivisionByZero => warnings.zero |= 1 << bit,
         }
     }
 
     /// The state in which the variables have these values.
-    pub fn state_of(&self, values: Box<[Option<Value>]>, troubles: &mut Troubles) -> ProgramState {
+    pub fn state_of(
+        &self,
+        values: Box<[Option<Value>]>,
+        warnings: &mut EvalWarnings,
+    ) -> ProgramState {
         let mut state = ProgramState { values, bits: 0 };
         for place in 0..self.state_atoms.len() as u8 {
-            self.evaluate(&mut state, place, troubles);
+            self.evaluate(&mut state, place, warnings);
         }
         state
     }
 
     /// The initial value that an event before any write reveals: `init(x)`, or a first read. Values
     /// from the specification take precedence.
-    fn told(&self, event: &Event, pool: &Pool) -> Option<(u16, Value)> {
+    fn revealed(&self, event: &Event, pool: &Pool) -> Option<(u16, Value)> {
         let op = event.op();
         if op != Op::Init && !op.reads() {
             return None;
@@ -335,27 +350,27 @@ impl Lens {
 
     /// Sets the value of a variable that has none from a read or an `init(x)`, which is not a step.
     #[inline]
-    pub fn tell(
+    pub fn reveal(
         &self,
         state: &mut ProgramState,
         event: &Event,
         pool: &Pool,
-        troubles: &mut Troubles,
+        warnings: &mut EvalWarnings,
     ) {
-        if let Some((slot, value)) = self.told(event, pool)
+        if let Some((slot, value)) = self.revealed(event, pool)
             && state.values[usize::from(slot)].is_none()
         {
-            self.assign(state, slot, Some(value), troubles);
+            self.assign(state, slot, Some(value), warnings);
         }
     }
 
     /// The problems as text for people: one sentence per variable and atom.
     pub fn warnings(
         &self,
-        troubles: &Troubles,
+        warnings: &EvalWarnings,
         mut atom: impl FnMut(usize) -> String,
     ) -> Vec<String> {
-        let unknown = troubles.unknown.iter().zip(&self.variables).filter(|(unknown, _)| **unknown);
+        let unknown = warnings.unknown.iter().zip(&self.variables).filter(|(unknown, _)| **unknown);
         let mut all: Vec<String> = unknown
             .map(|(_, (name, _))| {
                 format!(
@@ -365,9 +380,9 @@ impl Lens {
             })
             .collect();
         for (bits, what) in [
-            (troubles.types, "compares or computes with a text and a number, or orders texts"),
-            (troubles.overflow, "left the range of whole numbers, so it was false"),
-            (troubles.zero, "divided by zero, so it was false"),
+            (warnings.types, "compares or computes with a text and a number, or orders texts"),
+            (warnings.overflow, "left the range of whole numbers, so it was false"),
+            (warnings.zero, "divided by zero, so it was false"),
         ] {
             let hit = (0..64).filter(|i| bits >> i & 1 == 1);
             all.extend(hit.map(|i| format!("`{}` {what}", atom(i))));
@@ -386,8 +401,8 @@ pub struct InitialValues {
 
 impl InitialValues {
     /// Starts with the values from the specification.
-    pub fn new(lens: &Lens) -> InitialValues {
-        let values = lens.initial.values.clone();
+    pub fn new(projection: &Projection) -> InitialValues {
+        let values = projection.initial.values.clone();
         InitialValues { open: vec![true; values.len()], values }
     }
 
@@ -397,23 +412,23 @@ impl InitialValues {
     }
 
     /// Learns from the next event of the trace.
-    pub fn learn(&mut self, lens: &Lens, event: &Event, pool: &Pool) {
-        if let Some((slot, value)) = lens.told(event, pool)
+    pub fn learn(&mut self, projection: &Projection, event: &Event, pool: &Pool) {
+        if let Some((slot, value)) = projection.revealed(event, pool)
             && self.open[usize::from(slot)]
         {
             self.values[usize::from(slot)] = Some(value);
             self.open[usize::from(slot)] = false;
         }
         if event.op().writes()
-            && let Some(&slot) = event.target().and_then(|t| lens.slots.get(t))
+            && let Some(&slot) = event.target().and_then(|t| projection.slots.get(t))
         {
             self.open[usize::from(slot)] = false;
         }
     }
 
     /// The state with these values.
-    pub fn state(&self, lens: &Lens, troubles: &mut Troubles) -> ProgramState {
-        lens.state_of(self.values.clone(), troubles)
+    pub fn state(&self, projection: &Projection, warnings: &mut EvalWarnings) -> ProgramState {
+        projection.state_of(self.values.clone(), warnings)
     }
 }
 

@@ -4,7 +4,7 @@ use foresee_trace::{Event, Names, Pool, Value};
 
 use crate::ast::{Init, Spec};
 use crate::monitor::StateId;
-use crate::observe::{InitialValues, Lens, ProgramState, Troubles};
+use crate::observe::{EvalWarnings, InitialValues, ProgramState, Projection};
 use crate::params::{Binding, Object, Slicer, SlicerError};
 use crate::property::Compiled;
 use crate::resolve::Resolved;
@@ -54,7 +54,7 @@ pub struct Violation {
 /// Monitors several properties on one run.
 #[derive(Debug)]
 pub struct ObservedMonitor {
-    watches: Vec<Watch>,
+    watches: Vec<MonitoredProperty>,
     violations: Vec<Violation>,
 }
 
@@ -67,7 +67,7 @@ impl ObservedMonitor {
         resolved: &Resolved,
         names: &Names,
     ) -> ObservedMonitor {
-        let watch = |(i, p)| Watch::new(i, p, &spec.inits, resolved, names);
+        let watch = |(i, p)| MonitoredProperty::new(i, p, &spec.inits, resolved, names);
         let watches = properties.into_iter().enumerate().map(watch).collect();
         ObservedMonitor { watches, violations: Vec::new() }
     }
@@ -135,7 +135,7 @@ impl ObservedMonitor {
     /// The warnings about values for a property. `atom` returns the text of an atom.
     pub fn warnings(&self, property: usize, atom: impl FnMut(usize) -> String) -> Vec<String> {
         let watch = &self.watches[property];
-        watch.lens.warnings(&watch.troubles, atom)
+        watch.projection.warnings(&watch.warnings, atom)
     }
 
     /// Returns the properties, with what their monitors have cached.
@@ -145,10 +145,10 @@ impl ObservedMonitor {
 }
 
 #[derive(Debug)]
-struct Watch {
+struct MonitoredProperty {
     number: usize,
     property: Compiled,
-    lens: Lens,
+    projection: Projection,
     /// Until the first step, what is known about the initial state.
     initial: Option<InitialValues>,
     program: ProgramState,
@@ -157,7 +157,7 @@ struct Watch {
     /// The only binding that is monitored.
     only: Option<Binding>,
     found: Vec<(Binding, u64)>,
-    troubles: Troubles,
+    warnings: EvalWarnings,
     stopped: Option<SlicerError>,
     steps: u64,
 }
@@ -169,40 +169,40 @@ enum Progress {
     Bindings(Slicer),
 }
 
-impl Watch {
+impl MonitoredProperty {
     fn new(
         number: usize,
         property: Compiled,
         inits: &[Init],
         resolved: &Resolved,
         names: &Names,
-    ) -> Watch {
-        let lens = Lens::new(&property.alphabet, inits, resolved, names);
-        let variables = lens.variables().len();
-        Watch {
+    ) -> MonitoredProperty {
+        let projection = Projection::new(&property.alphabet, inits, resolved, names);
+        let variables = projection.variables().len();
+        MonitoredProperty {
             number,
-            initial: Some(InitialValues::new(&lens)),
-            program: lens.initial().clone(),
+            initial: Some(InitialValues::new(&projection)),
+            program: projection.initial().clone(),
             changed: vec![None; variables],
             progress: Progress::One(property.monitor.start(), Trail::default()),
             only: None,
             found: Vec::new(),
-            troubles: Troubles::default(),
+            warnings: EvalWarnings::default(),
             stopped: None,
             steps: 0,
             property,
-            lens,
+            projection,
         }
     }
 
     #[inline]
     fn event(&mut self, index: u64, event: &Event, pool: &Pool, out: &mut Vec<Violation>) {
         if let Some(initial) = &mut self.initial {
-            initial.learn(&self.lens, event, pool);
+            initial.learn(&self.projection, event, pool);
         } else if event.op().reads() {
-            self.lens.tell(&mut self.program, event, pool, &mut self.troubles);
+            self.projection.reveal(&mut self.program, event, pool, &mut self.warnings);
         }
-        let Some(mut step) = self.lens.step(event, pool) else { return };
+        let Some(mut step) = self.projection.step(event, pool) else { return };
         self.begin(out);
         if let Some(only) = &self.only {
             // Atoms that bind parameters match only if they bind them as this binding does.
@@ -219,7 +219,7 @@ impl Watch {
             return;
         }
         self.steps += 1;
-        let letter = self.lens.apply(&mut self.program, step, &mut self.troubles);
+        let letter = self.projection.apply(&mut self.program, step, &mut self.warnings);
         if let Some((slot, _)) = step.write {
             self.changed[usize::from(slot)] = Some(index);
         }
@@ -262,7 +262,7 @@ impl Watch {
     /// Takes the initial state, once.
     fn begin(&mut self, out: &mut Vec<Violation>) {
         let Some(initial) = self.initial.take() else { return };
-        self.program = initial.state(&self.lens, &mut self.troubles);
+        self.program = initial.state(&self.projection, &mut self.warnings);
         let mut state = self.property.monitor.start();
         if self.property.reads_initial {
             match self.property.monitor.step(state, self.program.letter()) {
@@ -290,7 +290,7 @@ impl Watch {
             event,
             binding: binding.map_or_else(Vec::new, |b| self.property.params.named(b)),
             state: self
-                .lens
+                .projection
                 .variables()
                 .zip(values)
                 .map(|(name, (value, changed))| (name.to_string(), *value, *changed))

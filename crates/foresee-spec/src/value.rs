@@ -27,7 +27,7 @@ pub enum Val {
 
 /// Why an expression has no value, or a comparison is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Trouble {
+pub enum EvalError {
     /// The value of a variable is not known (yet).
     Unknown,
     /// A text was compared with a number, or used in arithmetic.
@@ -54,10 +54,10 @@ impl From<Value> for Val {
 impl Val {
     /// The value as a number, if it is one or counts as one.
     #[inline]
-    fn number(self) -> Result<Val, Trouble> {
+    fn number(self) -> Result<Val, EvalError> {
         match self {
             Val::Bool(b) => Ok(Val::Int(b.into())),
-            Val::Str(_) => Err(Trouble::Type),
+            Val::Str(_) => Err(EvalError::Type),
             number => Ok(number),
         }
     }
@@ -73,37 +73,37 @@ impl Val {
 
     /// The value as a condition: a true boolean, or a number other than zero.
     #[inline]
-    pub fn truth(self) -> Result<bool, Trouble> {
+    pub fn truth(self) -> Result<bool, EvalError> {
         match self {
             Val::Bool(b) => Ok(b),
             Val::Int(n) => Ok(n != 0),
             Val::Float(x) => Ok(x != 0.0),
-            Val::Str(_) => Err(Trouble::Type),
+            Val::Str(_) => Err(EvalError::Type),
         }
     }
 
     /// The value with the other sign.
-    pub fn negate(self) -> Result<Val, Trouble> {
+    pub fn negate(self) -> Result<Val, EvalError> {
         match self.number()? {
-            Val::Int(n) => n.checked_neg().map(Val::Int).ok_or(Trouble::Overflow),
+            Val::Int(n) => n.checked_neg().map(Val::Int).ok_or(EvalError::Overflow),
             other => Ok(Val::Float(-other.float())),
         }
     }
 }
 
 /// Compares two values. A text differs from every number and is neither above nor below it, nor
-/// above or below another text; such a comparison also returns [`Trouble::Type`].
+/// above or below another text; such a comparison also returns [`EvalError::Type`].
 #[inline]
-pub fn compare(op: CompareOp, a: Val, b: Val) -> (bool, Option<Trouble>) {
+pub fn compare(op: CompareOp, a: Val, b: Val) -> (bool, Option<EvalError>) {
     let order = match (a, b) {
         (Val::Str(a), Val::Str(b)) => {
-            let trouble = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+            let is_undefined = !matches!(op, CompareOp::Eq | CompareOp::Ne);
             return (
                 holds(op, (a == b).then_some(Ordering::Equal)),
-                trouble.then_some(Trouble::Type),
+                is_undefined.then_some(EvalError::Type),
             );
         }
-        (Val::Str(_), _) | (_, Val::Str(_)) => return (op == CompareOp::Ne, Some(Trouble::Type)),
+        (Val::Str(_), _) | (_, Val::Str(_)) => return (op == CompareOp::Ne, Some(EvalError::Type)),
         (Val::Float(a), Val::Float(b)) => a.partial_cmp(&b),
         (a, Val::Float(b)) => compare_exactly(whole(a), b),
         (Val::Float(a), b) => compare_exactly(whole(b), a).map(Ordering::reverse),
@@ -152,17 +152,17 @@ fn compare_exactly(n: i128, x: f64) -> Option<Ordering> {
 }
 
 /// Calculates with two values: exactly with integers, in floating point otherwise.
-pub fn arith(op: ArithOp, a: Val, b: Val) -> Result<Val, Trouble> {
+pub fn arith(op: ArithOp, a: Val, b: Val) -> Result<Val, EvalError> {
     if let (Val::Int(a), Val::Int(b)) = (a.number()?, b.number()?) {
         let result = match op {
             ArithOp::Add => a.checked_add(b),
             ArithOp::Sub => a.checked_sub(b),
             ArithOp::Mul => a.checked_mul(b),
-            ArithOp::Div | ArithOp::Rem if b == 0 => return Err(Trouble::DivisionByZero),
+            ArithOp::Div | ArithOp::Rem if b == 0 => return Err(EvalError::DivisionByZero),
             ArithOp::Div => a.checked_div(b),
             ArithOp::Rem => a.checked_rem(b),
         };
-        return result.map(Val::Int).ok_or(Trouble::Overflow);
+        return result.map(Val::Int).ok_or(EvalError::Overflow);
     }
     let (a, b) = (a.float(), b.float());
     Ok(Val::Float(match op {
@@ -203,9 +203,9 @@ mod tests {
     fn texts_equal_only_texts() {
         let text = Val::Str(SymId(1));
         assert_eq!(compare(CompareOp::Eq, text, text), (true, None));
-        assert_eq!(compare(CompareOp::Eq, text, Val::Int(1)), (false, Some(Trouble::Type)));
-        assert_eq!(compare(CompareOp::Ne, text, Val::Int(1)), (true, Some(Trouble::Type)));
-        assert_eq!(compare(CompareOp::Lt, text, text), (false, Some(Trouble::Type)));
+        assert_eq!(compare(CompareOp::Eq, text, Val::Int(1)), (false, Some(EvalError::Type)));
+        assert_eq!(compare(CompareOp::Ne, text, Val::Int(1)), (true, Some(EvalError::Type)));
+        assert_eq!(compare(CompareOp::Lt, text, text), (false, Some(EvalError::Type)));
         assert_eq!(compare(CompareOp::Eq, Val::Bool(true), Val::Int(1)), (true, None));
         assert_eq!(compare(CompareOp::Lt, Val::Bool(false), Val::Float(0.5)), (true, None));
     }
@@ -213,13 +213,16 @@ mod tests {
     #[test]
     fn arithmetic_never_wraps() {
         let (max, two) = (Val::Int(i128::MAX), Val::Int(2));
-        assert_eq!(arith(ArithOp::Mul, max, two), Err(Trouble::Overflow));
-        assert_eq!(arith(ArithOp::Div, max, Val::Int(0)), Err(Trouble::DivisionByZero));
-        assert_eq!(arith(ArithOp::Div, Val::Int(i128::MIN), Val::Int(-1)), Err(Trouble::Overflow));
-        assert_eq!(Val::Int(i128::MIN).negate(), Err(Trouble::Overflow));
+        assert_eq!(arith(ArithOp::Mul, max, two), Err(EvalError::Overflow));
+        assert_eq!(arith(ArithOp::Div, max, Val::Int(0)), Err(EvalError::DivisionByZero));
+        assert_eq!(
+            arith(ArithOp::Div, Val::Int(i128::MIN), Val::Int(-1)),
+            Err(EvalError::Overflow)
+        );
+        assert_eq!(Val::Int(i128::MIN).negate(), Err(EvalError::Overflow));
         let sum = arith(ArithOp::Add, Val::Int(u64::MAX.into()), Val::Int(1));
         assert_eq!(sum, Ok(Val::Int(1 << 64)));
         assert_eq!(arith(ArithOp::Add, two, Val::Float(0.5)), Ok(Val::Float(2.5)));
-        assert_eq!(arith(ArithOp::Add, two, Val::Str(SymId(0))), Err(Trouble::Type));
+        assert_eq!(arith(ArithOp::Add, two, Val::Str(SymId(0))), Err(EvalError::Type));
     }
 }

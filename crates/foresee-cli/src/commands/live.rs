@@ -110,7 +110,7 @@ impl Watching {
         for ((spec, interest), meaning) in
             specs.iter().zip(interests.borrow_mut().iter_mut()).zip(resolved.borrow().iter())
         {
-            let touch = interest.look(names);
+            let touch = interest.examine(names);
             changed |= touch.texts || touch.names && resolve(spec, names).resolved != *meaning;
         }
         if !changed {

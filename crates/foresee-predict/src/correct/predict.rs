@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use foresee_causality::judge::Reads;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
+use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Batch, FindingSink, Flow, Names, Op, Outcome, Reordering, Value};
@@ -207,13 +207,13 @@ type Action = (u64, Option<(u16, Option<Value>)>);
 /// The monitor of one binding, with its configurations by number.
 struct Configs<'p> {
     monitor: &'p mut Monitor,
-    lens: &'p Lens,
+    lens: &'p Projection,
     all: Vec<(StateId, ProgramState)>,
     numbers: HashMap<(StateId, ProgramState), Config, RandomState>,
     actions: Vec<Step>,
     action_numbers: HashMap<Action, u32, RandomState>,
     known: HashMap<(Config, u32), Config, RandomState>,
-    troubles: Troubles,
+    troubles: EvalWarnings,
 }
 
 impl Configs<'_> {
@@ -278,7 +278,7 @@ impl Hunt<'_> {
     ) -> Result<Vec<Reordered>, TooManyStates> {
         let known = claims.bindings_of(watch.number);
         let mut found = Vec::new();
-        let mut troubles = Troubles::default();
+        let mut troubles = EvalWarnings::default();
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
         let (bindings, bound) = match steps {
             Steps::All(all) => (vec![(Vec::new(), all)], None),
@@ -329,7 +329,7 @@ impl Hunt<'_> {
         &mut self,
         watch: &mut Watch<Relevant>,
         steps: &[(Relevant, u64)],
-        troubles: &mut Troubles,
+        troubles: &mut EvalWarnings,
     ) -> Result<Option<Vec<u64>>, TooManyStates> {
         let reads_initial = watch.property.reads_initial;
         let mut configs = Configs {
@@ -340,7 +340,7 @@ impl Hunt<'_> {
             actions: Vec::new(),
             action_numbers: HashMap::default(),
             known: HashMap::default(),
-            troubles: Troubles::default(),
+            troubles: EvalWarnings::default(),
         };
         let values = watch.lens.initial().values().into();
         let initial = watch.lens.state_of(values, &mut configs.troubles);

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState};
+use foresee_spec::observe::{ProgramState, Projection};
 use foresee_trace::Outcome;
 
 use super::events::Events;
@@ -359,7 +359,7 @@ impl Explorer {
 
     /// Forgets states and values that nothing speaks of any more, so that the memory of a long
     /// search depends on its levels and not on its length.
-    pub(super) fn tidy(&mut self, writes: &mut Writes, lens: &Lens) {
+    pub(super) fn tidy(&mut self, writes: &mut Writes, lens: &Projection) {
         let tables = self.tables.len() + writes.len();
         if self.history.is_some() || tables < 2 * self.tables_after_tidying {
             return;

@@ -9,7 +9,7 @@ use foresee_causality::{Clocks, Order, TooLong};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{Lens, Step};
+use foresee_spec::observe::{Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Id, Names, Op, Outcome, Pool, ThreadId, entry};
 
@@ -82,7 +82,7 @@ impl Stamper {
         index: u64,
         event: &Event,
         pool: &Pool,
-        lens: &Lens,
+        lens: &Projection,
     ) -> Result<Option<Notice>, TooLong> {
         let step = lens.step(event, pool);
         let stamp = self.clocks.event_if(event, step.is_some())?;
@@ -141,7 +141,7 @@ pub struct Coverage {
 /// The lattice of a property without parameters, while its events arrive in any order.
 pub struct Online {
     property: Compiled,
-    lens: Lens,
+    lens: Projection,
     writes: Writes,
     explorer: Explorer,
     fails_at_once: bool,
@@ -158,7 +158,7 @@ impl Online {
         limits: Limits,
         roots: &[ThreadId],
     ) -> Result<Online, TooManyStates> {
-        let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let (initial, start) = beginning(&lens, &mut property)?;
         // The witness is for whoever has the trace to look for.
         let limits = Limits { kept_events: 0, ..limits };
@@ -171,7 +171,7 @@ impl Online {
     }
 
     /// What makes events into steps of the property.
-    pub fn lens(&self) -> &Lens {
+    pub fn lens(&self) -> &Projection {
         &self.lens
     }
 

@@ -8,7 +8,7 @@ mod cuts;
 use foresee_causality::TooLong;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Diagnostic, Resolved, print};
@@ -123,7 +123,7 @@ impl Picture {
     ) -> Result<Picture, NoPicture> {
         let mut compiled =
             Compiled::new(&spec.properties[property]).map_err(NoPicture::Property)?;
-        let lens = Lens::new(&compiled.alphabet, &spec.inits, resolved, &trace.names);
+        let lens = Projection::new(&compiled.alphabet, &spec.inits, resolved, &trace.names);
         let items = Items::of(trace, &lens, &compiled.params, binding)?;
         let mut start = compiled.monitor.start();
         if compiled.reads_initial {
@@ -175,7 +175,7 @@ impl Picture {
 }
 
 impl Cuts {
-    fn nodes(&self, lens: &Lens, names: &Names, tell_violations: bool) -> Vec<Node> {
+    fn nodes(&self, lens: &Projection, names: &Names, tell_violations: bool) -> Vec<Node> {
         let short = self.last().counts.iter().all(|&count| count < 10);
         let node = |cut: &Cut| {
             let counts: Vec<String> = cut.counts.iter().map(u32::to_string).collect();

@@ -7,7 +7,7 @@ use foresee_causality::schedule::Schedule;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
+use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
@@ -123,7 +123,7 @@ const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
 struct Watch {
     property: Compiled,
-    lens: Lens,
+    lens: Projection,
     writes: Writes,
     steps: Steps,
     /// The event atoms that events of the trace match.
@@ -160,7 +160,11 @@ struct Search {
 
 impl Search {
     /// At the initial state.
-    fn new(lens: &Lens, property: &mut Compiled, limits: Limits) -> Result<Search, TooManyStates> {
+    fn new(
+        lens: &Projection,
+        property: &mut Compiled,
+        limits: Limits,
+    ) -> Result<Search, TooManyStates> {
         let (initial, start) = beginning(lens, property)?;
         let observed = ObservedRun { program: initial.clone(), monitor: start };
         let explorer = Explorer::new(initial, start, limits);
@@ -170,10 +174,10 @@ impl Search {
 
 /// The initial state of the program, and of the monitor after it.
 pub(crate) fn beginning(
-    lens: &Lens,
+    lens: &Projection,
     property: &mut Compiled,
 ) -> Result<(ProgramState, StateId), TooManyStates> {
-    let initial = lens.state_of(lens.initial().values().into(), &mut Troubles::default());
+    let initial = lens.state_of(lens.initial().values().into(), &mut EvalWarnings::default());
     let mut start = property.monitor.start();
     if property.reads_initial {
         start = property.monitor.step(start, initial.letter())?;
@@ -191,10 +195,10 @@ impl ObservedRun {
     fn step(
         &mut self,
         step: Step,
-        lens: &Lens,
+        lens: &Projection,
         property: &mut Compiled,
     ) -> Result<bool, TooManyStates> {
-        let letter = lens.apply(&mut self.program, step, &mut Troubles::default());
+        let letter = lens.apply(&mut self.program, step, &mut EvalWarnings::default());
         self.monitor = property.monitor.step(self.monitor, letter)?;
         Ok(self.monitor == StateId::BAD)
     }
@@ -370,7 +374,7 @@ impl Watch {
         names: &Names,
         limits: Limits,
     ) -> Watch {
-        let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let mut error = None;
         let mut steps = Steps::ByBinding(BoundSteps::default());
         if property.params.is_empty() {

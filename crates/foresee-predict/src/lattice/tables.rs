@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use foldhash::fast::RandomState;
 use foresee_spec::letter::Letter;
 use foresee_spec::monitor::{Monitor, StateId, StateSet, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
+use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_trace::Value;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
@@ -64,7 +64,7 @@ pub(super) struct Writes {
 
 impl Writes {
     /// The number of a write.
-    pub(super) fn number(&mut self, write: (u16, Option<Value>), lens: &Lens) -> u32 {
+    pub(super) fn number(&mut self, write: (u16, Option<Value>), lens: &Projection) -> u32 {
         if let Some(&number) = self.numbers.get(&write) {
             return number;
         }
@@ -92,7 +92,7 @@ impl Writes {
     }
 
     /// Starts anew with those that are `used`; their new numbers.
-    pub(super) fn retain(&mut self, used: &[u32], lens: &Lens) -> Map<u32, u32> {
+    pub(super) fn retain(&mut self, used: &[u32], lens: &Projection) -> Map<u32, u32> {
         let old = std::mem::take(self);
         used.iter().map(|&n| (n, self.number(old.writes[n as usize], lens))).collect()
     }
@@ -106,12 +106,12 @@ const MAX_REMEMBERED: usize = 1 << 16;
 pub(super) struct Tables {
     states: Numbered<ProgramState>,
     sets: Numbered<StateSet>,
-    troubles: Troubles,
+    troubles: EvalWarnings,
 }
 
 /// What is needed to find out what a step does.
 pub(super) struct Meaning<'a> {
-    pub(super) lens: &'a Lens,
+    pub(super) lens: &'a Projection,
     pub(super) writes: &'a Writes,
     pub(super) monitor: &'a mut Monitor,
 }
@@ -122,7 +122,7 @@ impl Tables {
         Tables {
             states: Numbered::new(initial),
             sets: Numbered::new(StateSet::of(start)),
-            troubles: Troubles::default(),
+            troubles: EvalWarnings::default(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Tables {
     }
 
     /// What went wrong with values so far.
-    pub(super) fn troubles(&self) -> &Troubles {
+    pub(super) fn troubles(&self) -> &EvalWarnings {
         &self.troubles
     }
 

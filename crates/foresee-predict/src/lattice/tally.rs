@@ -1,6 +1,6 @@
 //! What the lattices of one property come to, in numbers and in words.
 
-use foresee_spec::observe::Troubles;
+use foresee_spec::observe::EvalWarnings;
 use foresee_trace::Outcome;
 
 use super::explore::Searched;
@@ -30,7 +30,7 @@ pub(super) struct Tally {
     pub(super) first_cut_off: Option<usize>,
     pub(super) trouble: Option<String>,
     /// What went wrong with values.
-    pub(super) troubles: Troubles,
+    pub(super) troubles: EvalWarnings,
     pub(super) notes: Vec<String>,
     /// Why no run could have violated the property, so that its silence means nothing.
     pub(super) vacuous: Option<String>,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Step, Troubles};
+use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Id, ThreadId, Trace};
 
@@ -75,7 +75,7 @@ pub(super) type Offer<'a> = &'a mut dyn FnMut(Vec<u64>) -> bool;
 pub(super) struct Search<'a> {
     trace: &'a Trace,
     steps: &'a [Relevant],
-    lens: &'a Lens,
+    lens: &'a Projection,
     property: &'a mut Compiled,
     initial: ProgramState,
     start: StateId,
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         trace: &'a Trace,
         steps: &'a [Relevant],
-        lens: &'a Lens,
+        lens: &'a Projection,
         property: &'a mut Compiled,
     ) -> Result<Search<'a>, TooManyStates> {
         let (initial, start) = beginning(lens, property)?;
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
         let mut program = self.initial.clone();
         let mut state = self.start;
         for step in order {
-            let letter = self.lens.apply(&mut program, step, &mut Troubles::default());
+            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
             state = self.property.monitor.step(state, letter)?;
             if state == StateId::BAD {
                 return Ok(true);
@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
             let Some(step) = columns.enabled(&node.counts, c) else { continue };
             let mut program = states.get(node.program).clone();
             let step = self.steps[step].step;
-            let letter = self.lens.apply(&mut program, step, &mut Troubles::default());
+            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
             let monitor = self.property.monitor.step(node.monitor, letter)?;
             let mut counts = node.counts.clone();
             counts[c] += 1;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use foresee_spec::dependence::{Action, Dependence, Written};
-use foresee_spec::observe::{Lens, ProgramState, Step};
+use foresee_spec::observe::{ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 
 /// How many kinds are told apart. The last stands for all others, and minds every order.
@@ -26,7 +26,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn new(compiled: &mut Compiled, lens: &Lens) -> Labels {
+    pub(super) fn new(compiled: &mut Compiled, lens: &Projection) -> Labels {
         let variables = 0..lens.variables().len() as u16;
         Labels {
             dependence: Dependence::new(compiled).ok(),
@@ -45,7 +45,7 @@ impl Labels {
 
     /// The kind of a step that matches these event atoms.
     #[inline]
-    pub(super) fn number(&mut self, step: Step, events: u64, lens: &Lens) -> u8 {
+    pub(super) fn number(&mut self, step: Step, events: u64, lens: &Projection) -> u8 {
         let write = step.write.map(|(slot, value)| Written {
             slot,
             mentioned: lens.mentioning(slot),

@@ -33,7 +33,7 @@ use foresee_causality::judge::Judge;
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::observe::{Lens, Step};
+use foresee_spec::observe::{Projection, Step};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_trace::{
@@ -123,7 +123,7 @@ pub struct Monitorability {
 
 struct Watch {
     property: Compiled,
-    lens: Lens,
+    lens: Projection,
     labels: Labels,
     pairs: Pairs,
     /// The steps of a property with parameters.
@@ -159,7 +159,7 @@ impl Monitorability {
         options: MonitorabilityOptions,
     ) -> Monitorability {
         let watch = |mut property: Compiled| {
-            let lens = Lens::new(&property.alphabet, &spec.inits, resolved, names);
+            let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
             Watch {
                 labels: Labels::new(&mut property, &lens),
                 lens,

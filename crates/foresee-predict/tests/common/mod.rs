@@ -14,7 +14,7 @@ use foresee_predict::{
 };
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::StateId;
-use foresee_spec::observe::{Lens, ProgramState, Troubles};
+use foresee_spec::observe::{EvalWarnings, ProgramState, Projection};
 use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
 use foresee_spec::{Resolved, parse, resolve};
@@ -128,8 +128,8 @@ impl<'t> Tied<'t> {
     pub(crate) fn is_violable(&self, reads: Reads) -> bool {
         let mut property = self.compiled().remove(0);
         let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Lens::new(&property.alphabet, inits, &self.resolved, names);
-        let mut troubles = Troubles::default();
+        let lens = Projection::new(&property.alphabet, inits, &self.resolved, names);
+        let mut troubles = EvalWarnings::default();
         let mut start = (property.monitor.start(), lens.initial().clone());
         if property.reads_initial {
             start.0 = property.monitor.step(start.0, start.1.letter()).unwrap();

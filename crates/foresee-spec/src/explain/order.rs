@@ -4,7 +4,7 @@ use foresee_trace::Names;
 
 use crate::ast::{Atom, EventKind, Term};
 use crate::dependence::{Action, Dependence, Written};
-use crate::observe::Lens;
+use crate::observe::Projection;
 use crate::print_atom;
 use crate::property::Compiled;
 use crate::resolve::Resolved;
@@ -58,11 +58,12 @@ impl OrderFacts {
 
 /// The kinds of steps, with their names.
 fn kinds(compiled: &Compiled) -> Vec<(String, Action)> {
-    let lens = Lens::new(&compiled.alphabet, &[], &Resolved::default(), &Names::default());
-    let variables: Vec<&str> = lens.variables().collect();
+    let projection =
+        Projection::new(&compiled.alphabet, &[], &Resolved::default(), &Names::default());
+    let variables: Vec<&str> = projection.variables().collect();
     let write = |name: &str| {
         let slot = variables.iter().position(|v| *v == name)? as u16;
-        Some(Written { slot, mentioned: lens.mentioning(slot), holding: None })
+        Some(Written { slot, mentioned: projection.mentioning(slot), holding: None })
     };
     let mut kinds: Vec<(String, Action)> = Vec::new();
     let mut is_named = vec![false; variables.len()];

@@ -11,7 +11,7 @@ use foresee_trace::Names;
 
 use crate::ast::{Atom, CompareOp, EventAtom, EventKind, Expr, ExprKind, Ident, Init, Term};
 use crate::letter::{Alphabet, Letter};
-use crate::observe::Lens;
+use crate::observe::Projection;
 use crate::property::Compiled;
 use crate::resolve::Resolved;
 
@@ -91,8 +91,8 @@ fn initially(alphabet: &Alphabet, inits: &[Init]) -> (u64, u64) {
         each_variable(atom, &mut |name| all &= inits.iter().any(|i| i.var.name == name));
         all
     });
-    let lens = Lens::new(alphabet, inits, &Resolved::default(), &Names::default());
-    (decided, lens.initial().letter().0 & decided)
+    let projection = Projection::new(alphabet, inits, &Resolved::default(), &Names::default());
+    (decided, projection.initial().letter().0 & decided)
 }
 
 /// Whether every event of the first shape also has the second.

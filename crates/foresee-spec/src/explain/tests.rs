@@ -7,7 +7,7 @@ use crate::ast::Spec;
 use crate::letter::{Alphabet, Letter};
 use crate::logic::logic_of;
 use crate::monitor::StateId;
-use crate::observe::{Lens, Troubles};
+use crate::observe::{EvalWarnings, Projection};
 use crate::resolve;
 use crate::testing::{after, property, spec};
 
@@ -318,23 +318,23 @@ fn fewest_steps(spec: &Spec) -> Option<usize> {
         }
     }
     let resolved = resolve(spec, &names).resolved;
-    let lens = Lens::new(&compiled.alphabet, &spec.inits, &resolved, &names);
+    let projection = Projection::new(&compiled.alphabet, &spec.inits, &resolved, &names);
     let mut state = compiled.monitor.start();
     let mut begin = 0;
     if compiled.reads_initial {
-        state = compiled.monitor.step(state, lens.initial().letter()).unwrap();
+        state = compiled.monitor.step(state, projection.initial().letter()).unwrap();
         begin = 1;
     }
     if state == StateId::BAD {
         return Some(begin);
     }
-    let mut seen = HashSet::from([(state, lens.initial().clone())]);
-    let mut queue = VecDeque::from([(state, lens.initial().clone(), begin)]);
+    let mut seen = HashSet::from([(state, projection.initial().clone())]);
+    let mut queue = VecDeque::from([(state, projection.initial().clone(), begin)]);
     while let Some((state, program, steps)) = queue.pop_front() {
         for event in &events {
-            let Some(step) = lens.step(event, &pool) else { continue };
+            let Some(step) = projection.step(event, &pool) else { continue };
             let mut program = program.clone();
-            let letter = lens.apply(&mut program, step, &mut Troubles::default());
+            let letter = projection.apply(&mut program, step, &mut EvalWarnings::default());
             let state = compiled.monitor.step(state, letter).unwrap();
             if state == StateId::BAD {
                 return Some(steps + 1);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::{Lens, Troubles};
+use crate::observe::{EvalWarnings, Projection};
 use crate::testing::*;
 use foresee_trace::{Names, Value};
 
@@ -35,7 +35,7 @@ fn every_letter_of_a_state_is_foreseen() {
         let alphabet = random_alphabet(&mut rng);
         let letters = alphabet.letters(10_000).unwrap();
         smaller += u32::from(letters.len() < 1 << alphabet.atoms().len());
-        let lens = Lens::new(&alphabet, &[], &crate::Resolved::default(), &names);
+        let projection = Projection::new(&alphabet, &[], &crate::Resolved::default(), &names);
         for _ in 0..20 {
             let value = |rng: &mut fastrand::Rng| match rng.u8(..8) {
                 0 => None,
@@ -45,8 +45,8 @@ fn every_letter_of_a_state_is_foreseen() {
                 4 => Some(Value::Float(f64::NAN)),
                 _ => Some(Value::Int(rng.i64(-4..5))),
             };
-            let values = lens.variables().map(|_| value(&mut rng)).collect();
-            let letter = lens.state_of(values, &mut Troubles::default()).letter();
+            let values = projection.variables().map(|_| value(&mut rng)).collect();
+            let letter = projection.state_of(values, &mut EvalWarnings::default()).letter();
             assert!(letters.contains(&letter), "{alphabet:?} {letter:?} {letters:?}");
         }
     }

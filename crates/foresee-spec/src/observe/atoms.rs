@@ -5,7 +5,7 @@ use foresee_trace::{Event, Id, Op, Pool, ThreadId, Value};
 use super::{Strings, literal_value};
 use crate::ast::{ArithOp, Atom, CompareOp, EventAtom, EventKind, Expr, ExprKind, Term};
 use crate::resolve::Resolved;
-use crate::value::{Trouble, Val, arith, compare};
+use crate::value::{EvalError, Val, arith, compare};
 
 /// A condition on the state.
 #[derive(Debug)]
@@ -46,18 +46,18 @@ impl StateAtom {
     }
 
     #[inline]
-    pub(super) fn holds(&self, values: &[Option<Value>]) -> (bool, Option<Trouble>) {
+    pub(super) fn holds(&self, values: &[Option<Value>]) -> (bool, Option<EvalError>) {
         let result = match self {
             StateAtom::Threshold(op, slot, bound) => match values[usize::from(*slot)] {
                 Some(value) => Ok(compare(*op, value.into(), *bound)),
-                None => Err(Trouble::Unknown),
+                None => Err(EvalError::Unknown),
             },
             StateAtom::Compare(op, a, b) => {
                 a.value(values).and_then(|a| Ok(compare(*op, a, b.value(values)?)))
             }
             StateAtom::Truth(e) => e.value(values).and_then(Val::truth).map(|b| (b, None)),
         };
-        result.unwrap_or_else(|trouble| (false, Some(trouble)))
+        result.unwrap_or_else(|error| (false, Some(error)))
     }
 
     pub(super) fn mentions(&self, slot: u16) -> bool {
@@ -90,10 +90,10 @@ impl Code {
         }
     }
 
-    fn value(&self, values: &[Option<Value>]) -> Result<Val, Trouble> {
+    fn value(&self, values: &[Option<Value>]) -> Result<Val, EvalError> {
         match self {
             Code::Const(value) => Ok(*value),
-            Code::Slot(slot) => values[usize::from(*slot)].map(Val::from).ok_or(Trouble::Unknown),
+            Code::Slot(slot) => values[usize::from(*slot)].map(Val::from).ok_or(EvalError::Unknown),
             Code::Neg(e) => e.value(values)?.negate(),
             Code::Arith(op, a, b) => arith(*op, a.value(values)?, b.value(values)?),
         }

@@ -246,10 +246,11 @@ fn bindings_are_made_only_when_something_changes() {
     let trace = trace("t enter add c1; t enter next i1; t enter add c2; t exit iterator c1,i1");
     let mut found = Vec::new();
     let resolved = crate::resolve(&spec, &trace.names).resolved;
-    let lens = crate::observe::Lens::new(&compiled.alphabet, &[], &resolved, &trace.names);
+    let projection =
+        crate::observe::Projection::new(&compiled.alphabet, &[], &resolved, &trace.names);
     let mut sizes = Vec::new();
     for (i, event) in trace.events.iter().enumerate() {
-        let step = lens.step(event, &trace.pool).unwrap();
+        let step = projection.step(event, &trace.pool).unwrap();
         compiled.params.bindings(step.events, event, &trace.pool, &mut found);
         let letter = Letter(step.events);
         slicer.step(&mut monitor, i as u64, letter, &found, false, |_, _| ()).unwrap();

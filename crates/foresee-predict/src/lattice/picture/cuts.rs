@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foresee_causality::{Clocks, Order, Stamp};
 use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
-use foresee_spec::observe::{Lens, ProgramState, Step};
+use foresee_spec::observe::{ProgramState, Projection, Step};
 use foresee_spec::params::{Object, ParamPlan};
 use foresee_trace::{Event, Pool, ThreadId, Trace};
 use num_bigint::BigUint;
@@ -49,7 +49,7 @@ pub(super) struct Cuts {
 impl Items {
     pub(super) fn of(
         trace: &Trace,
-        lens: &Lens,
+        lens: &Projection,
         params: &ParamPlan,
         binding: &[(String, Object)],
     ) -> Result<Items, NoPicture> {
@@ -101,7 +101,7 @@ const MAX_PAIRS: usize = 100_000;
 impl Cuts {
     pub(super) fn of(
         items: &Items,
-        lens: &Lens,
+        lens: &Projection,
         monitor: &mut Monitor,
         start: StateId,
     ) -> Result<Cuts, NoPicture> {
@@ -196,7 +196,7 @@ impl Cuts {
 fn step_of(
     event: &Event,
     pool: &Pool,
-    lens: &Lens,
+    lens: &Projection,
     params: &ParamPlan,
     binding: &[(String, Object)],
 ) -> Option<Step> {
