@@ -1,8 +1,8 @@
-//! Short names by their bytes, in front of an interner.
+//! A cache of short names in front of an interner.
 //!
 //! Most names of most traces are short. They are hashed and compared as two machine words here,
-//! without touching the interner's text. All of it is inlined by force: left to itself the compiler
-//! made calls of it, and the std reader lost a fifth of its speed.
+//! without touching the interner's text. Everything is marked `inline(always)`: without it, the
+//! compiler emitted calls, and the std reader lost a fifth of its speed.
 
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use hashbrown::HashTable;
 
 use crate::lines::word;
 
-/// Names longer than this are left to the interner.
+/// Longer names bypass the cache.
 const SHORT: usize = 16;
 
-/// A name of up to sixteen bytes as two numbers, which with its length tell it from all others.
+/// A name of up to sixteen bytes as two numbers, which together with its length identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     first: u64,
@@ -32,12 +32,12 @@ impl Key {
         if name.is_empty() || name.len() > SHORT {
             return None;
         }
-        // The last eight bytes may overlap the first, which does no harm.
+        // The last eight bytes may overlap the first, which is harmless.
         let last = name.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
         Some(Key { first: word(name), last, length: name.len() as u32 })
     }
 
-    /// Seeded, because names come from files that anyone may have written.
+    /// Seeded, because names come from untrusted files.
     #[inline(always)]
     fn hash(self, state: &RandomState) -> u64 {
         state.hash_one((u128::from(self.first) << 64) | u128::from(self.last))
@@ -59,7 +59,7 @@ impl<I> Default for NameCache<I> {
 }
 
 impl<I: Id> NameCache<I> {
-    /// The number of `name` in `interner`, which must always be the same one.
+    /// The number of `name` in `interner`, which must be the same one in every call.
     #[inline(always)]
     pub(crate) fn intern(
         &mut self,
@@ -88,11 +88,11 @@ impl<I: Id> NameCache<I> {
     }
 }
 
-/// The names of a trace, with what is worth remembering of them.
+/// Caches for the names of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames {
     threads: NameCache<ThreadId>,
-    /// A thread mostly does several things before another one does.
+    /// The latest thread: a thread usually has several events in a row.
     latest: Option<(Key, ThreadId)>,
     vars: NameCache<VarId>,
     locks: NameCache<LockId>,
@@ -158,7 +158,7 @@ mod tests {
         let mut names: Vec<String> = (0..5000).map(|i| format!("v{i}")).collect();
         for length in 0..20 {
             for i in 0..length {
-                // Names that differ in one place only.
+                // Names that differ in a single position.
                 let mut name = "a".repeat(length);
                 name.replace_range(i..=i, "b");
                 names.push(name);

@@ -1,4 +1,4 @@
-//! Creates a trace file that appears under its name only when it is whole.
+//! Creates a trace file that appears under its name only once it is complete.
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
@@ -10,26 +10,27 @@ use tempfile::NamedTempFile;
 
 use crate::Format;
 
-/// A trace file being written. Dropped before `finish`, it leaves nothing behind.
+/// A trace file being written. If it is dropped before `finish`, no file remains.
 pub struct Output {
     sink: Box<dyn EventSink>,
     target: Rc<RefCell<Target>>,
 }
 
-/// Starts a trace file, or writes to standard output if the path is `-`. Names that end in `.gz` or
-/// `.zst` are compressed. An existing file is replaced when the new one is whole.
+/// Starts a trace file, or writes to standard output if the path is `-`. Files named `.gz` or
+/// `.zst` are compressed. An existing file is replaced once the new one is complete.
 pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
     let place = if path == Path::new("-") {
         Place::Stdout(io::stdout())
     } else {
-        // Renaming works only inside one file system, so the file grows beside its final place.
+        // A rename works only within one file system, so the temporary file is created next to its
+        // final location.
         let directory = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".foresee-").suffix(".part");
-        // Temporary files are private by default; a trace should be as readable as other files.
+        // Temporary files are private by default; a trace gets the usual permissions.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let file = builder.tempfile_in(directory)?;
@@ -60,7 +61,7 @@ impl EventSink for Output {
     }
 }
 
-/// Where the bytes go in the end.
+/// The destination of the bytes.
 enum Place {
     Stdout(io::Stdout),
     File(BufWriter<NamedTempFile>, PathBuf),
@@ -82,14 +83,14 @@ impl Write for Place {
     }
 }
 
-/// What the bytes go through on their way.
+/// The compression of the bytes.
 enum Coder {
     Plain(Place),
     Gz(flate2::write::GzEncoder<Place>),
     Zst(zstd::stream::write::Encoder<'static, Place>),
 }
 
-/// The way out, until it is finished.
+/// The output until it is finished.
 struct Target(Option<Coder>);
 
 impl Target {
@@ -110,10 +111,10 @@ impl Target {
 }
 
 fn finished() -> io::Error {
-    io::Error::other("the trace has been finished already")
+    io::Error::other("the trace is already finished")
 }
 
-/// The sink's hold on the way out; the other one finishes it.
+/// The sink's reference to the output; [`Output`] has the other one and finishes it.
 struct Shared(Rc<RefCell<Target>>);
 
 impl Write for Shared {
@@ -127,7 +128,7 @@ impl Write for Shared {
 
     fn flush(&mut self) -> io::Result<()> {
         match self.0.borrow_mut().0.as_mut().ok_or_else(finished)? {
-            // The compressors would end a block, which the file does not need.
+            // Flushing a compressor would end a block, which the file does not need.
             Coder::Plain(place) => place.flush(),
             Coder::Gz(_) | Coder::Zst(_) => Ok(()),
         }

@@ -1,8 +1,8 @@
-//! The csv format: RAPID's text with a column for each thread, of which a line fills one.
+//! The csv format: RAPID's text with one column per thread; each line fills one of them.
 //!
-//! Column `i` is thread `T<i>`. Our extension, written only where needed: comments
-//! `# threads: name,name` name the columns from the first that has no name yet, and `@location`
-//! may follow the operation.
+//! Column `i` is thread `T<i>`. Our extension, written only where needed: comments `# threads:
+//! name,name` name the columns, starting with the first unnamed one, and `@location` may follow the
+//! operation.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ impl Format for Csv {
     }
 
     fn about(&self) -> &'static str {
-        "RAPID's column-per-thread text: a line has one op(target), in its thread's column"
+        "RAPID's column-per-thread text: each line has one op(target), in its thread's column"
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -62,14 +62,14 @@ struct CsvLines {
     cell: String,
     /// The threads of the columns seen so far, by column.
     columns: Vec<Option<ThreadId>>,
-    /// How many columns have got a name by a comment.
+    /// The number of columns named by comments.
     named: usize,
-    /// Writer: how many threads have been looked at.
+    /// Writer: the number of threads that have been examined.
     looked_at: usize,
 }
 
 impl CsvLines {
-    /// The place for the thread of a column.
+    /// The entry for the thread of a column.
     fn column(&mut self, column: usize) -> &mut Option<ThreadId> {
         if self.columns.len() <= column {
             self.columns.resize(column + 1, None);

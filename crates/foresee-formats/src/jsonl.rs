@@ -1,8 +1,8 @@
-//! The jsonl format: one JSON object a line, for other people's tools.
+//! The jsonl format: one JSON object per line, for other tools.
 //!
 //! `{"thread":"T1","op":"w","target":"x","value":20,"loc":"main.c:14"}`. An object with the key
-//! `foresee` is no event but speaks of the trace: `{"foresee":1,"order":"notes"}`. Fields that are
-//! not known are left alone.
+//! `foresee` is not an event but describes the trace: `{"foresee":1,"order":"notes"}`. Unknown
+//! fields are ignored.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ impl Format for Jsonl {
     }
 
     fn about(&self) -> &'static str {
-        "one JSON object a line: {\"thread\":\"T1\",\"op\":\"w\",\"target\":\"x\",\"value\":20}"
+        "one JSON object per line: {\"thread\":\"T1\",\"op\":\"w\",\"target\":\"x\",\"value\":20}"
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
@@ -49,7 +49,7 @@ impl Format for Jsonl {
     }
 }
 
-/// A text that is borrowed from the line if it has no escapes.
+/// A text, borrowed from the line if it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -72,7 +72,7 @@ struct Line<'a> {
     partial: Option<Text<'a>>,
 }
 
-/// A number that JSON cannot write.
+/// A number that JSON cannot represent.
 #[derive(Deserialize)]
 #[serde(bound = "'de: 'a", deny_unknown_fields)]
 struct Special<'a> {
@@ -98,7 +98,7 @@ impl LineParser for JsonLines {
             None => self.event(&line, names, pool).map(Some),
             Some(1) => directives(&line, remarks).map(|()| None),
             Some(version) => Err(Trouble::syntax(format!(
-                "\"foresee\" is {version}, but only version 1 is known here"
+                "\"foresee\" is {version}, but only version 1 is supported"
             ))),
         }
     }
@@ -175,7 +175,7 @@ fn directives(line: &Line, remarks: &mut Remarks) -> Parsed<()> {
         Some((Some(order), _)) => remarks.order = order,
         Some((None, other)) => {
             let message = format!("there is no \"order\" {}", shown(&other.0));
-            let help = "orders are observed, thinned and notes";
+            let help = "valid orders are observed, thinned and notes";
             return Err(Trouble::syntax(message).with_help(help));
         }
     }
@@ -271,7 +271,7 @@ fn push_value(value: Value, names: &Names, out: &mut String) {
         Value::Int(n) => write!(out, "{n}"),
         Value::Uint(n) => write!(out, "{n}"),
         Value::Bool(b) => write!(out, "{b}"),
-        // Debug, because it always shows a point or an exponent: 2.0 is not 2.
+        // Debug always prints a point or an exponent, so 2.0 differs from 2.
         Value::Float(x) if x.is_finite() => write!(out, "{x:?}"),
         Value::Float(x) if x.is_nan() => write!(out, "{{\"float\":\"nan({:x})\"}}", x.to_bits()),
         Value::Float(x) => write!(out, "{{\"float\":\"{x:?}\"}}"),
@@ -289,7 +289,7 @@ fn push_string(text: &str, out: &mut String) {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             c if c.is_control() => {
-                // Control characters all lie in the first plane.
+                // All control characters are in the basic plane.
                 let _ = write!(out, "\\u{:04x}", c as u32);
             }
             c => out.push(c),

@@ -1,8 +1,9 @@
-//! Trace formats: five ways to write the same events, behind one list.
+//! Trace formats: five representations of the same events, in one list.
 //!
-//! [`open`] recognises compression and format by content; [`create`] writes a file that appears
-//! only when it is whole. To add a format, write a file with a type that is a [`Format`], add it to
-//! [`FORMATS`], and put a sample into `testdata/formats/<name>/`: the tests walk the list.
+//! [`open`] detects compression and format from the content; [`create`] writes a file that appears
+//! only once it is complete. To add a format, write a file with a type that implements [`Format`],
+//! add it to [`FORMATS`], and put a sample into `testdata/formats/<name>/`: the tests walk the
+//! list.
 //!
 //! ```
 //! use foresee_trace::Trace;
@@ -45,9 +46,9 @@ pub use roadrunner::RoadRunner;
 pub use shape::MAX_VALUES;
 pub use std_text::Std;
 
-/// One way to write a trace.
+/// A trace format.
 pub trait Format: Sync {
-    /// The name users give on the command line.
+    /// Its name on the command line.
     fn name(&self) -> &'static str;
 
     /// One line for `--help`.
@@ -56,17 +57,17 @@ pub trait Format: Sync {
     /// Whether a file that begins like this (up to 64 KiB, decompressed) is of this format.
     fn sniff(&self, head: &[u8]) -> bool;
 
-    /// Starts to read. Errors of the very beginning are reported at once, all others by the source.
+    /// Starts reading. Errors at the very beginning are returned at once, all others by the source.
     fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError>;
 
-    /// Starts to write. The sink buffers; nothing is promised to be written before `finish`.
+    /// Starts writing. The sink is buffered; nothing is guaranteed to be written before `finish`.
     fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w>;
 }
 
-/// Every format, in the order in which files are tried.
+/// Every format, in the order in which detection tries them.
 pub const FORMATS: &[&dyn Format] = &[&Native, &Std, &RoadRunner, &Csv, &Jsonl];
 
-/// A name that no format has.
+/// No format has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no trace format \"{name}\"{}; formats are {}", did_you_mean(.nearest), format_names())]
 pub struct UnknownFormat {
@@ -74,7 +75,7 @@ pub struct UnknownFormat {
     nearest: Option<&'static str>,
 }
 
-/// The format of this name.
+/// The format with this name.
 pub fn by_name(name: &str) -> Result<&'static dyn Format, UnknownFormat> {
     if let Some(format) = FORMATS.iter().find(|f| f.name() == name) {
         return Ok(*format);

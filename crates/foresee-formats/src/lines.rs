@@ -1,23 +1,23 @@
 //! Lines of a text, from any reader, a chunk at a time.
 //!
-//! A chunk ends at a line end and is checked to be UTF-8 as a whole, which is far cheaper than line
-//! by line. Trouble further down (bad bytes, a failing read) waits until the good lines before it
-//! have been handed out, so that the first error in the file is the first one reported.
+//! A chunk ends at a line end and is validated as UTF-8 as a whole, which is much cheaper than line
+//! by line. Later errors (invalid bytes, a failing read) are held back until the good lines before
+//! them have been returned, so that the first error in the file is reported first.
 
 use std::io::{ErrorKind as IoErrorKind, Read};
 
 use foresee_trace::{ErrorKind, Position, ReadError};
 use memchr::{memchr, memrchr};
 
-/// The longest line that text formats may have, in bytes.
+/// The maximum length of a line in text formats, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// How much is asked of the operating system at once; no more than [`MAX_LINE`].
+/// The number of bytes requested from the operating system at once; at most [`MAX_LINE`].
 const READ: usize = 128 << 10;
 
 pub(crate) struct LineReader<'r> {
     input: Box<dyn Read + 'r>,
-    /// Whole lines, each with its end.
+    /// Complete lines, each with its line end.
     chunk: String,
     /// Where the next line starts in `chunk`.
     next: usize,
@@ -27,7 +27,7 @@ pub(crate) struct LineReader<'r> {
     number: u64,
     at_start: bool,
     at_end: bool,
-    /// What to report when `chunk` is used up.
+    /// The error to report once `chunk` is consumed.
     pending: Option<ReadError>,
 }
 
@@ -74,7 +74,7 @@ impl<'r> LineReader<'r> {
     fn too_long(&self) -> ReadError {
         let message = format!("the line is longer than {MAX_LINE} bytes");
         ReadError::new(ErrorKind::Limit, Position::Line(self.number), message)
-            .with_help("is this really a text trace? Name the format if it was guessed wrongly")
+            .with_help("is this really a text trace? If the format was detected wrongly, specify it")
     }
 
     /// Reads the next chunk; `false` at the end.
@@ -99,7 +99,7 @@ impl<'r> LineReader<'r> {
                 Err(error) if error.kind() == IoErrorKind::Interrupted => continue,
                 Err(error) => {
                     bytes.truncate(memrchr(b'\n', &bytes).map_or(0, |end| end + 1));
-                    self.stop_with(&bytes, ErrorKind::Io, format!("cannot read on: {error}"));
+                    self.stop_with(&bytes, ErrorKind::Io, format!("cannot read: {error}"));
                     break;
                 }
                 Ok(0) => {
@@ -131,7 +131,7 @@ impl<'r> LineReader<'r> {
         Ok(true)
     }
 
-    /// The lines before the first one that is not UTF-8.
+    /// The lines before the first one with invalid UTF-8.
     fn up_to_bad_bytes(&mut self, error: std::string::FromUtf8Error) -> String {
         let bad = error.utf8_error().valid_up_to();
         let mut bytes = error.into_bytes();
@@ -139,25 +139,25 @@ impl<'r> LineReader<'r> {
         bytes.truncate(start);
         let message = format!("byte {} of the line, {byte:#04x}, is not UTF-8", bad - start + 1);
         self.stop_with(&bytes, ErrorKind::Syntax, message);
-        // What stands before the first bad byte is good.
+        // Everything before the first invalid byte is valid.
         String::from_utf8(bytes).unwrap_or_default()
     }
 
-    /// Remembers an error in the line after the lines in `bytes`.
+    /// Stores an error in the line after the lines in `bytes`.
     fn stop_with(&mut self, bytes: &[u8], kind: ErrorKind, message: String) {
         let line = self.number + memchr::memchr_iter(b'\n', bytes).count() as u64 + 1;
         self.pending = Some(ReadError::new(kind, Position::Line(line), message));
     }
 }
 
-/// The first eight bytes as a number, lowest first; missing ones are zero.
+/// The first eight bytes as a little-endian number; missing ones are zero.
 #[inline(always)]
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     let length = bytes.len();
     if let Some(all) = bytes.first_chunk() {
         return u64::from_le_bytes(*all);
     }
-    // Two loads that overlap cost less than a loop whose end cannot be foretold.
+    // Two overlapping loads are cheaper than a loop with an unpredictable end.
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         return u64::from(first) | u64::from(last) << (8 * (length - 4));
@@ -170,8 +170,8 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Finds a byte (not zero) that is expected to be close, for which a call of `memchr` costs more
-/// than the search.
+/// Finds a nonzero byte that is expected to be near, where a call of `memchr` costs more than the
+/// search.
 #[inline(always)]
 pub(crate) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -197,7 +197,7 @@ pub(crate) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Hands out a text in pieces of a given size.
+    /// Yields a text in pieces of a given size.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {

@@ -1,4 +1,4 @@
-//! Opens a trace: finds out how it is compressed and what format it has.
+//! Opens a trace: detects its compression and format.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -10,21 +10,21 @@ use crate::text::{Head, survey};
 use crate::trouble::shown;
 use crate::{FORMATS, Format, format_names};
 
-/// How much of a file is looked at to find out its format.
+/// How much of a file is examined to detect its format.
 const HEAD: usize = 64 << 10;
-/// How much of it is looked at whenever something arrives.
+/// Up to this size, the beginning is examined whenever bytes arrive.
 const FIRST_LINES: usize = 4 << 10;
 
-/// A trace that is ready to be read.
+/// A trace that is ready to read.
 pub struct Opened<'r> {
-    /// The format that was found or asked for.
+    /// The detected or requested format.
     pub format: &'static dyn Format,
     /// The events.
     pub source: Box<dyn EventSource + 'r>,
 }
 
-/// Opens the trace in a file, or in standard input if the path is `-`. The format is found out
-/// unless it is given.
+/// Opens the trace in a file, or standard input if the path is `-`. Detects the format unless it is
+/// given.
 pub fn open(
     path: &Path,
     format: Option<&'static dyn Format>,
@@ -69,13 +69,13 @@ pub fn open_reader<'r>(
     Ok(Opened { format, source: format.read(input)? })
 }
 
-/// The format that claims a beginning.
+/// The format that accepts the beginning of a file.
 fn find(head: &[u8]) -> Option<&'static dyn Format> {
     FORMATS.iter().find(|format| format.sniff(head)).copied()
 }
 
-/// Whether a beginning says enough already, so that a trace that is still being written can be
-/// followed from its first lines on.
+/// Whether the beginning suffices, so that a trace that is still being written can be followed from
+/// its first lines on.
 fn is_enough(head: &[u8]) -> bool {
     match survey(head) {
         Head::Line(_) | Head::Declared(_) => head.ends_with(b"\n") && find(head).is_some(),
@@ -85,7 +85,7 @@ fn is_enough(head: &[u8]) -> bool {
     }
 }
 
-/// The first bytes of a reader, until they are enough, and a reader that still has them.
+/// The first bytes of a reader, until they suffice, and a reader that still returns them.
 fn peek<'r>(
     mut input: Box<dyn Read + 'r>,
     enough: impl Fn(&[u8]) -> bool,
@@ -98,7 +98,7 @@ fn peek<'r>(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
-        // After the first lines only when it has doubled, or single bytes would make this slow.
+        // After the first lines, only when the size has doubled: single bytes would make this slow.
         if have < FIRST_LINES || have >= 2 * looked_at {
             looked_at = have;
             if enough(&head[..have]) {
@@ -113,7 +113,7 @@ fn peek<'r>(
 
 fn empty() -> ReadError {
     ReadError::new(ErrorKind::Format, Position::Unknown, "the file is empty")
-        .with_help("a trace without events still has a header or a comment")
+        .with_help("even a trace without events has a header or a comment")
 }
 
 fn unknown(head: &[u8]) -> ReadError {
@@ -123,15 +123,15 @@ fn unknown(head: &[u8]) -> ReadError {
         first_bytes(head)
     );
     ReadError::new(ErrorKind::Format, Position::Unknown, message)
-        .with_help("if you know the format, name it: the error will then say which line is wrong")
+        .with_help("if you know the format, specify it: the error then names the line")
 }
 
-/// What a file begins with, for people: its first line, or bytes if it is not a text.
+/// The beginning of a file for people: its first line, or bytes if it is not text.
 fn first_bytes(head: &[u8]) -> String {
     let start = &head[..head.len().min(256)];
     let text = match std::str::from_utf8(start) {
         Ok(text) => Some(text),
-        // A character cut in two at the end is no reason to speak of bytes.
+        // A character that is cut off at the end does not make it binary.
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
             std::str::from_utf8(&start[..error.valid_up_to()]).ok()
         }
@@ -148,7 +148,7 @@ fn first_bytes(head: &[u8]) -> String {
     }
 }
 
-/// A decompressor whose errors say that it is one.
+/// A decompressor that mentions itself in its errors.
 struct Checked<R> {
     name: &'static str,
     inner: R,

@@ -1,7 +1,7 @@
-//! Reads `op(operands)=values`, the part that std, rr and csv lines have in common.
+//! Parses `op(operands)=values`, the common part of std, rr and csv lines.
 //!
-//! It reads back exactly what `Event::describe` writes. Names that others wrote are taken more
-//! loosely: the only operand of an operation may hold anything, brackets included.
+//! It parses exactly what `Event::describe` writes. Names written by other tools are parsed more
+//! leniently: the only operand of an operation may contain anything, including brackets.
 
 use foresee_trace::{ErrorKind, Event, Names, Op, Pool, TargetKind, ThreadId, Value};
 use memchr::{memchr2, memrchr};
@@ -13,15 +13,15 @@ use crate::shape::{MAX_VALUES, TargetRule, is_wait_half, max_values, target_rule
 use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::{Scalar, scalar, small_number, token_length};
 
-/// Words that other tools use for our operations.
+/// Words of other tools for our operations.
 const ALIASES: &[(&str, Op)] =
     &[("notifyall", Op::NotifyAll), ("start", Op::Fork), ("sync", Op::Rmw)];
 
-/// The operation a word of the text formats stands for.
+/// The operation of a word in the text formats.
 #[inline]
 pub(crate) fn op_of_word(word: &[u8]) -> Option<Op> {
     match word {
-        // The four that make up nearly all of every trace.
+        // Nearly all events of every trace are one of these four.
         b"r" => Some(Op::Read),
         b"w" => Some(Op::Write),
         b"acq" => Some(Op::Acquire),
@@ -33,14 +33,14 @@ pub(crate) fn op_of_word(word: &[u8]) -> Option<Op> {
     }
 }
 
-/// The word at the start of a text: what may name an operation.
+/// The word at the start of a text, which may name an operation.
 #[inline]
 pub(crate) fn leading_word(text: &str) -> &str {
     let is_part = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
     &text[..text.bytes().position(|b| !is_part(&b)).unwrap_or(text.len())]
 }
 
-/// A parser with the buffers that one line after the other can use.
+/// A parser with buffers that are reused for each line.
 #[derive(Debug, Default)]
 pub(crate) struct OperationParser {
     values: Vec<Value>,
@@ -49,7 +49,7 @@ pub(crate) struct OperationParser {
 }
 
 impl OperationParser {
-    /// Reads an operation at the start of `text`; also gives what follows it.
+    /// Parses an operation at the start of `text`; also returns the rest.
     #[inline]
     pub(crate) fn parse<'t>(
         &mut self,
@@ -71,7 +71,7 @@ impl OperationParser {
         }
     }
 
-    /// Reads what stands between the brackets of an operation, the closing one, and the values.
+    /// Parses the operands of an operation, the closing bracket, and the values.
     #[inline]
     pub(crate) fn operands<'t>(
         &mut self,
@@ -92,7 +92,7 @@ impl OperationParser {
         }
     }
 
-    /// `target)` and perhaps `=value` or `=old->new`.
+    /// `target)`, optionally followed by `=value` or `=old->new`.
     #[inline]
     fn access<'t>(
         &mut self,
@@ -187,10 +187,10 @@ impl OperationParser {
     }
 }
 
-/// A name and what follows it; the text of the name is in the input or in the buffer.
+/// A name and the rest; the text of the name is in the input or in the buffer.
 type NameAndRest<'s, 't> = Parsed<(Option<&'s str>, &'t str)>;
 
-/// The operand of an operation that has but one, and what follows its closing bracket.
+/// The only operand of an operation, and what follows its closing bracket.
 #[inline]
 fn only_operand<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> NameAndRest<'s, 't> {
     if text.starts_with('"') {
@@ -209,8 +209,8 @@ fn only_operand<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> NameAndRes
     Ok(((!name.is_empty()).then_some(name), &text[end + 1..]))
 }
 
-/// Where the operand ends: at its matching bracket, unless what follows shows that the brackets
-/// are part of a foreign name, which then runs to the last one.
+/// The end of the operand: its matching bracket, unless what follows shows that the brackets belong
+/// to a foreign name, which then extends to the last one.
 fn closing_bracket(bytes: &[u8]) -> usize {
     let matching = name_length(bytes, false);
     let followed_well =
@@ -222,8 +222,8 @@ fn closing_bracket(bytes: &[u8]) -> usize {
     }
 }
 
-/// The length of an unquoted name: up to the bracket that closes the list, or to a comma if it
-/// stands in one.
+/// The length of an unquoted name: up to the bracket that closes the list, or, within a list, to a
+/// comma.
 fn name_length(bytes: &[u8], in_list: bool) -> usize {
     let mut depth = 0u32;
     let ends = |&byte: &u8| {
@@ -239,7 +239,7 @@ fn name_length(bytes: &[u8], in_list: bool) -> usize {
     bytes.iter().position(ends).unwrap_or(bytes.len())
 }
 
-/// A name that may have others after it, and the comma or bracket behind it.
+/// A name in a list, and the comma or bracket after it.
 pub(crate) fn listed_name<'s, 't: 's>(
     buffer: &'s mut String,
     text: &'t str,
@@ -252,7 +252,7 @@ pub(crate) fn listed_name<'s, 't: 's>(
     Ok(((!name.is_empty()).then_some(name), rest))
 }
 
-/// A whole text that is a name: as it stands, or in quotes.
+/// A name that makes up a whole text, with or without quotes.
 #[inline]
 pub(crate) fn whole_name<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<&'s str> {
     let Some(quoted) = text.strip_prefix('"') else { return Ok(text) };
@@ -285,7 +285,7 @@ fn missing_operand(op: Op) -> Box<Trouble> {
 pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
     let mut words: Vec<&str> = Vec::new();
     for word in Op::ALL.iter().map(|op| op.word()) {
-        // Inner operations of locks have the words of outer ones.
+        // Inner operations of locks share the words of outer ones.
         if !words.contains(&word) {
             words.push(word);
         }
@@ -294,7 +294,7 @@ pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
         .with_help(format!("operations are {}", words.join(" ")))
 }
 
-/// The text behind an opening quote, up to the closing one, and what follows.
+/// The text after an opening quote, up to the closing one, and the rest.
 fn unquote<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<(&'s str, &'t str)> {
     let no_end = || Trouble::syntax("the closing quote is missing");
     let mut rest = text;
@@ -319,7 +319,7 @@ fn unquote<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<(&'s str
     }
 }
 
-/// The character behind a backslash.
+/// The character after a backslash.
 fn escape(text: &str) -> Option<(char, &str)> {
     let c = match text.as_bytes().first()? {
         b'n' => '\n',
@@ -329,7 +329,7 @@ fn escape(text: &str) -> Option<(char, &str)> {
         b'\\' => '\\',
         b'u' => {
             let (hex, rest) = text[1..].strip_prefix('{')?.split_once('}')?;
-            // `from_str_radix` would also take a sign.
+            // `from_str_radix` would also accept a sign.
             let code = hex.bytes().all(|b| b.is_ascii_hexdigit()).then_some(hex)?;
             return Some((char::from_u32(u32::from_str_radix(code, 16).ok()?)?, rest));
         }

@@ -1,9 +1,9 @@
-//! A trace in the words that RAPID's reader takes.
+//! A trace in the subset of std that RAPID reads.
 //!
-//! RAPID knows reads, writes, exclusive locks, forks and joins, and takes numbers for locations.
-//! Everything else that orders events is written as critical sections, such that events which are
-//! ordered in the trace are ordered in what RAPID reads. It may see more order than there was, never
-//! less, so each race that it reports by happens-before is one of the trace.
+//! RAPID knows reads, writes, exclusive locks, forks and joins, and reads numbers for locations.
+//! All other synchronisation is written as critical sections, such that events which are ordered in
+//! the trace are ordered in what RAPID reads. It may see more order than there was, but never less,
+//! so each race that it reports by happens-before is one of the trace.
 //!
 //! | event | written as |
 //! |---|---|
@@ -15,27 +15,28 @@
 //! | notification, `wait` | an empty critical section of a lock that belongs to the condition |
 //! | everything else | nothing |
 //!
-//! Threads, variables and locks are numbered `T0`, `V0`, `L0` in the order in which they first occur,
-//! and so are locations: 1 is the first, 0 is for events without one. Values are left out.
+//! Threads, variables and locks are numbered `T0`, `V0`, `L0` in the order of their first
+//! occurrence,
+//! and so are locations: 1 is the first, 0 means no location. Values are left out.
 
 use foresee_trace::{
     Batch, Event, EventSource, Id, LocId, LockId, Names, Op, Position, ReadError, Remarks,
     TooManyNames, entry,
 };
 
-/// What a source tells, for RAPID.
+/// Converts a source for RAPID.
 #[derive(Debug)]
 pub struct ForRapid<S> {
     inner: S,
     read: Batch,
     names: Names,
-    /// The numbers of locks here: of those of the trace, of those of variables, and of those of
+    /// The new numbers of locks: of the trace's own, of those for variables, and of those for
     /// conditions.
     locks: [Vec<Option<LockId>>; 3],
     locations: Vec<Option<LocId>>,
 }
 
-/// Whose lock it is.
+/// The origin of a lock.
 #[derive(Clone, Copy)]
 enum Of {
     Lock,

@@ -1,7 +1,7 @@
 //! The rr format: the log of RoadRunner's print tool, as RAPID reads it.
 //!
-//! An event is `@  Word(thread,operands)`, perhaps followed by a flag and the location. RoadRunner
-//! has no words for some of our operations; ours are in the same spirit.
+//! An event is `@  Word(thread,operands)`, optionally followed by a flag and the location. For
+//! operations that RoadRunner does not have, we use words in the same style.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ impl Format for RoadRunner {
     fn sniff(&self, head: &[u8]) -> bool {
         match survey(head) {
             Head::Declared(name) => name == self.name(),
-            // Its messages come first.
+            // The log begins with messages.
             Head::Line(_) => {
                 let mut lines = head.split(|&b| b == b'\n');
                 lines.any(|l| std::str::from_utf8(l).is_ok_and(|l| event_of_line(l).is_some()))
@@ -47,7 +47,7 @@ impl Format for RoadRunner {
     }
 }
 
-/// The words of the log. Of two words for one operation the first is written.
+/// The words of the log. If an operation has two words, the first is written.
 const WORDS: &[(&str, Op)] = &[
     ("Rd", Op::Read),
     ("Wr", Op::Write),
@@ -91,7 +91,7 @@ const WORDS: &[(&str, Op)] = &[
     ("Fence", Op::Fence),
 ];
 
-/// The word and what follows its bracket, if the line has the shape of an event.
+/// The word and what follows its bracket, if the line looks like an event.
 fn event_of_line(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_ascii_start().strip_prefix('@')?.trim_ascii_start();
     let (word, operands) = line.split_once('(')?;
@@ -125,13 +125,13 @@ impl LineParser for RoadRunnerLines {
         };
         let Some(&(_, op)) = WORDS.iter().find(|(w, _)| *w == word) else {
             let words: Vec<_> = WORDS.iter().map(|(w, _)| *w).collect();
-            return Err(Trouble::syntax(format!("nothing is known of the event {}", shown(word)))
+            return Err(Trouble::syntax(format!("unknown event {}", shown(word)))
                 .with_help(format!("events are {}", words.join(" "))));
         };
         let (thread, rest) = listed_name(&mut self.unquoted, operands)?;
         let Some(thread) = thread else { return Err(Trouble::syntax("the thread is missing")) };
         let event = Event::new(self.operation.known.thread(thread, names)?, op);
-        // The operands of the operation start behind the thread's comma, or are none.
+        // The operands of the operation follow the thread's comma, if there are any.
         let operands = rest.strip_prefix(',').unwrap_or(rest);
         let (event, rest) = self.operation.operands(event, operands, names, pool)?;
         let location = location(&mut self.unquoted, rest)?;
@@ -142,12 +142,12 @@ impl LineParser for RoadRunnerLines {
         if self.skipped > 0 {
             let (lines, first) = (self.skipped, &self.first_skipped);
             let lines = if lines == 1 { "1 line is".into() } else { format!("{lines} lines are") };
-            remarks.warnings.push(format!("{lines} no events and were skipped, first {first}"));
+            remarks.warnings.push(format!("{lines} not events and were skipped, first {first}"));
         }
     }
 }
 
-/// The location behind an event: the last word after a flag.
+/// The location after an event: the last word after a flag.
 fn location<'s, 't: 's>(buffer: &'s mut String, rest: &'t str) -> Parsed<&'s str> {
     if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
         return Err(Trouble::syntax(format!("{} after the event", shown(rest))));
@@ -156,7 +156,7 @@ fn location<'s, 't: 's>(buffer: &'s mut String, rest: &'t str) -> Parsed<&'s str
     let (flag, place) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
     let place = place.trim_ascii();
     match flag {
-        // "Enter(0,f) from g": the calling method, which is no place.
+        // "Enter(0,f) from g": the calling method, which is not a location.
         "from" => Ok(""),
         _ if place.starts_with('"') => whole_name(buffer, place),
         _ => Ok(place.rsplit([' ', '\t']).next().unwrap_or(place)),
@@ -168,7 +168,7 @@ impl LineWriter for RoadRunnerLines {
 
     fn event(&mut self, event: &Event, names: &Names, pool: &Pool, out: &mut String) {
         let op = event.op();
-        // Inner operations of locks have the words of the outer ones, here as elsewhere.
+        // Inner operations of locks share the words of outer ones, as in all formats.
         let same = |(_, other): &&(&str, Op)| other.word() == op.word();
         let word = WORDS.iter().find(same).map_or("Event", |(word, _)| word);
         let thread = Name(names.threads.get(event.thread()));

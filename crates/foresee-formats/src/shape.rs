@@ -1,13 +1,13 @@
-//! Which operations have a target and how many values: the one table behind all formats.
+//! Which operations have a target and how many values: one table for all formats.
 //!
-//! Readers refuse what does not fit and so do writers, so that whatever one format accepts can be
-//! written in every other.
+//! Readers and writers reject everything else, so what one format accepts can be written in every
+//! other.
 
 use std::io;
 
 use foresee_trace::{Batch, Op, TargetKind};
 
-/// The most values one event may carry; it keeps a batch bounded whatever a file says.
+/// The maximum number of values of an event; it bounds a batch whatever a file contains.
 pub const MAX_VALUES: usize = 65_535;
 
 /// Whether an operation has a target.
@@ -26,7 +26,7 @@ pub(crate) fn target_rule(op: Op) -> TargetRule {
     }
 }
 
-/// How many values an operation may carry.
+/// The maximum number of values of an operation.
 pub(crate) fn max_values(op: Op) -> usize {
     match op {
         Op::Read | Op::Write | Op::VolatileRead | Op::VolatileWrite | Op::Init => 1,
@@ -42,12 +42,12 @@ pub(crate) fn has_arguments(op: Op) -> bool {
     matches!(op, Op::Enter | Op::Exit | Op::Event | Op::Begin | Op::End)
 }
 
-/// Whether an operation is half of a wait, and so may name a lock.
+/// Whether an operation begins or ends a wait, and so may name a lock.
 pub(crate) fn is_wait_half(op: Op) -> bool {
     matches!(op, Op::WaitBegin | Op::WaitEnd)
 }
 
-/// Refuses to write events that could not be read back.
+/// Rejects events that could not be read back.
 pub(crate) fn check_batch(batch: &Batch) -> io::Result<()> {
     for event in &batch.events {
         let op = event.op();

@@ -1,4 +1,4 @@
-//! The std format: RAPID's text, `thread|operation|location` a line.
+//! The std format: RAPID's text, one `thread|operation|location` per line.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -24,14 +24,14 @@ impl Format for Std {
     }
 
     fn about(&self) -> &'static str {
-        "RAPID's text, one event a line: thread|op(target)=value|location"
+        "RAPID's text, one event per line: thread|op(target)=value|location"
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
         match survey(head) {
             Head::Declared(name) => name == self.name(),
             Head::Line(line) => looks_like_std(line),
-            // An empty trace, unless it says what else it is.
+            // An empty trace, unless it declares another format.
             Head::CommentsOnly => true,
             Head::Nothing => false,
         }
@@ -46,7 +46,7 @@ impl Format for Std {
     }
 }
 
-/// Any word will do for the operation, so that a wrong one gets a message with its line.
+/// Accepts any word for the operation, so that a wrong one gets a message with its line.
 fn looks_like_std(line: &str) -> bool {
     let mut fields = line.split('|');
     let (Some(_), Some(op)) = (fields.next(), fields.next().map(str::trim_ascii)) else {
@@ -92,7 +92,7 @@ impl LineParser for StdLines {
 }
 
 impl StdLines {
-    /// Reads a line in whatever way it is written.
+    /// Parses a line of any form.
     fn any_line(&mut self, line: &str, names: &mut Names, pool: &mut Pool) -> Parsed<Event> {
         let Some(bar) = find_near(b'|', line.as_bytes()) else { return Err(no_bar(line)) };
         let (thread, rest) = (&line[..bar], &line[bar + 1..]);
@@ -123,8 +123,8 @@ impl StdLines {
     }
 }
 
-/// A line as nearly all are: an access or a lock, nothing quoted, no value but a small number. It
-/// is recognised apart from the others because they take several times as long.
+/// The usual line: an access or a lock operation, nothing quoted, and at most a small number as its
+/// value. It is parsed separately because the general case takes several times as long.
 struct UsualLine<'a> {
     thread: &'a str,
     op: Op,
@@ -139,7 +139,7 @@ impl<'a> UsualLine<'a> {
         let bytes = line.as_bytes();
         let bar = find_near(b'|', bytes)?;
         let (op, start) = match &bytes[bar + 1..] {
-            // One case for both, as nobody can foretell which it will be.
+            // One case for both, because the branch is unpredictable.
             [letter @ (b'r' | b'w'), b'(', ..] => {
                 (if *letter == b'r' { Op::Read } else { Op::Write }, bar + 3)
             }
@@ -149,7 +149,7 @@ impl<'a> UsualLine<'a> {
         };
         let rest = &bytes[start..];
         let second_bar = find_near(b'|', rest)?;
-        // The first bracket must be the last one, or else there is something to understand.
+        // The first bracket must be the last one; otherwise the general case applies.
         let bracket = find_near(b')', &rest[..second_bar])?;
         let value = match &rest[bracket + 1..second_bar] {
             [] => None,
@@ -175,7 +175,7 @@ fn is_plain(field: &[u8]) -> bool {
     }
 }
 
-/// Without the spaces around it; there are none in what tools write.
+/// The field without surrounding spaces; tools write none.
 #[inline]
 fn trimmed(field: &str) -> &str {
     if is_plain(field.as_bytes()) { field } else { field.trim_ascii() }
@@ -237,7 +237,7 @@ mod tests {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 PIECES[(random >> 33) as usize % PIECES.len()]
             };
-            // Lines that are nearly right, and lines that are not at all.
+            // Lines that are almost correct, and lines that are not.
             let line: String = match round % 3 {
                 0 => ["T1|w(", piece(), piece(), ")", piece(), piece(), "|", piece()].concat(),
                 1 => [piece(), piece(), "|r(", piece(), ")|", piece(), piece()].concat(),

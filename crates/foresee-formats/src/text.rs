@@ -1,8 +1,8 @@
-//! What all text formats share: a source made of a line parser, and a sink made of a line writer.
+//! Shared by all text formats: a source made of a line parser, and a sink made of a line writer.
 //!
-//! Blank lines and lines that begin with `#` are no events. A comment `# foresee: key=value …` says
-//! something about the trace: `format=`, `order=notes`, `cut_short="why"`. It may stand anywhere;
-//! writers put it at the end, since only then do they know.
+//! Blank lines and lines that begin with `#` are not events. A comment `# foresee: key=value …`
+//! describes the trace: `format=`, `order=notes`, `cut_short="why"`. It may be anywhere; writers
+//! put it at the end, when everything is known.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -17,12 +17,12 @@ use crate::operation::whole_name;
 use crate::shape::check_batch;
 use crate::trouble::{Parsed, Trouble, shown};
 
-/// A batch ends early when its values take more room than this.
+/// A batch ends early if it has more values than this.
 pub(crate) const VALUES_PER_BATCH: usize = 65_536;
 
-/// The reading half of a text format.
+/// The reading side of a text format.
 pub(crate) trait LineParser {
-    /// Reads a line that is neither blank nor a comment; `None` if it is not an event.
+    /// Parses a line that is neither blank nor a comment; `None` if it is not an event.
     fn line(
         &mut self,
         line: &str,
@@ -31,13 +31,13 @@ pub(crate) trait LineParser {
         remarks: &mut Remarks,
     ) -> Parsed<Option<Event>>;
 
-    /// Reads what follows the `#` of a comment.
+    /// Parses what follows the `#` of a comment.
     fn comment(&mut self, text: &str, names: &mut Names, remarks: &mut Remarks) -> Parsed<()> {
         let _ = names;
         read_directives(text, remarks)
     }
 
-    /// Adds what is known only when all lines have been read.
+    /// Adds what is known only after all lines have been read.
     fn end(&mut self, remarks: &mut Remarks) {
         let _ = remarks;
     }
@@ -51,9 +51,9 @@ pub(crate) struct TextSource<'r, P> {
     remarks: Remarks,
     /// The line of the latest batch's first event, as if no line had been skipped.
     first_line: u64,
-    /// Events of the latest batch that had lines without events before them, and how many.
+    /// Events of the latest batch that follow lines without events, and the number of these lines.
     gaps: Vec<(usize, u64)>,
-    /// What to report when the events before it have been handed out.
+    /// The error to report after the events before it have been returned.
     failed: Option<ReadError>,
     ended: bool,
 }
@@ -111,7 +111,7 @@ impl<'r, P: LineParser> TextSource<'r, P> {
 #[inline]
 fn is_content(line: &str) -> bool {
     match line.as_bytes().first() {
-        // Letters and digits, as nearly always.
+        // A letter or a digit, as in nearly all lines.
         Some(first) if *first > b'#' => true,
         _ => !matches!(line.trim_ascii_start().as_bytes().first(), None | Some(b'#')),
     }
@@ -139,7 +139,7 @@ impl<P: LineParser> EventSource for TextSource<'_, P> {
             return Ok(false);
         }
         match self.fill(batch) {
-            // What comes first in the file should be seen first.
+            // Events before the error are returned first.
             Err(error) if !batch.events.is_empty() => {
                 self.failed = Some(error);
                 Ok(true)
@@ -170,7 +170,7 @@ impl<P: LineParser> EventSource for TextSource<'_, P> {
     }
 }
 
-/// Reads a comment that speaks of the trace; others say nothing.
+/// Parses a comment that describes the trace; other comments are ignored.
 pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()> {
     let Some(mut text) = comment.trim_start().strip_prefix("foresee:") else { return Ok(()) };
     let mut buffer = String::new();
@@ -189,23 +189,23 @@ pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()
                 Some(order) => remarks.order = order,
                 None => {
                     let message = format!("there is no order {}", shown(word));
-                    let help = "orders are observed, thinned and notes";
+                    let help = "valid orders are observed, thinned and notes";
                     return Err(Trouble::syntax(message).with_help(help));
                 }
             },
             ("cut_short", why) => remarks.cut_short = Some(why.to_owned()),
             ("partial", why) => remarks.partial = Some(why.to_owned()),
             ("format", _) => {}
-            // Once is enough, and a file cannot fill the memory with warnings.
+            // Once is enough, and a file must not fill the memory with warnings.
             (key, _) if remarks.warnings.is_empty() => {
-                remarks.warnings.push(format!("nothing is known of the directive {}", shown(key)));
+                remarks.warnings.push(format!("unknown directive {}", shown(key)));
             }
             _ => {}
         }
     }
 }
 
-/// How far the value of a directive reaches: to white space outside quotes.
+/// The length of a directive's value: up to white space outside quotes.
 fn directive_length(text: &str) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     let ends = |c: char| {
@@ -220,21 +220,21 @@ fn directive_length(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// What the beginning of a text says about its format.
+/// What the beginning of a text reveals about its format.
 pub(crate) enum Head<'a> {
     /// A directive names the format.
     Declared(&'a str),
-    /// The first line that is no comment.
+    /// The first line that is not a comment.
     Line(&'a str),
-    /// Comments and nothing else.
+    /// Only comments.
     CommentsOnly,
-    /// Not a text, or not a single line.
+    /// Not a text, or not a complete line.
     Nothing,
 }
 
-/// Looks at the lines of `head` up to the first that is no comment.
+/// Examines the lines of `head` up to the first that is not a comment.
 pub(crate) fn survey(head: &[u8]) -> Head<'_> {
-    // The last character, and the last line, may be cut in two.
+    // The last character and the last line may be cut off.
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default(),
@@ -253,20 +253,20 @@ pub(crate) fn survey(head: &[u8]) -> Head<'_> {
     if comments { Head::CommentsOnly } else { Head::Nothing }
 }
 
-/// The writing half of a text format.
+/// The writing side of a text format.
 pub(crate) trait LineWriter {
-    /// The format's name, for a trace that has no event to be recognised by.
+    /// The format's name, for a trace without events by which it could be recognised.
     const FORMAT: &'static str;
 
-    /// Called before the events of a batch, when there may be new names.
+    /// Called before the events of a batch, if there may be new names.
     fn names(&mut self, names: &Names, out: &mut String) {
         let _ = (names, out);
     }
 
-    /// Writes the line of an event, without its end.
+    /// Writes the line of an event, without its line end.
     fn event(&mut self, event: &Event, names: &Names, pool: &Pool, out: &mut String);
 
-    /// Writes a line with what the trace says about itself.
+    /// Writes a line that describes the trace.
     fn directives(&self, empty: bool, remarks: &Remarks, out: &mut String) {
         out.push_str("# foresee:");
         if empty {
@@ -291,7 +291,7 @@ pub(crate) struct TextSink<'w, L> {
     lines: L,
     buffer: String,
     empty: bool,
-    /// What readers have been told of the order.
+    /// The order that has been written so far.
     order: FileOrder,
 }
 
@@ -352,6 +352,6 @@ impl<L: LineWriter> EventSink for TextSink<'_, L> {
 
 #[cold]
 fn too_long(what: &str) -> std::io::Error {
-    let message = format!("{what} takes a line of more than {MAX_LINE} bytes");
+    let message = format!("{what} needs a line of more than {MAX_LINE} bytes");
     std::io::Error::new(std::io::ErrorKind::InvalidInput, message)
 }

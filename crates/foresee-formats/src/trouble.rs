@@ -1,8 +1,8 @@
-//! What is wrong with a line, before anyone knows which line it is.
+//! Errors in a line whose number is not known yet.
 
 use foresee_trace::{ErrorKind, TooManyNames};
 
-/// What is wrong with a line, still without its number.
+/// An error in a line, without the line number.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) kind: ErrorKind,
@@ -10,7 +10,7 @@ pub(crate) struct Trouble {
     pub(crate) help: Option<String>,
 }
 
-/// Boxed, because results of the hot path should stay small.
+/// Boxed, to keep the results of the hot path small.
 pub(crate) type Parsed<T> = Result<T, Box<Trouble>>;
 
 impl Trouble {
@@ -33,7 +33,7 @@ impl From<TooManyNames> for Box<Trouble> {
     }
 }
 
-/// A piece of the input for a message: quoted, escaped and short.
+/// A part of the input for a message: quoted, escaped and short.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 40;
     match text.char_indices().nth(MOST) {

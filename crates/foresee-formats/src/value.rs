@@ -23,7 +23,7 @@ pub(crate) fn small_number(text: &[u8]) -> Option<i64> {
     Some(if digits.len() == text.len() { number } else { -number })
 }
 
-/// How far an unquoted value reaches.
+/// The length of an unquoted value.
 pub(crate) fn token_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let ends = |i: usize| match bytes[i] {
@@ -32,7 +32,7 @@ pub(crate) fn token_length(text: &str) -> usize {
         _ => false,
     };
     let end = (0..bytes.len()).find(|&i| ends(i)).unwrap_or(bytes.len());
-    // The bits of a NaN stand in brackets.
+    // The bits of a NaN are in brackets.
     match &text[..end] {
         "nan" if bytes.get(end) == Some(&b'(') => {
             memchr(b')', bytes).map_or(bytes.len(), |close| close + 1)
@@ -41,7 +41,7 @@ pub(crate) fn token_length(text: &str) -> usize {
     }
 }
 
-/// What an unquoted value is.
+/// An unquoted value.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Scalar {
     Value(Value),
@@ -49,7 +49,7 @@ pub(crate) enum Scalar {
     Word,
 }
 
-/// Understands an unquoted value.
+/// Parses an unquoted value.
 pub(crate) fn scalar(token: &str) -> Parsed<Scalar> {
     let value = match token {
         "" => return Err(Trouble::syntax("a value is missing")),
@@ -89,7 +89,7 @@ fn number(token: &str) -> Parsed<Value> {
             unsigned.map(Value::from_u64).ok_or_else(out_of_range)
         });
     }
-    // Rust also reads words like "infinity" as numbers.
+    // Rust also parses words like "infinity" as numbers.
     if digits.bytes().any(|b| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E')) {
         return Err(not_a_value(token));
     }

@@ -1,4 +1,4 @@
-//! Inputs that are wrong, and what the user is told.
+//! Invalid inputs and their error messages.
 
 mod common;
 
@@ -206,7 +206,7 @@ fn text_that_is_not_utf8_has_a_line() {
     }
 }
 
-/// Yields a text piece by piece, and panics when it is asked for more.
+/// Yields a text piece by piece, and panics when more is requested.
 struct Live(Vec<&'static str>);
 
 impl std::io::Read for Live {
@@ -231,7 +231,7 @@ fn a_live_trace_is_recognised_by_its_first_lines() {
     }
 }
 
-/// Yields the same byte for ever and counts how often it was asked.
+/// Yields the same byte for ever and counts the requests.
 struct Endless(usize);
 
 impl std::io::Read for Endless {

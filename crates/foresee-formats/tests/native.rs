@@ -1,4 +1,4 @@
-//! Native files that are whole, cut off, damaged, continued, and read from the middle.
+//! Native files: complete, cut off, damaged, continued, and read from the middle.
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 mod common;
@@ -12,7 +12,7 @@ use foresee_trace::{Batch, EventSource, FileOrder, Op, Position, TargetKind, Tra
 
 fn small_trace() -> Trace {
     let mut trace = Trace::default();
-    // Few of the names: the tests go through every bit of the file.
+    // Few of the names, because the tests visit every bit of the file.
     let mut values = nasty_values(&mut Trace::default().names);
     values.truncate(26);
     for name in ["", "a|b", "é"] {
@@ -33,7 +33,7 @@ fn small_trace() -> Trace {
     trace
 }
 
-/// Reads what can be read, and whether that was everything.
+/// Reads what can be read; also returns whether that was everything.
 fn read_prefix(bytes: &[u8]) -> (Trace, bool) {
     let mut trace = Trace::default();
     let Ok(mut source) = Native.read(Box::new(bytes)) else { return (trace, false) };
@@ -116,7 +116,7 @@ fn garbage_is_refused_without_panic() {
     let mut random = Random(5);
     let bytes = written(&small_trace(), &Native);
     for _ in 0..20_000 {
-        // Frames whose checksums are right but whose contents are not.
+        // Frames with correct checksums but invalid contents.
         let mut garbage = bytes.clone();
         for _ in 0..1 + random.below(4) {
             let at = random.below(garbage.len());
@@ -124,14 +124,14 @@ fn garbage_is_refused_without_panic() {
         }
         mend(&mut garbage);
         let (trace, _) = read_prefix(&garbage);
-        // Whatever was accepted can be spoken of and written.
+        // Whatever was accepted can be displayed and written.
         meaning(&trace, false);
         written(&trace, &Native);
         written(&trace, &foresee_formats::Jsonl);
     }
 }
 
-/// Makes all checksums right again, as far as the lengths still lead from frame to frame.
+/// Corrects all checksums, as far as the lengths still lead from frame to frame.
 fn mend(bytes: &mut [u8]) {
     let crc = crc32(&bytes[..12]).to_le_bytes();
     bytes[12..16].copy_from_slice(&crc);
@@ -148,7 +148,7 @@ fn mend(bytes: &mut [u8]) {
     }
 }
 
-/// CRC-32 as the document defines it, bit by bit: also a check of the library.
+/// CRC-32 as documented, bit by bit; also a check of the library.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |mut crc, &byte| {
         crc ^= u32::from(byte);

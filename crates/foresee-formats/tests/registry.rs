@@ -1,4 +1,4 @@
-//! Walks the list of formats: what each must have and how it is told from the others.
+//! Walks the list of formats: what each must provide and how it is detected.
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 mod common;
@@ -42,7 +42,7 @@ fn every_format_is_documented_and_has_samples_that_only_it_claims() {
     }
 }
 
-/// The samples say what the documents say they say.
+/// The samples contain what the documentation says.
 #[test]
 fn samples_are_understood() {
     let events = |file: &str| {
@@ -88,8 +88,8 @@ fn samples_are_understood() {
     assert_eq!(events("native/every-operation.fse").0, all);
 }
 
-/// The native sample is the std sample, byte for byte: the format must not change by accident.
-/// Run with `FORESEE_BLESS=1` after a deliberate change of version.
+/// The native sample is the std sample, byte for byte: the format must not change accidentally. Run
+/// with `FORESEE_BLESS=1` after a deliberate change of version.
 #[test]
 fn the_native_sample_is_what_we_write() {
     let text = samples("std").into_iter().find(|p| p.ends_with("std/every-operation.std")).unwrap();

@@ -1,4 +1,4 @@
-//! What is written is read back, in every format and through every pair of them.
+//! What is written can be read back, in every format and through every pair of formats.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn assert_same(expected: &Trace, got: &Trace, format: &dyn Format) {
     assert_eq!(expected.remarks.cut_short, got.remarks.cut_short, "{}", format.name());
 }
 
-/// Traces of the generator, with everything it can make.
+/// Traces of the generator, with everything it can generate.
 #[test]
 fn generated_traces_come_back_in_every_format() {
     for seed in 0..1_000 {
@@ -31,7 +31,7 @@ fn generated_traces_come_back_in_every_format() {
     }
 }
 
-/// A trace of notes has to say so before its first event, or it is judged as if it were observed.
+/// A trace of notes must say so before its first event; otherwise it is judged as observed.
 #[test]
 fn the_order_is_known_before_the_first_event() {
     let notes = Remarks { order: FileOrder::Notes, ..Remarks::default() };
@@ -52,7 +52,7 @@ fn the_order_is_known_before_the_first_event() {
         drop(sink);
         let data = bytes.0.borrow().clone();
         let source = format.read(Box::new(&data[..])).unwrap();
-        // The read does not see the write: fine for notes, and for them alone.
+        // The read does not see the write: valid only for notes.
         let read = Trace::load(&mut Validated::new(source, Mode::Reject));
         assert_eq!(read.unwrap().remarks.order, FileOrder::Notes, "{}", format.name());
     }
@@ -113,7 +113,7 @@ fn threads_that_come_late_get_their_column() {
         push(&mut trace, &thread, foresee_trace::Op::Write, "x", &[], "");
     }
     let csv = foresee_formats::Csv;
-    // A reader learns names as it goes, so the writer does too.
+    // A reader learns names gradually, so the writer does, too.
     let text = written(&trace, &foresee_formats::Std);
     let mut source = foresee_formats::open_reader(Box::new(&text[..]), None).unwrap().source;
     let output = Bytes::default();
@@ -156,7 +156,8 @@ fn compressed_files_are_written_whole_and_recognised() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
 }
 
-/// What a trace does not hold must not be forgotten on the way: silence about it would be a claim.
+/// The remark that a trace is incomplete must survive conversion: without it, the trace would claim
+/// to be complete.
 #[test]
 fn what_is_missing_is_remembered() {
     let told = Remarks {

@@ -1,4 +1,4 @@
-//! Continues a native trace that was finished, or cut off.
+//! Continues a native trace that was finished or cut off.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom};
@@ -13,18 +13,18 @@ use super::writer::NativeSink;
 
 /// A trace to be continued.
 pub struct Appended {
-    /// The names so far; those of the batches to come must continue them.
+    /// The names so far; those of later batches must extend them.
     pub names: Names,
-    /// What the trace said of itself; to be given to `finish` again, where it still holds.
+    /// The remarks so far; pass them to `finish` again if they still apply.
     pub remarks: Remarks,
-    /// How many events there are already.
+    /// The number of events so far.
     pub events: u64,
-    /// Where the next events go.
+    /// The sink for the next events.
     pub sink: Box<dyn EventSink>,
 }
 
-/// Opens a native trace to add to its end. What a crash left half-written is cut off, but no whole
-/// event is lost. Until `finish` the file has no end mark and reads as cut short.
+/// Opens a native trace to append to it. What a crash left incomplete is cut off, but no complete
+/// event is lost. Until `finish`, the file has no end mark and reads as cut short.
 pub fn append(path: &Path) -> Result<Appended, ReadError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| {
         let message = format!("cannot open {}: {error}", path.display());
@@ -33,7 +33,7 @@ pub fn append(path: &Path) -> Result<Appended, ReadError> {
     let indexed = Indexed::from_file(file)?;
     let (events, torn) = (indexed.events(), indexed.torn_records()?);
     let (mut file, names, remarks, entries) = indexed.into_parts();
-    // Remarks, index and end mark come last and are written anew.
+    // Remarks, index and end mark come last and are written again.
     let end = entries
         .last()
         .map_or(HEADER as u64, |last| last.offset + HEADER as u64 + u64::from(last.length));

@@ -1,12 +1,12 @@
-//! The outer layer: a file header, then frames that say their length and checksum.
+//! The outer layer: a file header, then frames with a length and a checksum.
 
 use std::io::{self, Read};
 
 pub(crate) use foresee_trace::varint::{push_varint, varint};
 use foresee_trace::{ErrorKind, FileOrder, Position, ReadError, Remarks};
 
-/// Like PNG's: a byte that is no text, the name, and line ends that show what a transfer in text
-/// mode has done to the file.
+/// Like PNG's: a byte that is not text, the name, and line ends that reveal a transfer in text
+/// mode.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FSE\r\n\x1a\n";
 /// The version of the format.
 const VERSION: u16 = 1;
@@ -16,10 +16,10 @@ pub const HEADER: usize = 16;
 /// The longest payload of a frame, in bytes.
 pub const MAX_PAYLOAD: u32 = 16 << 20;
 
-/// Frames of this kind and above may be passed over by a reader that does not know them.
+/// Frames of this kind and above may be skipped by a reader that does not know them.
 const OPTIONAL: u8 = 128;
 
-/// What a frame is about.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Texts and their numbers.
@@ -30,13 +30,14 @@ pub enum Kind {
     Remarks,
     /// Where each frame stands.
     Index,
-    /// The end mark.
+    /// The positions of all frames.
     End,
     /// Unknown, but not needed.
     Optional(u8),
 }
 
-/// Frames of this kind say how many events were lost at their place; see `docs/native-format.md`.
+/// Frames of this kind give the number of events lost at their position; see
+/// `docs/native-format.md`.
 pub const LOST: Kind = Kind::Optional(128);
 
 impl Kind {
@@ -67,18 +68,18 @@ impl Kind {
 /// The first sixteen bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// What the frame is about.
+    /// The kind of the frame.
     pub kind: Kind,
     /// The length of the payload in bytes, at most [`MAX_PAYLOAD`].
     pub length: u32,
-    /// How many events, names or entries there are.
+    /// The number of events, names or entries.
     pub count: u32,
     /// The checksum of the payload.
     pub crc: u32,
 }
 
 impl FrameHeader {
-    /// The header of a payload; too long a payload is refused.
+    /// The header of a payload; a payload that is too long is rejected.
     pub fn of(kind: Kind, count: u32, payload: &[u8]) -> io::Result<FrameHeader> {
         match u32::try_from(payload.len()) {
             Ok(length) if length <= MAX_PAYLOAD => {
@@ -91,7 +92,7 @@ impl FrameHeader {
         }
     }
 
-    /// The header as it stands in front of its payload.
+    /// The encoded header, which precedes its payload.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[0] = self.kind.code();
@@ -103,7 +104,7 @@ impl FrameHeader {
         bytes
     }
 
-    /// Reads a header that stands at byte `at`.
+    /// Decodes a header at byte `at`.
     pub fn decode(bytes: &[u8; HEADER], at: u64) -> Result<FrameHeader, ReadError> {
         let check = u16::from_le_bytes([bytes[2], bytes[3]]);
         let mut checked = *bytes;
@@ -112,7 +113,7 @@ impl FrameHeader {
             return Err(damaged(at, "the frame header is damaged (its checksum is wrong)"));
         }
         let kind = Kind::from_code(bytes[0]).ok_or_else(|| {
-            damaged(at, format!("nothing is known of frames of kind {}", bytes[0]))
+            damaged(at, format!("unknown frame kind {}", bytes[0]))
                 .with_help("the trace may have been written by a newer version")
         })?;
         let header = FrameHeader {
@@ -129,7 +130,7 @@ impl FrameHeader {
         Ok(header)
     }
 
-    /// Fails unless `payload` is what was written.
+    /// Fails unless the checksum of `payload` is correct.
     pub fn check(&self, payload: &[u8], at: u64) -> Result<(), ReadError> {
         if crc32fast::hash(payload) == self.crc {
             return Ok(());
@@ -138,7 +139,7 @@ impl FrameHeader {
     }
 }
 
-/// Half of the checksum of a header whose own check is zero.
+/// Half of the checksum of a header whose own checksum field is zero.
 fn header_check(bytes: &[u8; HEADER]) -> u16 {
     crc32fast::hash(bytes) as u16
 }
@@ -160,7 +161,7 @@ pub fn encode_file_header(order: FileOrder) -> [u8; HEADER] {
     bytes
 }
 
-/// What the file header says of the order of events.
+/// The order of events according to the file header.
 pub fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
     let format = |message: String| ReadError::new(ErrorKind::Format, Position::Byte(0), message);
     let seen = &bytes[..bytes.len().min(MAGIC.len())];
@@ -182,12 +183,12 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileOrder, ReadError> {
     let order = FileOrder::ALL.into_iter().find(|order| u16::from(order.code()) == flags);
     let Some(order) = order.filter(|_| version == VERSION) else {
         let message = format!("the trace has version {version} and flags {flags:#x}");
-        return Err(format(message).with_help(format!("version {VERSION} can be read here")));
+        return Err(format(message).with_help(format!("this program supports version {VERSION}")));
     };
     Ok(order)
 }
 
-/// Reads until `buffer` is full or the input ends; says how much there was.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
 pub fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while have < buffer.len() {
@@ -201,17 +202,17 @@ pub fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> 
     Ok(have)
 }
 
-/// The number at a place that is known to exist.
+/// The number at an offset that is known to be valid.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// The number at a place that is known to exist.
+/// The number at an offset that is known to be valid.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The payloads of the remarks frames that say it all.
+/// The payloads of the frames for these remarks.
 pub fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
     let order = remarks.order.code();
     let texts = [(1, &remarks.cut_short), (2, &remarks.partial)];
@@ -224,7 +225,7 @@ pub fn encode_remarks(remarks: &Remarks) -> Vec<Vec<u8>> {
     payloads
 }
 
-/// Takes over what a remarks frame says.
+/// Merges the remarks of a frame.
 pub(crate) fn read_remarks(
     payload: &[u8],
     at: u64,

@@ -1,4 +1,4 @@
-//! A native trace in a file, read from anywhere in it and by several threads at once.
+//! A native trace in a file, with random access and for several threads at once.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,34 +20,34 @@ use super::writer::Entry;
 /// The end mark: a frame with the offset of the index.
 const END: u64 = HEADER as u64 + 8;
 
-/// Events that can be decoded on their own.
+/// Events that can be decoded independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The number of the first event.
     pub first: u64,
-    /// How many events there are.
+    /// The number of events.
     pub count: u32,
-    /// Where the payload starts in the file.
+    /// The offset of the payload in the file.
     offset: u64,
-    /// How many bytes of it hold whole records.
+    /// The number of payload bytes that hold complete records.
     length: u32,
-    /// `None` if the frame is cut off, so that its checksum says nothing.
+    /// `None` if the frame is cut off, so that its checksum is meaningless.
     crc: Option<u32>,
 }
 
-/// A native trace in a file that can be read from anywhere.
+/// A native trace in a file, with random access.
 pub struct Indexed {
     file: File,
     blocks: Vec<Block>,
     names: Names,
     remarks: Remarks,
-    /// All frames that hold names and events and are whole.
+    /// All complete frames with names and events.
     pub(super) entries: Vec<Entry>,
 }
 
 impl Indexed {
-    /// Opens a file. Its index says where everything is; without one, for example after a crash,
-    /// the headers of all frames are looked at.
+    /// Opens a file. Uses its index or, if there is none, for example after a crash, the headers of
+    /// all frames.
     pub fn open(path: &Path) -> Result<Indexed, ReadError> {
         let file = File::open(path).map_err(|error| {
             let message = format!("cannot open {}: {error}", path.display());
@@ -75,12 +75,12 @@ impl Indexed {
         Ok(indexed)
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn events(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.first + u64::from(block.count))
     }
 
-    /// The stretches that can be decoded on their own, in order.
+    /// The independently decodable blocks, in order.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -154,7 +154,7 @@ impl Indexed {
         Ok(trace)
     }
 
-    /// Decodes some blocks into their place in the trace; the values come back in a pool.
+    /// Decodes some blocks to their position in the trace; returns the values in a pool.
     fn load_blocks(&self, blocks: &[Block], mut out: &mut [Event]) -> Result<Pool, ReadError> {
         let decoder = Decoder::new(&self.names);
         let (mut pool, mut buffer, mut batch) = (Pool::default(), Vec::new(), Batch::default());
@@ -182,7 +182,7 @@ impl Indexed {
             return Err(damaged(header_at, "the frame is damaged (its checksum is wrong)"));
         }
         if buffer.len() < 8 || u64_at(buffer, 0) != block.first {
-            return Err(damaged(block.offset, "the index does not fit the events"));
+            return Err(damaged(block.offset, "the index does not match the events"));
         }
         let mut at = 8;
         let result = decoder.decode(buffer, &mut at, block.count as usize, usize::MAX, batch);
@@ -213,7 +213,7 @@ impl Indexed {
         }
     }
 
-    /// Where the index is, if the file has an end mark that says so.
+    /// The offset of the index, if the file has an end mark with it.
     fn index_offset(&self, size: u64) -> Option<u64> {
         let end = size.checked_sub(END).filter(|&end| end >= HEADER as u64)?;
         let header = self.header_at(end).ok().filter(|h| h.kind == Kind::End && h.length == 8)?;
@@ -223,10 +223,10 @@ impl Indexed {
         Some(u64_at(&payload, 0)).filter(|&offset| offset != 0)
     }
 
-    /// Takes over the index. Its entries must follow each other without a gap, so that it cannot
-    /// leave anything out.
+    /// Loads the index. Its entries must follow each other without a gap, so that it cannot omit
+    /// anything.
     fn read_index(&mut self, offset: u64) -> Result<(), ReadError> {
-        let misfit = || damaged(offset, "the index does not fit the file");
+        let misfit = || damaged(offset, "the index does not match the file");
         let header = self.header_at(offset)?;
         let mut payload = Vec::new();
         self.read_at(offset + HEADER as u64, header.length, &mut payload)?;
@@ -253,7 +253,7 @@ impl Indexed {
         if next == offset { Ok(()) } else { Err(misfit()) }
     }
 
-    /// Goes through all frames up to the end mark, or as far as they are whole.
+    /// Reads all frames up to the end mark, or as far as they are complete.
     fn scan(&mut self, size: u64) -> Result<(), ReadError> {
         let mut at = HEADER as u64;
         loop {
@@ -279,7 +279,7 @@ impl Indexed {
             at = next;
         }
         self.remarks.cut_short =
-            Some("the end mark is missing: the writer was stopped, or is still at work".into());
+            Some("the end mark is missing: the writer was stopped or is still running".into());
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl Indexed {
             }
             Kind::Events => {
                 first = self.events();
-                // Two bytes an event at the least: what is allocated later is bounded by the file.
+                // An event takes at least two bytes, so the file bounds later allocations.
                 if u64::from(header.length) < 8 + 2 * u64::from(header.count) {
                     return Err(damaged(at, "a frame is too short for its events"));
                 }
@@ -319,7 +319,7 @@ impl Indexed {
         Ok(())
     }
 
-    /// Keeps the whole records of a frame that is cut off.
+    /// Adds the complete records of a frame that is cut off.
     fn add_torn_frame(
         &mut self,
         at: u64,
@@ -339,7 +339,7 @@ impl Indexed {
         }
         let (mut whole, mut batch) = (8, Batch::default());
         let decoder = Decoder::new(&self.names);
-        // The error is where the file was cut off.
+        // The error is at the point where the file was cut off.
         let _ = decoder.decode(&payload, &mut whole, header.count as usize, usize::MAX, &mut batch);
         let (count, length) = (batch.events.len() as u32, whole as u32);
         if count > 0 {
@@ -379,7 +379,7 @@ fn count_of(blocks: &[Block]) -> usize {
     blocks.iter().map(|block| block.count as usize).sum()
 }
 
-/// A stretch of a file, read without moving the place where others read.
+/// A section of a file, read without moving the file's cursor, which other readers share.
 struct Section<'f> {
     file: &'f File,
     at: u64,

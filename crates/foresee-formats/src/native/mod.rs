@@ -22,8 +22,8 @@ pub use indexed::{Block, Indexed};
 
 use crate::Format;
 
-/// Starts to write frames of at most so many events, for readers that do not wait for a whole file.
-/// There is no index, which would grow for as long as there are events.
+/// Starts writing frames of at most `events` events, for readers that do not wait for a whole file.
+/// There is no index, which would grow with the number of events.
 pub fn write_frames<'w>(output: Box<dyn Write + 'w>, events: u32) -> Box<dyn EventSink + 'w> {
     let mut sink = writer::NativeSink::new(output);
     sink.frame_events = events.clamp(1, writer::FRAME_EVENTS);
@@ -45,7 +45,7 @@ impl Format for Native {
     }
 
     fn sniff(&self, head: &[u8]) -> bool {
-        // The rest of the magic number is looked at when reading, to say how it was damaged.
+        // The reader checks the rest of the magic number, to report how it was damaged.
         head.starts_with(&frame::MAGIC[..4])
     }
 

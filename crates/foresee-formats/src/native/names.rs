@@ -1,13 +1,13 @@
-//! Names frames: texts and their numbers.
+//! Names frames: names and their numbers.
 
 use foresee_trace::{ErrorKind, Id, Interner, Names, Position, ReadError, ThreadId};
 
 use super::frame::{damaged, push_varint, u32_at, varint};
 
-/// How many kinds of names there are.
+/// The number of kinds of names.
 pub(crate) const NAMESPACES: usize = 6;
 
-/// How many names of each kind there are, in the order of the kinds' codes.
+/// The number of names of each kind, in the order of the kinds' codes.
 pub(crate) fn name_counts(names: &Names) -> [usize; NAMESPACES] {
     [
         names.threads.len(),
@@ -37,7 +37,7 @@ pub(crate) fn read_names(
         3 => frame.add_to(&mut names.conds)?,
         4 => frame.add_to(&mut names.locs)?,
         5 => frame.add_to(&mut names.syms)?,
-        other => return Err(damaged(at, format!("there is no kind of names {other}"))),
+        other => return Err(damaged(at, format!("unknown kind of names {other}"))),
     }
     if names.threads.len() > ThreadId::MAX as usize + 1 {
         return Err(ReadError::new(ErrorKind::Limit, Position::Byte(at), "too many threads"));
@@ -50,7 +50,7 @@ struct NamesFrame<'a> {
     /// The number of the first name.
     first: usize,
     count: u32,
-    /// Where the payload stands in the file.
+    /// The offset of the payload in the file.
     at: u64,
 }
 
@@ -88,8 +88,8 @@ impl NamesFrame<'_> {
     }
 }
 
-/// Adds the payload of a names frame to `out`: the names of one kind from `first` on, as many as
-/// make a frame. Says how many that were.
+/// Appends the payload of a names frame to `out`: the names of one kind from `first` on, as many as
+/// fit into a frame. Returns their number.
 pub(crate) fn encode_names(
     names: &Names,
     namespace: usize,

@@ -1,4 +1,4 @@
-//! Reads a native trace from the front, as far as there is one.
+//! Reads a native trace sequentially, as far as it is complete.
 
 use std::io::Read;
 
@@ -11,30 +11,30 @@ use super::names::read_names;
 use super::record::{BadRecord, Decoder};
 use crate::text::VALUES_PER_BATCH;
 
-/// Memory for a frame is taken in steps of this size, as its bytes arrive: a damaged or malicious
-/// length costs nothing.
+/// Memory for a frame is allocated in steps of this size as its bytes arrive, so a damaged or
+/// malicious length costs nothing.
 const STEP: usize = 1 << 20;
 
 pub(crate) struct NativeSource<'r> {
     input: Box<dyn Read + 'r>,
-    /// Where the next frame starts.
+    /// The offset of the next frame.
     offset: u64,
     names: Names,
-    /// Names are complete already: the source was started in the middle of an indexed file.
+    /// All names are known: the source was started in the middle of an indexed file.
     names_known: bool,
     remarks: Remarks,
     decoder: Decoder,
-    /// The payload of the current frame is the first `length` bytes.
+    /// The first `length` bytes are the payload of the current frame.
     buffer: Vec<u8>,
     length: usize,
     payload_offset: u64,
-    /// Where the next record and the first record of the latest batch start in it.
+    /// The offsets in it of the next record and of the first record of the latest batch.
     next: usize,
     batch_start: usize,
-    /// Events of the current frame that have not been handed out.
+    /// The number of events of the current frame that have not been returned.
     left: usize,
     next_event: u64,
-    /// The current frame is cut off: read what is whole.
+    /// The current frame is cut off: read what is complete.
     torn: bool,
     ended: bool,
 }
@@ -48,7 +48,7 @@ impl<'r> NativeSource<'r> {
         Ok(Self::resume(input, HEADER as u64, Names::default(), remarks, 0))
     }
 
-    /// A source that starts at the frame at `offset`, which holds event `next_event`.
+    /// A source that starts at the frame at `offset`, which contains event `next_event`.
     pub(crate) fn resume(
         input: Box<dyn Read + 'r>,
         offset: u64,
@@ -75,13 +75,13 @@ impl<'r> NativeSource<'r> {
         }
     }
 
-    /// A source that has nothing more to give.
+    /// A source without further events.
     pub(crate) fn at_end(names: Names, remarks: Remarks) -> Self {
         let ended = true;
         NativeSource { ended, ..Self::resume(Box::new(std::io::empty()), 0, names, remarks, 0) }
     }
 
-    /// Passes over events of the current frame; there must be as many.
+    /// Skips events of the current frame, which must have that many.
     pub(crate) fn skip_events(&mut self, count: usize) -> Result<(), ReadError> {
         while self.left == 0 && !self.ended {
             self.next_frame()?;
@@ -158,12 +158,12 @@ impl<'r> NativeSource<'r> {
     fn cut_short(&mut self, why: &str) {
         (self.ended, self.left) = (true, 0);
         self.remarks.cut_short =
-            Some(format!("{why}: the writer was stopped, or is still at work"));
+            Some(format!("{why}: the writer was stopped or is still running"));
     }
 }
 
 fn unreadable(at: u64, error: &std::io::Error) -> ReadError {
-    ReadError::new(ErrorKind::Io, Position::Byte(at), format!("cannot read on: {error}"))
+    ReadError::new(ErrorKind::Io, Position::Byte(at), format!("cannot read: {error}"))
 }
 
 impl EventSource for NativeSource<'_> {
@@ -223,7 +223,7 @@ impl EventSource for NativeSource<'_> {
 impl BadRecord {
     pub(crate) fn message(self) -> String {
         match self {
-            BadRecord::Cut => "a record reaches beyond its frame".into(),
+            BadRecord::Cut => "a record extends beyond its frame".into(),
             BadRecord::Wrong(message) => message,
         }
     }

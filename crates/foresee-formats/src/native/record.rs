@@ -1,8 +1,8 @@
 //! One event in two to eighteen bytes, and more only if its values do not fit.
 //!
-//! A record is `op`, `ctl`, and four numbers of 0, 1, 2 or 4 bytes whose lengths stand in `ctl`, so
-//! that decoding is one table look-up and four loads. Whether the numbers make sense is found out
-//! for a whole stretch at once: only if it is bad is it gone through again, step by step.
+//! A record is `op`, `ctl`, and four numbers of 0, 1, 2 or 4 bytes whose lengths are in `ctl`, so
+//! decoding takes one table look-up and four loads. The numbers are validated for a whole run of
+//! records at once; only if one of them is invalid are the records decoded again, one by one.
 
 use foresee_trace::{Batch, Event, Names, Op, Pool, SymId, TargetKind, Value};
 
@@ -13,23 +13,23 @@ use crate::shape::{TargetRule, is_wait_half, max_values, target_rule};
 /// Set in `op` when values follow the record; the payload is then their number.
 const INLINE: u8 = 0x80;
 
-/// The longest record without values, plus what a load of four bytes may reach beyond it.
+/// The longest record without values, plus the bytes that a load of four bytes may read beyond it.
 const WINDOW: usize = 20;
 
 /// What is wrong with a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadRecord {
-    /// It is not all there.
+    /// It is incomplete.
     Cut,
-    /// It makes no sense.
+    /// It is invalid.
     Wrong(String),
 }
 
-/// How the numbers of a record lie, for one value of `ctl`.
+/// The layout of the numbers of a record for one value of `ctl`.
 #[derive(Clone, Copy)]
 struct Layout {
     masks: [u32; 4],
-    /// Where target, location and payload start; the thread is always at 2.
+    /// The offsets of target, location and payload; the thread is always at 2.
     starts: [u8; 3],
     length: u8,
 }
@@ -59,7 +59,7 @@ const fn layouts() -> [Layout; 256] {
     table
 }
 
-/// A record taken apart.
+/// A decoded record.
 struct Fields {
     op: u8,
     thread: u32,
@@ -73,7 +73,7 @@ struct Fields {
 fn fields(window: &[u8; WINDOW]) -> Fields {
     let layout = &LAYOUTS[window[1] as usize];
     let field = |start: u8, mask: u32| {
-        // The mask lets the compiler see that the load stays inside the window.
+        // The mask lets the compiler prove that the load stays inside the window.
         let at = (start & 15) as usize;
         let bytes = [window[at], window[at + 1], window[at + 2], window[at + 3]];
         u32::from_le_bytes(bytes) & mask
@@ -88,7 +88,7 @@ fn fields(window: &[u8; WINDOW]) -> Fields {
     }
 }
 
-/// Takes the record at `at` apart, if it is all there.
+/// Decodes the record at `at`, if it is complete.
 #[inline]
 fn fields_at(bytes: &[u8], at: usize) -> Option<Fields> {
     let rest = bytes.get(at..)?;
@@ -98,7 +98,7 @@ fn fields_at(bytes: &[u8], at: usize) -> Option<Fields> {
     }
 }
 
-/// The same near the end of the frame, where loads would reach beyond it.
+/// Like [`fields_at`] near the end of the frame, where loads would exceed it.
 #[cold]
 fn last_fields(rest: &[u8]) -> Option<Fields> {
     let mut window = [0; WINDOW];
@@ -107,16 +107,16 @@ fn last_fields(rest: &[u8]) -> Option<Fields> {
     (rest.len() >= 2 && fields.length <= rest.len()).then_some(fields)
 }
 
-/// What holds for the records of one `op` byte.
+/// The rule for records with one `op` byte.
 #[derive(Clone, Copy)]
 struct Rule {
-    /// The operation, unless its records need to be looked at one by one.
+    /// The operation, unless its records must be checked individually.
     plain: Option<Op>,
     /// Bits that the payload must not have.
     no_payload: u32,
 }
 
-/// The payload's highest bit: it would be a place in a pool, which no file has.
+/// The payload's highest bit: it would mean an index into a pool, which files do not have.
 const POOLED: u32 = 1 << 31;
 
 fn rules() -> [Rule; 256] {
@@ -129,10 +129,10 @@ fn rules() -> [Rule; 256] {
     rules
 }
 
-/// Turns records into events; knows how many names there are.
+/// Decodes records to events; knows the number of names.
 pub(crate) struct Decoder {
     rules: [Rule; 256],
-    /// How many targets there are for each operation.
+    /// The number of targets for each operation.
     targets: [u32; 64],
     threads: u32,
     locs: u32,
@@ -148,7 +148,7 @@ impl Decoder {
         decoder
     }
 
-    /// Allows the numbers of all of these names.
+    /// Allows the numbers of all these names.
     pub(crate) fn set_names(&mut self, names: &Names) {
         let counts = name_counts(names).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         let [threads, vars, locks, conds, locs, syms] = counts;
@@ -166,7 +166,8 @@ impl Decoder {
     }
 
     /// Adds up to `most` events from `bytes[*at..]` to `batch`, fewer if they have more than
-    /// `values` values. On an error `at` is the bad record, and what was good is in the batch.
+    /// `values` values. On an error, `at` is the bad record, and the batch has the good events
+    /// before it.
     pub(crate) fn decode(
         &self,
         bytes: &[u8],
@@ -178,7 +179,7 @@ impl Decoder {
         let (start, had) = (*at, batch.events.len());
         match self.hasty_pass(bytes, at, most, values, batch) {
             Ok(true) => Ok(()),
-            // What a hasty pass put into the pool is of no use, but does no harm either.
+            // What the hasty pass put into the pool is unused but harmless.
             Ok(false) | Err(_) => {
                 batch.events.truncate(had);
                 *at = start;
@@ -187,8 +188,8 @@ impl Decoder {
         }
     }
 
-    /// A pass that finds out only at its end whether the numbers made sense. Few things are kept
-    /// in mind from record to record, so that they stay in registers.
+    /// A pass that validates the numbers only at its end. It keeps little state between records, so
+    /// that the state stays in registers.
     fn hasty_pass(
         &self,
         bytes: &[u8],
@@ -214,8 +215,8 @@ impl Decoder {
         Ok(self.all_named(&batch.events[had..]))
     }
 
-    /// Adds events up to one that is not plain, or that is too near to the end; how many, and
-    /// whether their threads and payloads can be.
+    /// Adds events up to one that is not plain or too close to the end; returns their number and
+    /// whether their threads and payloads are valid.
     #[inline(never)]
     fn plain_stretch(
         &self,
@@ -241,7 +242,7 @@ impl Decoder {
         (batch.events.len() - had, wrong == 0)
     }
 
-    /// Whether the numbers in these events are those of names.
+    /// Whether the numbers in these events refer to names.
     fn all_named(&self, events: &[Event]) -> bool {
         let mut highest = [0u32; 64];
         let (mut thread, mut loc, mut without) = (0, 0, false);
@@ -257,7 +258,7 @@ impl Decoder {
         known && !without && (events.is_empty() || thread < self.threads && loc < self.locs)
     }
 
-    /// A pass that checks every record before it goes on.
+    /// A pass that checks every record before it continues.
     fn careful_pass(
         &self,
         bytes: &[u8],
@@ -276,7 +277,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds the event of one record, checked by itself; how many values it has in the pool.
+    /// Adds the event of one record after checking it; returns the number of its values in the
+    /// pool.
     fn careful_record(
         &self,
         bytes: &[u8],
@@ -294,8 +296,8 @@ impl Decoder {
         Ok(scratch.len())
     }
 
-    /// Checks one record by itself; gives the event, where the next record starts, and the values
-    /// that stand in between.
+    /// Checks one record; returns the event, the offset of the next record, and the values in
+    /// between.
     fn careful(
         &self,
         fields: &Fields,
@@ -308,7 +310,7 @@ impl Decoder {
         let wrong = |message: String| BadRecord::Wrong(message);
         let code = fields.op & !INLINE;
         let op =
-            Op::from_code(code).ok_or_else(|| wrong(format!("there is no operation {code}")))?;
+            Op::from_code(code).ok_or_else(|| wrong(format!("unknown operation {code}")))?;
         let word = op.word();
         if thread >= self.threads {
             return Err(wrong(format!("thread {thread} of \"{word}\" has no name")));
@@ -372,11 +374,11 @@ impl Decoder {
                 Ok(sym) if sym < self.syms => Value::Str(SymId(sym)),
                 _ => return Err(BadRecord::Wrong("a text among the values has no name".into())),
             },
-            _ => return Err(BadRecord::Wrong(format!("there is no kind of value {tag}"))),
+            _ => return Err(BadRecord::Wrong(format!("unknown kind of value {tag}"))),
         })
     }
 
-    /// Where the record `count` records after the one at `at` starts.
+    /// The offset of the record `count` records after the one at `at`.
     pub(crate) fn skip(&self, bytes: &[u8], mut at: usize, count: usize) -> usize {
         let mut values = Vec::new();
         for _ in 0..count {
@@ -442,7 +444,7 @@ fn encode_fields(op: u8, fields: [u32; 4], out: &mut Vec<u8>) {
             _ => (3, 4),
         };
         record[1] |= code << (2 * i);
-        // Bytes beyond the number are overwritten by the next one.
+        // The next number overwrites the bytes beyond this one.
         record[length..length + 4].copy_from_slice(&field.to_le_bytes());
         length += bytes;
     }

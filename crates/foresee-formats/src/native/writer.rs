@@ -9,13 +9,13 @@ use super::names::{NAMESPACES, encode_names, name_counts};
 use super::record::encode;
 use crate::shape::check_batch;
 
-/// How many events make a frame: enough to make its costs vanish, few enough to be decoded in the
+/// The number of events of a frame: enough to amortise its overhead, few enough to decode in the
 /// cache, and not too many to lose in a crash.
 pub(super) const FRAME_EVENTS: u32 = 1 << 16;
 /// A frame also ends when it has this many bytes.
 const FRAME_BYTES: usize = 4 << 20;
 
-/// Where a frame stands, for the index.
+/// The position of a frame, for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) offset: u64,
@@ -42,22 +42,22 @@ impl Entry {
 
 pub(crate) struct NativeSink<W> {
     output: W,
-    /// How many bytes have been written; the file header counts from the start.
+    /// The number of bytes written, including the file header.
     pub(crate) offset: u64,
-    /// How many names of each kind have been written. The first location needs no writing.
+    /// The number of names of each kind written so far. The first location is never written.
     pub(crate) names: [usize; NAMESPACES],
-    /// Events in frames that have been written.
+    /// The number of events in complete frames.
     pub(crate) events: u64,
-    /// Room for the header, then the payload of the frame being filled.
+    /// Space for the header, then the payload of the current frame.
     frame: Vec<u8>,
     count: u32,
     scratch: Vec<u8>,
-    /// What the index is going to say; nothing if there is to be none.
+    /// The entries of the index; `None` if there is no index.
     pub(crate) entries: Option<Vec<Entry>>,
     finished: bool,
-    /// What the file header says of the order.
+    /// The order according to the file header.
     order: FileOrder,
-    /// How many events make a frame.
+    /// The number of events of a frame.
     pub(super) frame_events: u32,
 }
 
@@ -78,7 +78,7 @@ impl<W: Write> NativeSink<W> {
         }
     }
 
-    /// Starts the next frame with records that are known to be good.
+    /// Starts the next frame with records that are known to be valid.
     pub(crate) fn adopt_records(&mut self, records: &[u8], count: u32) {
         self.start_frame();
         self.frame.extend_from_slice(records);
@@ -107,7 +107,7 @@ impl<W: Write> NativeSink<W> {
         }
     }
 
-    /// Writes a frame whose header is still to be filled in, with a single call.
+    /// Fills in the header of a frame and writes it with a single call.
     fn write_frame(
         &mut self,
         kind: Kind,
@@ -158,7 +158,8 @@ impl<W: Write> NativeSink<W> {
         Ok(())
     }
 
-    /// Writes the index, and says where; not if it would be too large, as readers can do without.
+    /// Writes the index and returns its offset; skips it if it would be too large, since readers do
+    /// not need it.
     fn write_index(&mut self) -> io::Result<u64> {
         let offset = self.offset;
         let fits = |entries: &Vec<Entry>| entries.len() * Entry::BYTES <= MAX_PAYLOAD as usize;
@@ -192,7 +193,7 @@ impl<W: Write> EventSink for NativeSink<W> {
 
     fn finish(&mut self, names: &Names, remarks: &Remarks) -> io::Result<()> {
         if std::mem::replace(&mut self.finished, true) {
-            return Err(io::Error::other("the trace has been finished already"));
+            return Err(io::Error::other("the trace is already finished"));
         }
         self.flush(names)?;
         if remarks.order != self.order || remarks.cut_short.is_some() || remarks.partial.is_some() {

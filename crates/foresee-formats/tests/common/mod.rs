@@ -1,5 +1,5 @@
-//! Traces to write and read back, and the way to compare them.
-// Every test file uses another part, and none exports any.
+//! Traces to write and read back, and how to compare them.
+// Every test file uses another part of this module.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -151,7 +151,7 @@ fn intern(kind: TargetKind, name: &str, names: &mut Names) -> Option<u32> {
     })
 }
 
-/// How many values an operation may have, as the documents say.
+/// The maximum number of values of an operation according to the documentation.
 fn most_values(op: Op) -> usize {
     match op {
         Op::Read | Op::Write | Op::VolatileRead | Op::VolatileWrite | Op::Init => 1,
@@ -171,7 +171,7 @@ pub fn push(trace: &mut Trace, thread: &str, op: Op, target: &str, values: &[Val
     trace.events.push(event.with_loc(trace.names.locs.intern(loc).unwrap()));
 }
 
-/// Every operation, every kind of value, every nasty name in every place.
+/// Every operation, every kind of value, and every difficult name in every place.
 pub fn rich_trace() -> Trace {
     let mut trace = Trace::default();
     let values = nasty_values(&mut trace.names);
