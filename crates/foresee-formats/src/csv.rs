@@ -14,8 +14,8 @@ use memchr::memchr;
 
 use crate::Format;
 use crate::operation::{OperationParser, leading_word, op_of_word, whole_name};
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, read_directives, survey};
-use crate::trouble::{Parsed, Trouble, shown};
 
 /// RAPID's column-per-thread text.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ impl LineParser for CsvLines {
                 event.with_loc(self.operation.known.loc(location, names)?)
             }
             None if rest.is_empty() => event,
-            None => return Err(Trouble::syntax(format!("{} after the operation", shown(rest)))),
+            None => return Err(ParseError::syntax(format!("{} after the operation", shown(rest)))),
         };
         self.cell = cell_buffer;
         Ok(Some(event))
@@ -134,14 +134,14 @@ fn filled_cell<'s, 't: 's>(buffer: &'s mut String, line: &'t str) -> Parsed<(usi
     let is_empty = |c: char| matches!(c, ',' | ' ' | '\t');
     let filled = line.trim_start_matches(is_empty);
     if filled.is_empty() {
-        return Err(Trouble::syntax("no column of the line has an event"));
+        return Err(ParseError::syntax("no column of the line has an event"));
     }
     let before = &line.as_bytes()[..line.len() - filled.len()];
     let column = memchr::memchr_iter(b',', before).count();
     let (cell, rest) = next_cell(buffer, filled)?;
     match rest.map(|rest| rest.trim_start_matches(is_empty)) {
         None | Some("") => Ok((column, cell.trim_ascii())),
-        Some(rest) => Err(Trouble::syntax(format!(
+        Some(rest) => Err(ParseError::syntax(format!(
             "two columns have an event: {} and {}",
             shown(cell),
             shown(rest)
@@ -163,7 +163,7 @@ fn next_cell<'s, 't: 's>(
     };
     buffer.clear();
     loop {
-        let no_end = || Trouble::syntax("the closing quote of a cell is missing");
+        let no_end = || ParseError::syntax("the closing quote of a cell is missing");
         let quote = memchr(b'"', rest.as_bytes()).ok_or_else(no_end)?;
         buffer.push_str(&rest[..quote]);
         rest = &rest[quote + 1..];
@@ -176,7 +176,7 @@ fn next_cell<'s, 't: 's>(
                 rest = &rest[1..];
             }
             Some(_) => {
-                return Err(Trouble::syntax(format!("{} after a quoted cell", shown(rest))));
+                return Err(ParseError::syntax(format!("{} after a quoted cell", shown(rest))));
             }
         }
     }

@@ -17,9 +17,9 @@ use serde_json::value::RawValue;
 use crate::Format;
 use crate::cache::KnownNames;
 use crate::operation::{op_of_word, unknown_op};
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::shape::{MAX_VALUES, TargetRule, has_arguments, is_wait_half, max_values, target_rule};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
-use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::{Scalar, scalar};
 
 /// One JSON object per event.
@@ -97,7 +97,7 @@ impl LineParser for JsonLines {
         match line.foresee {
             None => self.event(&line, names, pool).map(Some),
             Some(1) => directives(&line, remarks).map(|()| None),
-            Some(version) => Err(Trouble::syntax(format!(
+            Some(version) => Err(ParseError::syntax(format!(
                 "\"foresee\" is {version}, but only version 1 is supported"
             ))),
         }
@@ -132,7 +132,7 @@ impl JsonLines {
         }
         if self.values.len() > MAX_VALUES {
             let message = format!("too many values: an event has at most {MAX_VALUES}");
-            return Err(Box::new(Trouble { kind: ErrorKind::Limit, message, help: None }));
+            return Err(Box::new(ParseError { kind: ErrorKind::Limit, message, help: None }));
         }
         event = event.with_values(&self.values, pool);
         if let Some(lock) = &line.lock {
@@ -149,7 +149,7 @@ fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Parsed<T> {
     serde_json::from_str(text).map_err(|error| {
         let (message, column) = (error.to_string(), error.column());
         let message = message.rsplit_once(" at line 1 column").map_or(&*message, |(m, _)| m);
-        Trouble::syntax(format!("column {column}: {message}"))
+        ParseError::syntax(format!("column {column}: {message}"))
     })
 }
 
@@ -158,15 +158,15 @@ fn required<'l>(field: &str, text: &'l Option<Text<'_>>) -> Parsed<&'l str> {
 }
 
 #[cold]
-fn missing(field: &str) -> Box<Trouble> {
-    Trouble::syntax(format!("the field \"{field}\" is missing"))
+fn missing(field: &str) -> Box<ParseError> {
+    ParseError::syntax(format!("the field \"{field}\" is missing"))
 }
 
 fn refuse(op: Op, field: &str, present: bool) -> Parsed<()> {
     if !present {
         return Ok(());
     }
-    Err(Trouble::syntax(format!("an event \"{}\" has no field \"{field}\"", op.word())))
+    Err(ParseError::syntax(format!("an event \"{}\" has no field \"{field}\"", op.word())))
 }
 
 fn directives(line: &Line, remarks: &mut Remarks) -> Parsed<()> {
@@ -176,7 +176,7 @@ fn directives(line: &Line, remarks: &mut Remarks) -> Parsed<()> {
         Some((None, other)) => {
             let message = format!("there is no \"order\" {}", shown(&other.0));
             let help = "valid orders are observed, thinned and notes";
-            return Err(Trouble::syntax(message).with_help(help));
+            return Err(ParseError::syntax(message).with_help(help));
         }
     }
     if let Some(why) = &line.cut_short {
@@ -195,13 +195,13 @@ fn value(raw: &str, names: &mut Names) -> Parsed<Value> {
             let special = json::<Special>(raw)?;
             match scalar(&special.float.0)? {
                 Scalar::Value(value @ Value::Float(_)) => Ok(value),
-                _ => Err(Trouble::syntax(format!("{} is not a float", shown(&special.float.0)))),
+                _ => Err(ParseError::syntax(format!("{} is not a float", shown(&special.float.0)))),
             }
         }
         _ => match scalar(raw) {
             Ok(Scalar::Value(value)) => Ok(value),
-            Ok(Scalar::Word) => Err(Trouble::syntax(format!("{} is not a value", shown(raw)))),
-            Err(trouble) => Err(trouble),
+            Ok(Scalar::Word) => Err(ParseError::syntax(format!("{} is not a value", shown(raw)))),
+            Err(error) => Err(error),
         },
     }
 }

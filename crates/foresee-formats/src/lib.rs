@@ -23,12 +23,12 @@ mod lines;
 pub mod native;
 mod open;
 mod operation;
+mod parse_error;
 mod rapid;
 mod roadrunner;
 mod shape;
 mod std_text;
 mod text;
-mod trouble;
 mod value;
 
 use std::io::{Read, Write};

@@ -73,8 +73,9 @@ impl<'r> LineReader<'r> {
     #[cold]
     fn too_long(&self) -> ReadError {
         let message = format!("the line is longer than {MAX_LINE} bytes");
-        ReadError::new(ErrorKind::Limit, Position::Line(self.number), message)
-            .with_help("is this really a text trace? If the format was detected wrongly, specify it")
+        ReadError::new(ErrorKind::Limit, Position::Line(self.number), message).with_help(
+            "is this really a text trace? If the format was detected wrongly, specify it",
+        )
     }
 
     /// Reads the next chunk; `false` at the end.

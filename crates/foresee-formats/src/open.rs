@@ -6,8 +6,8 @@ use std::path::Path;
 
 use foresee_trace::{ErrorKind, EventSource, Position, ReadError};
 
+use crate::parse_error::shown;
 use crate::text::{Head, survey};
-use crate::trouble::shown;
 use crate::{FORMATS, Format, format_names};
 
 /// How much of a file is examined to detect its format.

@@ -9,8 +9,8 @@ use memchr::{memchr2, memrchr};
 use crate::cache::KnownNames;
 use crate::lines::find_near;
 
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::shape::{MAX_VALUES, TargetRule, is_wait_half, max_values, target_rule};
-use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::{Scalar, scalar, small_number, token_length};
 
 /// Words of other tools for our operations.
@@ -84,7 +84,7 @@ impl OperationParser {
         match op.target_kind() {
             TargetKind::None => match text.strip_prefix(')') {
                 Some(rest) => Ok((event, rest)),
-                None => Err(Trouble::syntax(format!("\"{}\" has no operand", op.word()))),
+                None => Err(ParseError::syntax(format!("\"{}\" has no operand", op.word()))),
             },
             TargetKind::Sym => self.call(event, text, names, pool),
             TargetKind::Cond if is_wait_half(op) => self.wait_half(event, text, names),
@@ -163,7 +163,7 @@ impl OperationParser {
             let (word, most) = (op.word(), max_values(op));
             let message = format!("too many values: \"{word}\" has at most {most}");
             let kind = if most == MAX_VALUES { ErrorKind::Limit } else { ErrorKind::Syntax };
-            return Err(Box::new(Trouble { kind, message, help: None }));
+            return Err(Box::new(ParseError { kind, message, help: None }));
         }
         self.values.push(value);
         Ok(())
@@ -258,7 +258,7 @@ pub(crate) fn whole_name<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> P
     let Some(quoted) = text.strip_prefix('"') else { return Ok(text) };
     match unquote(buffer, quoted)? {
         (name, "") => Ok(name),
-        (_, rest) => Err(Trouble::syntax(format!("{} after a quoted name", shown(rest)))),
+        (_, rest) => Err(ParseError::syntax(format!("{} after a quoted name", shown(rest)))),
     }
 }
 
@@ -266,23 +266,23 @@ fn closed(rest: &str) -> Parsed<&str> {
     match rest.strip_prefix(')') {
         Some(rest) => Ok(rest),
         None if rest.is_empty() => Err(unclosed()),
-        None => Err(Trouble::syntax(format!("expected \",\" or \")\" before {}", shown(rest)))),
+        None => Err(ParseError::syntax(format!("expected \",\" or \")\" before {}", shown(rest)))),
     }
 }
 
 #[cold]
-fn unclosed() -> Box<Trouble> {
-    Trouble::syntax("the closing bracket \")\" is missing")
+fn unclosed() -> Box<ParseError> {
+    ParseError::syntax("the closing bracket \")\" is missing")
 }
 
 #[cold]
-fn missing_operand(op: Op) -> Box<Trouble> {
+fn missing_operand(op: Op) -> Box<ParseError> {
     let word = op.word();
-    Trouble::syntax(format!("\"{word}\" needs an operand, as in {word}(name)"))
+    ParseError::syntax(format!("\"{word}\" needs an operand, as in {word}(name)"))
 }
 
 #[cold]
-pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
+pub(crate) fn unknown_op(text: &str) -> Box<ParseError> {
     let mut words: Vec<&str> = Vec::new();
     for word in Op::ALL.iter().map(|op| op.word()) {
         // Inner operations of locks share the words of outer ones.
@@ -290,13 +290,13 @@ pub(crate) fn unknown_op(text: &str) -> Box<Trouble> {
             words.push(word);
         }
     }
-    Trouble::syntax(format!("expected an operation, found {}", shown(text)))
+    ParseError::syntax(format!("expected an operation, found {}", shown(text)))
         .with_help(format!("operations are {}", words.join(" ")))
 }
 
 /// The text after an opening quote, up to the closing one, and the rest.
 fn unquote<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<(&'s str, &'t str)> {
-    let no_end = || Trouble::syntax("the closing quote is missing");
+    let no_end = || ParseError::syntax("the closing quote is missing");
     let mut rest = text;
     buffer.clear();
     loop {
@@ -311,7 +311,7 @@ fn unquote<'s, 't: 's>(buffer: &'s mut String, text: &'t str) -> Parsed<(&'s str
         }
         buffer.push_str(plain);
         let (c, after) = escape(after).ok_or_else(|| {
-            Trouble::syntax(format!("unknown escape {}", shown(&rest[stop..])))
+            ParseError::syntax(format!("unknown escape {}", shown(&rest[stop..])))
                 .with_help("escapes are \\\" \\\\ \\n \\r \\t and \\u{hex}")
         })?;
         buffer.push(c);

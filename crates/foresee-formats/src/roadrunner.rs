@@ -10,8 +10,8 @@ use foresee_trace::{Event, EventSink, EventSource, Name, Names, Op, Pool, ReadEr
 
 use crate::Format;
 use crate::operation::{OperationParser, listed_name, whole_name};
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
-use crate::trouble::{Parsed, Trouble, shown};
 
 /// RoadRunner's log.
 #[derive(Clone, Copy, Debug)]
@@ -125,11 +125,11 @@ impl LineParser for RoadRunnerLines {
         };
         let Some(&(_, op)) = WORDS.iter().find(|(w, _)| *w == word) else {
             let words: Vec<_> = WORDS.iter().map(|(w, _)| *w).collect();
-            return Err(Trouble::syntax(format!("unknown event {}", shown(word)))
+            return Err(ParseError::syntax(format!("unknown event {}", shown(word)))
                 .with_help(format!("events are {}", words.join(" "))));
         };
         let (thread, rest) = listed_name(&mut self.unquoted, operands)?;
-        let Some(thread) = thread else { return Err(Trouble::syntax("the thread is missing")) };
+        let Some(thread) = thread else { return Err(ParseError::syntax("the thread is missing")) };
         let event = Event::new(self.operation.known.thread(thread, names)?, op);
         // The operands of the operation follow the thread's comma, if there are any.
         let operands = rest.strip_prefix(',').unwrap_or(rest);
@@ -150,7 +150,7 @@ impl LineParser for RoadRunnerLines {
 /// The location after an event: the last word after a flag.
 fn location<'s, 't: 's>(buffer: &'s mut String, rest: &'t str) -> Parsed<&'s str> {
     if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
-        return Err(Trouble::syntax(format!("{} after the event", shown(rest))));
+        return Err(ParseError::syntax(format!("{} after the event", shown(rest))));
     }
     let rest = rest.trim_ascii();
     let (flag, place) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));

@@ -10,8 +10,8 @@ use foresee_trace::{
 use crate::Format;
 use crate::lines::find_near;
 use crate::operation::{OperationParser, leading_word, whole_name};
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
-use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::small_number;
 
 /// RAPID's text format with our extensions for values and further operations.
@@ -102,20 +102,20 @@ impl StdLines {
         };
         let thread = trimmed(thread);
         if thread.is_empty() {
-            return Err(Trouble::syntax("the thread is missing"));
+            return Err(ParseError::syntax("the thread is missing"));
         }
         let thread = whole_name(&mut self.unquoted, thread)?;
         let thread = self.operation.known.thread(thread, names)?;
         let (event, rest) = self.operation.parse(thread, trimmed(operation), names, pool)?;
         if !rest.is_empty() {
-            return Err(Trouble::syntax(format!("{} after the operation", shown(rest))));
+            return Err(ParseError::syntax(format!("{} after the operation", shown(rest))));
         }
         let location = trimmed(location);
         if location.is_empty() {
             return Ok(event);
         }
         if find_near(b'|', location.as_bytes()).is_some() {
-            return Err(Trouble::syntax(format!("{} has one bar too many", shown(line)))
+            return Err(ParseError::syntax(format!("{} has one bar too many", shown(line)))
                 .with_help("a line is thread|operation|location; write \"a\\u{7c}b\" for a bar"));
         }
         let location = whole_name(&mut self.unquoted, location)?;
@@ -182,8 +182,8 @@ fn trimmed(field: &str) -> &str {
 }
 
 #[cold]
-fn no_bar(line: &str) -> Box<Trouble> {
-    Trouble::syntax(format!("expected thread|operation|location, found {}", shown(line)))
+fn no_bar(line: &str) -> Box<ParseError> {
+    ParseError::syntax(format!("expected thread|operation|location, found {}", shown(line)))
 }
 
 impl LineWriter for StdLines {
@@ -253,7 +253,7 @@ mod tests {
                         .line(&line, &mut names, &mut pool, &mut Remarks::default())
                         .map(|event| event.expect("every line is an event")),
                 };
-                let event = event.map_err(|trouble| trouble.message)?;
+                let event = event.map_err(|error| error.message)?;
                 let (thread, loc) =
                     (names.threads.get(event.thread()), names.locs.get(event.loc()));
                 Ok::<_, String>(format!("{thread:?} {} {loc:?}", event.describe(&names, &pool)))

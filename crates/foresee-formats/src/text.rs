@@ -14,8 +14,8 @@ use foresee_trace::{
 
 use crate::lines::{LineReader, MAX_LINE};
 use crate::operation::whole_name;
+use crate::parse_error::{ParseError, Parsed, shown};
 use crate::shape::check_batch;
-use crate::trouble::{Parsed, Trouble, shown};
 
 /// A batch ends early if it has more values than this.
 pub(crate) const VALUES_PER_BATCH: usize = 65_536;
@@ -100,7 +100,7 @@ impl<'r, P: LineParser> TextSource<'r, P> {
                     Some((event, lines)) if *event == batch.events.len() => *lines += 1,
                     _ => self.gaps.push((batch.events.len(), 1)),
                 },
-                Err(trouble) => return Err(located(*trouble, self.lines.number())),
+                Err(error) => return Err(located(*error, self.lines.number())),
             }
         }
         Ok(())
@@ -118,11 +118,11 @@ fn is_content(line: &str) -> bool {
 }
 
 #[cold]
-fn located(trouble: Trouble, line: u64) -> ReadError {
-    let error = ReadError::new(trouble.kind, Position::Line(line), trouble.message);
-    match trouble.help {
-        Some(help) => error.with_help(help),
-        None => error,
+fn located(error: ParseError, line: u64) -> ReadError {
+    let located = ReadError::new(error.kind, Position::Line(line), error.message);
+    match error.help {
+        Some(help) => located.with_help(help),
+        None => located,
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()
         let Some((key, rest)) = text.split_once('=') else {
             return match text {
                 "" => Ok(()),
-                _ => Err(Trouble::syntax(format!("expected key=value, found {}", shown(text)))),
+                _ => Err(ParseError::syntax(format!("expected key=value, found {}", shown(text)))),
             };
         };
         let value;
@@ -190,7 +190,7 @@ pub(crate) fn read_directives(comment: &str, remarks: &mut Remarks) -> Parsed<()
                 None => {
                     let message = format!("there is no order {}", shown(word));
                     let help = "valid orders are observed, thinned and notes";
-                    return Err(Trouble::syntax(message).with_help(help));
+                    return Err(ParseError::syntax(message).with_help(help));
                 }
             },
             ("cut_short", why) => remarks.cut_short = Some(why.to_owned()),

@@ -3,7 +3,7 @@
 use foresee_trace::Value;
 use memchr::memchr;
 
-use crate::trouble::{Parsed, Trouble, shown};
+use crate::parse_error::{ParseError, Parsed, shown};
 
 /// The number that makes up the whole text, if it is short: by far the most common value.
 #[inline]
@@ -52,7 +52,7 @@ pub(crate) enum Scalar {
 /// Parses an unquoted value.
 pub(crate) fn scalar(token: &str) -> Parsed<Scalar> {
     let value = match token {
-        "" => return Err(Trouble::syntax("a value is missing")),
+        "" => return Err(ParseError::syntax("a value is missing")),
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
         "nan" => Value::Float(f64::NAN),
@@ -61,7 +61,10 @@ pub(crate) fn scalar(token: &str) -> Parsed<Scalar> {
         _ if token.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => number(token)?,
         _ => match token.strip_prefix("nan(").and_then(|t| t.strip_suffix(')')) {
             Some(bits) => nan(bits).ok_or_else(|| {
-                Trouble::syntax(format!("{} is not the bits of a NaN in hexadecimal", shown(bits)))
+                ParseError::syntax(format!(
+                    "{} is not the bits of a NaN in hexadecimal",
+                    shown(bits)
+                ))
             })?,
             None if token.starts_with("nan(") => return Err(not_a_value(token)),
             None if token.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
@@ -81,7 +84,8 @@ fn nan(bits: &str) -> Option<Value> {
 
 fn number(token: &str) -> Parsed<Value> {
     let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
-    let out_of_range = || Trouble::syntax(format!("the number {} is out of range", shown(token)));
+    let out_of_range =
+        || ParseError::syntax(format!("the number {} is out of range", shown(token)));
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         let signed = token.parse().map(Value::Int);
         return signed.or_else(|_| {
@@ -101,7 +105,7 @@ fn number(token: &str) -> Parsed<Value> {
 }
 
 #[cold]
-fn not_a_value(token: &str) -> Box<Trouble> {
-    Trouble::syntax(format!("{} is not a value", shown(token)))
+fn not_a_value(token: &str) -> Box<ParseError> {
+    ParseError::syntax(format!("{} is not a value", shown(token)))
         .with_help("values are numbers, true, false, words, and any text in double quotes")
 }

@@ -157,8 +157,7 @@ impl<'r> NativeSource<'r> {
 
     fn cut_short(&mut self, why: &str) {
         (self.ended, self.left) = (true, 0);
-        self.remarks.cut_short =
-            Some(format!("{why}: the writer was stopped or is still running"));
+        self.remarks.cut_short = Some(format!("{why}: the writer was stopped or is still running"));
     }
 }
 

@@ -309,8 +309,7 @@ impl Decoder {
         let &Fields { thread, target, loc, payload, length, .. } = fields;
         let wrong = |message: String| BadRecord::Wrong(message);
         let code = fields.op & !INLINE;
-        let op =
-            Op::from_code(code).ok_or_else(|| wrong(format!("unknown operation {code}")))?;
+        let op = Op::from_code(code).ok_or_else(|| wrong(format!("unknown operation {code}")))?;
         let word = op.word();
         if thread >= self.threads {
             return Err(wrong(format!("thread {thread} of \"{word}\" has no name")));

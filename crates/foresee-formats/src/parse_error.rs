@@ -4,32 +4,32 @@ use foresee_trace::{ErrorKind, TooManyNames};
 
 /// An error in a line, without the line number.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ParseError {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
 }
 
 /// Boxed, to keep the results of the hot path small.
-pub(crate) type Parsed<T> = Result<T, Box<Trouble>>;
+pub(crate) type Parsed<T> = Result<T, Box<ParseError>>;
 
-impl Trouble {
+impl ParseError {
     #[cold]
-    pub(crate) fn syntax(message: impl Into<String>) -> Box<Trouble> {
-        Box::new(Trouble { kind: ErrorKind::Syntax, message: message.into(), help: None })
+    pub(crate) fn syntax(message: impl Into<String>) -> Box<ParseError> {
+        Box::new(ParseError { kind: ErrorKind::Syntax, message: message.into(), help: None })
     }
 
     #[cold]
-    pub(crate) fn with_help(mut self: Box<Self>, help: impl Into<String>) -> Box<Trouble> {
+    pub(crate) fn with_help(mut self: Box<Self>, help: impl Into<String>) -> Box<ParseError> {
         self.help = Some(help.into());
         self
     }
 }
 
-impl From<TooManyNames> for Box<Trouble> {
+impl From<TooManyNames> for Box<ParseError> {
     #[cold]
     fn from(error: TooManyNames) -> Self {
-        Box::new(Trouble { kind: ErrorKind::Limit, message: error.to_string(), help: None })
+        Box::new(ParseError { kind: ErrorKind::Limit, message: error.to_string(), help: None })
     }
 }
 
