@@ -175,7 +175,7 @@ fn ask(
     let mut index = Index::open(path)?;
     for _ in 0..20 * PATTERNS {
         let question = question(&scout, &pattern(&mut rng, labels, d, answer)?)?;
-        let said = match scout.ask(&question)?? {
+        let said = match scout.answer(&question)?? {
             Answer::Observed(_) => "observed",
             Answer::Predicted(_) => "predicted",
             Answer::Never => "never",
@@ -187,10 +187,10 @@ fn ask(
         // An index that keeps no page yet; the operating system has the file in memory.
         index.forget();
         let begun = Instant::now();
-        index.ask(&question)??;
+        index.answer(&question)??;
         first.push(begun.elapsed());
         let begun = Instant::now();
-        index.ask(&question)??;
+        index.answer(&question)??;
         again.push(begun.elapsed());
         if first.len() == PATTERNS {
             break;
@@ -231,7 +231,7 @@ fn many(threads: u32, path: &Path, labels: &Labels) -> anyhow::Result<()> {
     for property in &parsed.spec.properties {
         let question = Question::new(property, &resolved, index.names());
         let question = question.map_err(|e| anyhow::anyhow!("{}", e.message))??;
-        index.ask(&question)??;
+        index.answer(&question)??;
     }
     let asked = begun.elapsed();
     println!(

@@ -199,7 +199,7 @@ impl Observer for Desk {
     fn observe(&self, program: &Arc<Program>) -> Result<(), String> {
         self.look(program).map_err(|error| format!("{error:#}"))
     }
-    fn trouble(&self, peer: &str, _: Option<&str>, what: &str) {
+    fn problem(&self, peer: &str, _: Option<&str>, what: &str) {
         println!("{peer}: {what}");
     }
 }

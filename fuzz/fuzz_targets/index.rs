@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let resolved = resolve(&spec, index.names()).resolved;
     let question = Question::new(&spec.properties[0], &resolved, index.names());
     if let Ok(Ok(question)) = question {
-        let _ = index.ask(&question);
+        let _ = index.answer(&question);
         let _ = index.earliest(&question);
     }
 });

@@ -253,7 +253,7 @@ fn nobody_without_the_token_gets_in() {
         let sent = observer.send(&trace, flags);
         assert_eq!(sent.status.code(), Some(2));
         let text = String::from_utf8_lossy(&sent.stderr).into_owned();
-        assert!(text.contains("the token is not the right one"), "{text}");
+        assert!(text.contains("the token is wrong"), "{text}");
     }
     let sent = observer.send(&trace, &["--token", "open sesame"]);
     assert!(sent.status.success(), "{sent:?}");

@@ -38,7 +38,7 @@ const WRONG: &[(&str, &str, u64, &str)] = &[
     ("std", "T1|enter()|1\n", 1, "\"enter\" needs an operand"),
     ("std", "T1|w(x)|1\n# foresee: order=sideways\n", 2, "there is no order \"sideways\""),
     ("std", "T1|w(x)|1\n# foresee: hello\n", 2, "expected key=value, found \"hello\""),
-    ("rr", "@ Acquire(2,@03)\n@   Snooze(1,2)\n", 2, "nothing is known of the event \"Snooze\""),
+    ("rr", "@ Acquire(2,@03)\n@   Snooze(1,2)\n", 2, "unknown event \"Snooze\""),
     ("rr", "@ Acquire(2)\n", 1, "\"acq\" needs an operand"),
     ("rr", "@ Acquire(,x)\n", 1, "the thread is missing"),
     ("rr", "@ Acquire(2,x\n", 1, "the closing bracket"),
@@ -265,7 +265,7 @@ fn the_longest_line_is_read_and_no_longer_one_is_written() {
     let mut sink = by_name("std").unwrap().write(Box::new(bytes.clone()));
     let batch = Batch { events: trace.events, pool: trace.pool };
     let error = sink.write_batch(&batch, &trace.names).unwrap_err();
-    assert!(error.to_string().contains("an event takes a line of more than"), "{error}");
+    assert!(error.to_string().contains("an event needs a line of more than"), "{error}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn samples_are_understood() {
     assert_eq!(rr[6], "2: vr(null.test/Deadlock.done_Z) @Deadlock.java:52:7");
     assert_eq!(
         remarks.warnings,
-        ["5 lines are no events and were skipped, first \"[main: RoadRunner Agent Loaded.]\""]
+        ["5 lines are not events and were skipped, first \"[main: RoadRunner Agent Loaded.]\""]
     );
     let (csv, _) = events("csv/example.csv");
     assert_eq!(csv[0], "T0: fork(T1) @");

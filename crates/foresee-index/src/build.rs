@@ -1,4 +1,4 @@
-//! Makes an index in one pass over a trace.
+//! Builds an index in one pass over a trace.
 
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use crate::list::ListWriter;
 use crate::page::{PageWriter, word_at};
 use crate::streams::{Merged, Streams};
 
-/// Groups of lists are kept by what they are of. Those of events come first: the operation's
-/// number, and the target. The lists of a group are apart by thread.
+/// Lists are grouped by their content. The groups of events come first: by operation and target. A
+/// group has one list per thread.
 pub(crate) fn events_of(op: Op, target: u32) -> u64 {
     (op as u64) << 32 | u64::from(target)
 }
@@ -25,22 +25,22 @@ pub(crate) fn events_of(op: Op, target: u32) -> u64 {
 /// The target of events without one.
 pub(crate) const NO_TARGET: u32 = u32::MAX;
 
-/// What a thread knew of each other thread, and from which of its events on.
+/// What a thread knew about each other thread, and since which of its events.
 pub(crate) fn knowledge_of(thread: u32) -> u64 {
     254 << 32 | u64::from(thread)
 }
 
-/// Where a thread's events stand in the trace.
+/// The positions of a thread's events in the trace.
 pub(crate) fn places_of(thread: u32) -> u64 {
     255 << 32 | u64::from(thread)
 }
 
-/// How many columns the lists of a group have.
+/// The number of columns of the lists of a group.
 pub(crate) fn columns_of(group: u64) -> usize {
     if group >> 32 == 254 { 2 } else { 1 }
 }
 
-/// The target that specifications see: that of a wait is its lock.
+/// The target that specifications see; for a wait, it is the lock.
 pub(crate) fn target_of(event: &Event) -> u32 {
     let target = match event.op() {
         Op::WaitBegin | Op::WaitEnd => event.wait_lock().map(|lock| lock.0),
@@ -49,10 +49,10 @@ pub(crate) fn target_of(event: &Event) -> u32 {
     target.unwrap_or(NO_TARGET)
 }
 
-/// Makes an index of the trace it is shown.
+/// Builds an index of the trace that it reads.
 ///
-/// Memory is bounded whatever the length of the trace: what is more goes to temporary files in the
-/// folder given.
+/// Memory is bounded whatever the length of the trace: the excess goes to temporary files in the
+/// given directory.
 pub struct Builder {
     clocks: Clocks,
     streams: Streams,
@@ -62,14 +62,14 @@ pub struct Builder {
     memory: usize,
 }
 
-/// What is remembered of a thread while its events pass.
+/// The state of a thread while its events are read.
 struct Thread {
     facts: ThreadFacts,
     /// What it knew at its latest event.
     known: Clock,
     /// The event that forked it, until its first own event.
     fork: Option<Stamp>,
-    /// The numbers of its lists in the streams, as far as they have one.
+    /// The numbers of its lists in the streams, if they have one.
     places: Option<u32>,
     knowledge: Vec<Option<u32>>,
 }
@@ -86,7 +86,7 @@ impl Default for Thread {
     }
 }
 
-/// What describes a trace besides its events.
+/// The description of a trace besides its events.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The name of its format.
@@ -95,17 +95,17 @@ pub struct About<'a> {
     pub repaired: bool,
     /// Its names.
     pub names: &'a Names,
-    /// What its reader had to say.
+    /// The remarks of its reader.
     pub remarks: &'a Remarks,
-    /// Which file it was.
+    /// The file from which it was read.
     pub identity: Identity,
 }
 
 impl Builder {
-    /// How much memory is used before temporary files are.
+    /// The default memory limit before temporary files are used.
     pub const MEMORY: usize = 128 << 20;
 
-    /// Makes ready for a trace. Lists that together are larger than `memory` bytes go to temporary
+    /// A builder for one trace. If the lists together exceed `memory` bytes, they go to temporary
     /// files in `folder`.
     pub fn new(folder: &Path, memory: usize) -> Builder {
         Builder {
@@ -118,7 +118,7 @@ impl Builder {
         }
     }
 
-    /// Takes all events of a trace; `progress` is told how many there were so far.
+    /// Takes all events of a trace; calls `progress` with the number of events so far.
     pub fn read(
         &mut self,
         source: &mut dyn EventSource,
@@ -170,7 +170,7 @@ impl Builder {
         if event.op() == Op::Fork {
             let child: ThreadId = event.other();
             let child = entry(threads, child.index());
-            // A thread that is already running hears of its fork like of anything else.
+            // A thread that is already running learns of its fork like of any other event.
             if child.facts.events == 0 {
                 child.fork = Some(stamp);
             }
@@ -178,7 +178,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Puts everything aside if it is too much.
+    /// Spills all lists if they take too much memory.
     fn make_room(&mut self) -> io::Result<()> {
         if self.streams.used() < self.memory {
             return Ok(());
@@ -219,7 +219,7 @@ impl Builder {
 /// The bytes of an entry of the directory.
 pub(crate) const DIRECTORY_ENTRY: u64 = 32;
 
-/// Writes all groups, and gives the directory of them.
+/// Writes all groups and returns their directory.
 fn write_groups<W: Write + Seek>(
     mut lists: Merged,
     out: &mut PageWriter<W>,

@@ -1,4 +1,4 @@
-//! The first page of an index, and what is read with it when an index is opened.
+//! The first page of an index, and what else is read when an index is opened.
 
 use foresee_trace::varint::{push_varint, varint};
 use foresee_trace::{FileOrder, Id, Interner, Names, Remarks};
@@ -7,8 +7,8 @@ use crate::error::IndexError;
 use crate::identity::{Digest, Identity, Stat};
 use crate::page::{PAGE, damaged, word_at};
 
-/// Like that of native traces: a byte that is no text, the name, and line ends that show what a
-/// transfer in text mode has done to the file.
+/// Like that of native traces: a byte that is not text, the name, and line ends that reveal a
+/// transfer in text mode.
 const MAGIC: [u8; 8] = *b"\x89FSI\r\n\x1a\n";
 /// The version of the format.
 pub(crate) const VERSION: u16 = 1;
@@ -25,14 +25,14 @@ pub(crate) struct Header {
     pub(crate) notes: bool,
     /// Whether the trace was read with repairs.
     pub(crate) repaired: bool,
-    /// Where the directory starts, and how many entries it has.
+    /// The offset of the directory and the number of its entries.
     pub(crate) directory: (u64, u64),
-    /// Where the facts start, and how many bytes they are.
+    /// The offset of the facts and their length in bytes.
     pub(crate) facts: (u64, u64),
     pub(crate) identity: Identity,
 }
 
-/// How many bytes of the first page are in use.
+/// The number of bytes used in the first page.
 pub(crate) const LENGTH: usize = 120;
 
 impl Header {
@@ -65,8 +65,8 @@ impl Header {
         bytes
     }
 
-    /// Whether a file that begins like this is an index of this version, before its checksum is
-    /// looked at: the page of another version may be of another length.
+    /// Checks that a file that begins like this is an index of this version. The checksum is
+    /// verified later, because the page of another version may have another length.
     pub(crate) fn recognise(head: &[u8]) -> Result<(), IndexError> {
         if head.len() < 10 || head[..8] != MAGIC {
             return Err(IndexError::NotAnIndex);
@@ -77,7 +77,7 @@ impl Header {
         }
     }
 
-    /// The header in the content of the first page.
+    /// Decodes the header from the content of the first page.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Header, IndexError> {
         Header::recognise(bytes)?;
         let flags = u16::from_le_bytes([bytes[10], bytes[11]]);
@@ -86,7 +86,7 @@ impl Header {
             && bytes[12..16] == (PAGE as u32).to_le_bytes()
             && u32::try_from(word(11)).is_ok();
         if !sensible {
-            return Err(damaged(0, "its header makes no sense"));
+            return Err(damaged(0, "the header is invalid"));
         }
         let stat = Stat {
             length: word(6),
@@ -107,34 +107,35 @@ impl Header {
     }
 }
 
-/// What an index knows of a thread.
+/// What an index stores about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadFacts {
-    /// How many events it has.
+    /// The number of its events.
     pub(crate) events: u32,
-    /// The thread that forked it, and when; all that one knew then, this one knew from its first
-    /// event on, and its own lists do not repeat it.
+    /// The thread that forked it, and when. What that thread knew then, this one knew from its
+    /// first event on, so its own lists do not repeat it.
     pub(crate) fork: Option<(u32, u32)>,
 }
 
-/// What is read when an index is opened.
+/// What is loaded when an index is opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// The name of the trace's format.
     pub(crate) format: String,
     pub(crate) remarks: Remarks,
     pub(crate) threads: Vec<ThreadFacts>,
-    /// The group of every [`LANDMARK`]th entry of the directory, which saves most of a search in it.
+    /// The group of every [`LANDMARK`]th entry of the directory, which saves most of a search in
+    /// it.
     pub(crate) landmarks: Vec<u64>,
-    /// Threads, variables, locks and other texts; conditions and locations are not kept.
+    /// Threads, variables, locks and symbols; conditions and locations are not stored.
     pub(crate) names: Names,
 }
 
-/// How many entries of the directory there are from one landmark to the next.
+/// The number of directory entries from one landmark to the next.
 pub(crate) const LANDMARK: u64 = 64;
 
 impl Facts {
-    /// The bytes of facts, of which names may be borrowed.
+    /// Encodes the facts; names may be borrowed.
     pub(crate) fn encode(
         format: &str,
         remarks: &Remarks,
@@ -168,9 +169,9 @@ impl Facts {
         out
     }
 
-    /// Facts that start at `offset`.
+    /// Decodes the facts at `offset`.
     pub(crate) fn decode(bytes: &[u8], offset: u64, notes: bool) -> Result<Facts, IndexError> {
-        let bad = || damaged(offset, "its names and remarks make no sense");
+        let bad = || damaged(offset, "the names and remarks are invalid");
         let mut at = 0;
         Facts::read(bytes, &mut at, notes).filter(|_| at == bytes.len()).ok_or_else(bad)
     }

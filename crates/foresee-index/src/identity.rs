@@ -1,27 +1,27 @@
-//! Which trace an index was made of, and whether the trace is still the same.
+//! The trace from which an index was built, and whether it is unchanged.
 //!
-//! Length and times tell at once; where they leave a doubt, the whole content is compared by its
-//! checksum. A file that was written to within [`DOUBT`] of the moment in which the indexing began
-//! may have been written to again without another time, so its times prove nothing.
+//! Length and times are compared first; in doubt, the checksum of the whole content decides. A file
+//! that was written within [`DOUBT`] of the start of indexing may have been written again without a
+//! change of its times, so the times prove nothing.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// File systems keep times no more finely than this.
+/// The coarsest resolution of file times.
 const DOUBT: Duration = Duration::from_secs(2);
 
-/// What the operating system says of a file.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Its length in bytes.
     pub length: u64,
-    /// When its content changed last, in nanoseconds since 1970.
+    /// When its content last changed, in nanoseconds since 1970.
     pub modified: i64,
-    /// When its content or its properties changed last, where that is known, else 0.
+    /// When its content or its metadata last changed, or 0 if unknown.
     pub changed: i64,
-    /// Its number in the file system, where it has one, else 0.
+    /// Its inode number, or 0 if it has none.
     pub inode: u64,
 }
 
@@ -49,13 +49,13 @@ fn nanos(time: SystemTime) -> i64 {
     }
 }
 
-/// A checksum of a whole file: a CRC, and a sum of another kind, so that a change that one of them
-/// does not see is seen by the other.
+/// A checksum of a whole file: a CRC and a sum of another kind, so that each detects changes that
+/// the other misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// CRC-32 as of zip files.
+    /// CRC-32 as in zip files.
     pub crc: u32,
-    /// The multiplicative sum of its 64-bit words, the last one filled up with zeros.
+    /// The multiplicative sum of its 64-bit words, the last one padded with zeros.
     pub sum: u64,
 }
 
@@ -64,11 +64,11 @@ pub struct Digest {
 struct Digester {
     crc: crc32fast::Hasher,
     sum: u64,
-    /// Bytes that do not make a word yet.
+    /// Bytes that do not form a word yet.
     rest: Vec<u8>,
 }
 
-/// Odd, and its bits are without pattern (from the golden ratio).
+/// Odd and without a bit pattern (from the golden ratio).
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Digester {
@@ -105,26 +105,28 @@ impl Digester {
     }
 }
 
-/// Which trace an index was made of.
+/// The trace from which an index was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The file as it was when the indexing began.
+    /// The metadata of the file when indexing began.
     pub stat: Stat,
-    /// When that was.
+    /// The time when indexing began.
     pub begun: i64,
     /// Its content.
     pub digest: Digest,
 }
 
 impl Identity {
-    /// Why the file is not what the index was made of, or `None` if it is. Reads it only if its
-    /// length is right but its times leave a doubt.
+    /// Why the file differs from the one that was indexed, or `None` if it does not. Reads the file
+    /// only if its length matches but its times leave a doubt.
     pub fn differs_from(&self, path: &Path) -> io::Result<Option<String>> {
         let mut file = File::open(path)?;
         let now = Stat::of(&file.metadata()?);
         if now.length != self.stat.length {
             let (now, then) = (now.length, self.stat.length);
-            return Ok(Some(format!("the trace has {now} bytes, and had {then} when indexed")));
+            return Ok(Some(format!(
+                "the trace has {now} bytes but had {then} when it was indexed"
+            )));
         }
         let latest = self.stat.modified.max(self.stat.changed);
         let doubt = i64::try_from(DOUBT.as_nanos()).unwrap_or(i64::MAX);
@@ -146,7 +148,7 @@ impl Identity {
     }
 }
 
-/// Reads a trace while it is indexed, and knows in the end what it was.
+/// Reads a trace while it is indexed, and then returns its identity.
 #[derive(Debug)]
 pub struct Witnessed {
     file: File,
@@ -156,7 +158,7 @@ pub struct Witnessed {
 }
 
 impl Witnessed {
-    /// Starts to read.
+    /// Starts reading.
     pub fn open(path: &Path) -> io::Result<Witnessed> {
         let begun = nanos(SystemTime::now());
         let file = File::open(path)?;
@@ -164,13 +166,14 @@ impl Witnessed {
         if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "only a file can be indexed: what is read once cannot be asked again",
+                "only a regular file can be indexed",
             ));
         }
         Ok(Witnessed { stat: Stat::of(&metadata), file, begun, digester: Digester::default() })
     }
 
-    /// Reads what nobody wanted, and tells what the file is; an error if it changed meanwhile.
+    /// Reads the rest of the file and returns its identity; fails if the file has changed
+    /// meanwhile.
     pub fn identity(mut self) -> io::Result<Identity> {
         io::copy(&mut self, &mut io::sink())?;
         if Stat::of(&self.file.metadata()?) != self.stat {

@@ -1,16 +1,16 @@
-//! An index of a trace: whether some reordering of it matches a pattern, in microseconds and
-//! without reading the trace again.
+//! An index of a trace: it answers in microseconds, without reading the trace again, whether some
+//! reordering of the trace matches a pattern.
 //!
-//! A [`Builder`] makes one in a single pass; [`Index`] opens it, and [`Question`] asks it. What is
-//! kept, and why it is enough:
+//! A [`Builder`] builds it in a single pass; [`Index`] opens it, and [`Question`] is a query. The
+//! index stores:
 //!
-//! - for each operation, target and thread the times of its events (a *chain*);
-//! - for each pair of threads, when one learned how much of the other: from this follows the first
+//! - for each operation, target and thread, the times of its events (a *chain*);
+//! - for each pair of threads, when one learned how much of the other, which determines the first
 //!   event of any thread that comes after a given event;
-//! - where each event stands in the trace.
+//! - the position of each event in the trace.
 //!
-//! The greedy search (`query.rs`) then needs two binary searches for each pair of positions.
-//! `docs/index-format.md` tells what stands where in the file.
+//! The greedy search (`query.rs`) needs two binary searches for each pair of positions.
+//! `docs/index-format.md` describes the file format.
 
 mod build;
 mod error;

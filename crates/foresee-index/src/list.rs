@@ -1,8 +1,8 @@
-//! Sorted lists of numbers: a byte or two for each, and a search that reads one block.
+//! Sorted lists of numbers: one or two bytes per number, and a search that reads one block.
 //!
-//! A list has one or two columns, both ascending. Entries are differences in blocks of
-//! [`BLOCK`]; behind the last block stands, for each block but the first, what the last entry
-//! before it was and where it starts, so that a binary search finds the one block to decode.
+//! A list has one or two columns, both ascending. Entries are differences in blocks of [`BLOCK`].
+//! After the last block, a skip table has for each block but the first the last entry before it and
+//! its offset, so that a binary search finds the one block to decode.
 
 use std::io::{self, Seek, Write};
 
@@ -11,13 +11,13 @@ use foresee_trace::varint::{push_varint, varint};
 use crate::error::IndexError;
 use crate::page::{PageWriter, Pages, ReadAt, damaged};
 
-/// How many entries a block has.
+/// The number of entries of a block.
 pub(crate) const BLOCK: u64 = 128;
 
-/// An entry; of a list with one column, the second is zero.
+/// An entry; in a list with one column, the second number is zero.
 pub(crate) type Entry = [u64; 2];
 
-/// The bytes of one column's or two columns' entry in the skip table.
+/// The bytes of an entry in the skip table, for one or two columns.
 fn skip_width(columns: usize) -> u64 {
     8 * (columns as u64 + 1)
 }
@@ -44,7 +44,7 @@ impl ListWriter {
         }
     }
 
-    /// Starts a list where the writer is.
+    /// Starts a list at the writer's current offset.
     pub(crate) fn start<W: Write + Seek>(&mut self, out: &PageWriter<W>, columns: usize) {
         (self.columns, self.count, self.last, self.start) = (columns, 0, [0; 2], out.offset());
         self.skips.clear();
@@ -77,7 +77,7 @@ impl ListWriter {
         Ok(())
     }
 
-    /// Ends the list: how many entries it has, and how many bytes its blocks.
+    /// Ends the list; returns the number of its entries and the bytes of its blocks.
     pub(crate) fn finish<W: Write + Seek>(
         &mut self,
         out: &mut PageWriter<W>,
@@ -99,14 +99,14 @@ pub(crate) struct List {
     pub(crate) columns: usize,
 }
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// How many entries come before.
+    /// The number of entries before the split.
     pub(crate) index: u64,
-    /// The last one of these.
+    /// The last of them.
     pub(crate) before: Option<Entry>,
-    /// The first one that does not.
+    /// The first entry after the split.
     pub(crate) at: Option<Entry>,
 }
 
@@ -117,8 +117,8 @@ impl List {
         skips.checked_mul(skip_width(self.columns))?.checked_add(self.bytes)
     }
 
-    /// Divides the list where `is_before`, which is true of a beginning, is no longer true of the
-    /// numbers of a column.
+    /// Splits the list at the first entry for which `is_before` is false in a column; it must be
+    /// true for all entries before.
     #[inline]
     pub(crate) fn split<S: ReadAt>(
         &self,
@@ -129,7 +129,7 @@ impl List {
         if self.count == 0 {
             return Ok(Found::default());
         }
-        // The last block whose predecessor's last entry is still before.
+        // The last block whose predecessor's last entry is still before the split.
         let (mut low, mut high) = (0, (self.count - 1) / BLOCK);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -164,8 +164,8 @@ impl List {
         self.walk(pages, index / BLOCK, |i, entry, _| (i == index).then_some(entry))
     }
 
-    /// Shows the entries of a block, each with its number and the one before, until there is an
-    /// answer.
+    /// Passes the entries of a block, each with its number and its predecessor, to a function until
+    /// it returns a result.
     #[inline]
     fn walk<S: ReadAt, T>(
         &self,
@@ -177,8 +177,8 @@ impl List {
         let (mut last, from) = if block == 0 { ([0; 2], 0) } else { self.skip(pages, block)? };
         let to = if block == blocks { self.bytes } else { self.skip(pages, block + 1)?.1 };
         let length = to.checked_sub(from).filter(|_| to <= self.bytes);
-        let bad = || damaged(self.start, "a list is not in order");
-        // A number has ten bytes at most.
+        let bad = || damaged(self.start, "a list is not sorted");
+        // A number has at most ten bytes.
         let length = length.filter(|&l| l <= BLOCK * 20).ok_or_else(bad)?;
         let start = self.start.checked_add(from).ok_or_else(bad)?;
         let mut bytes = [0; BLOCK as usize * 20];
@@ -199,7 +199,7 @@ impl List {
         Ok(None)
     }
 
-    /// What the last entry before a block is, and where in the list the block starts.
+    /// The last entry before a block, and the offset of the block in the list.
     #[inline]
     fn skip<S: ReadAt>(
         &self,

@@ -1,8 +1,8 @@
-//! The outer layer of an index: pages, each with a checksum of its own.
+//! The outer layer of an index: pages, each with its own checksum.
 //!
-//! A query touches a few dozen pages of a file that may have gigabytes, so neither may the whole
-//! file be read to see whether it is whole, nor may a byte be believed that was not checked. Pages
-//! are read where they are wanted, checked once, and kept in a small cache.
+//! A query touches a few dozen pages of a file that may have gigabytes. Reading the whole file to
+//! validate it would be too slow, but every byte that is used must be checked. So pages are read on
+//! demand, checked once, and kept in a small cache.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,10 +11,10 @@ use crate::error::IndexError;
 
 /// The length of a page in the file.
 pub(crate) const PAGE: usize = 4096;
-/// How many bytes of it are content; its checksum follows.
+/// The number of content bytes of a page; its checksum follows.
 pub(crate) const CONTENT: usize = PAGE - 4;
 
-/// The checksum of a page also holds its number, so that no page can stand for another.
+/// The checksum of a page includes its number, so that pages cannot be swapped.
 fn checksum(content: &[u8], number: u64) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(content);
@@ -22,7 +22,7 @@ fn checksum(content: &[u8], number: u64) -> u32 {
     crc.finalize()
 }
 
-/// Writes content page by page; the first page is left for the end.
+/// Writes content page by page; the first page is written last.
 pub(crate) struct PageWriter<W> {
     out: W,
     page: Vec<u8>,
@@ -36,7 +36,7 @@ impl<W: Write + Seek> PageWriter<W> {
         Ok(PageWriter { out, page: Vec::with_capacity(PAGE), number: 1 })
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.number * CONTENT as u64 + self.page.len() as u64
     }
@@ -63,8 +63,8 @@ impl<W: Write + Seek> PageWriter<W> {
         Ok(())
     }
 
-    /// Fills the last page, and the first with what `first` says, which is told how many pages
-    /// there are.
+    /// Writes the last page, and then the first with the content that `first` returns for the
+    /// number of pages.
     pub(crate) fn finish(mut self, first: impl FnOnce(u64) -> Vec<u8>) -> io::Result<W> {
         if !self.page.is_empty() {
             self.flush_page()?;
@@ -80,11 +80,11 @@ impl<W: Write + Seek> PageWriter<W> {
     }
 }
 
-/// Bytes that can be read from anywhere.
+/// Random access to bytes.
 pub trait ReadAt {
-    /// Fills `buffer` with what stands at `offset`.
+    /// Fills `buffer` with the bytes at `offset`.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// How many bytes there are.
+    /// The number of bytes.
     fn size(&self) -> io::Result<u64>;
 }
 
@@ -119,25 +119,28 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// How many pages are kept at most: 32 MiB.
+/// The maximum number of cached pages: 32 MiB.
 const KEPT: u64 = 8192;
 
-/// Pages that are read when they are wanted.
+/// Pages that are read on demand.
 #[derive(Debug)]
 pub(crate) struct Pages<S> {
     source: S,
     count: u64,
-    /// Page `n` is kept, if at all, at `n % KEPT`, with its number.
+    /// Page `n` is cached at `n % KEPT`, with its number.
     kept: Vec<Option<(u64, Box<[u8; PAGE]>)>>,
 }
 
 impl<S: ReadAt> Pages<S> {
-    /// The pages of a file, of which nothing is known but that its length is right.
+    /// The pages of a file, of which only the length has been checked.
     pub(crate) fn new(source: S) -> Result<Self, IndexError> {
         let length = source.size()?;
         let count = length / PAGE as u64;
         if count == 0 || length % PAGE as u64 != 0 {
-            return Err(IndexError::Damaged { at: length, what: "it ends in the middle" });
+            return Err(IndexError::Damaged {
+                at: length,
+                what: "the file ends in the middle of a page",
+            });
         }
         let kept = (0..count.min(KEPT)).map(|_| None).collect();
         Ok(Pages { source, count, kept })
@@ -165,7 +168,7 @@ impl<S: ReadAt> Pages<S> {
         }
         match &self.kept[slot] {
             Some((_, page)) => Ok(&page[..CONTENT]),
-            None => unreachable!("it has just been fetched"),
+            None => unreachable!("the page has just been fetched"),
         }
     }
 
@@ -173,7 +176,10 @@ impl<S: ReadAt> Pages<S> {
     fn fetch(&mut self, number: u64) -> Result<(), IndexError> {
         let at = number.saturating_mul(PAGE as u64);
         if number >= self.count {
-            return Err(IndexError::Damaged { at, what: "something points behind its end" });
+            return Err(IndexError::Damaged {
+                at,
+                what: "an offset is beyond the end of the file",
+            });
         }
         let kept = &mut self.kept[(number % KEPT) as usize];
         let mut page = match kept.take() {
@@ -189,7 +195,7 @@ impl<S: ReadAt> Pages<S> {
         Ok(())
     }
 
-    /// Replaces `out` by the content from `offset` on.
+    /// Replaces `out` with the content at `offset`.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -198,16 +204,16 @@ impl<S: ReadAt> Pages<S> {
         out: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
         out.clear();
-        // Before anything is set aside for it: the length may be nonsense.
+        // Checked before allocation: the length may be invalid.
         let end = offset.checked_add(length);
         if end.is_none_or(|end| end > self.count * CONTENT as u64) {
-            return Err(damaged(offset, "something points behind its end"));
+            return Err(damaged(offset, "an offset is beyond the end of the file"));
         }
         out.resize(length as usize, 0);
         self.copy(offset, out)
     }
 
-    /// Fills `out` with the content from `offset` on.
+    /// Fills `out` with the content at `offset`.
     #[inline]
     pub(crate) fn copy(&mut self, offset: u64, out: &mut [u8]) -> Result<(), IndexError> {
         let (mut at, mut done) = (offset, 0);
@@ -222,7 +228,7 @@ impl<S: ReadAt> Pages<S> {
         Ok(())
     }
 
-    /// The numbers of eight bytes each at `offset`.
+    /// The 8-byte numbers at `offset`.
     #[inline]
     pub(crate) fn words<const N: usize>(&mut self, offset: u64) -> Result<[u64; N], IndexError> {
         let start = (offset % CONTENT as u64) as usize;
@@ -244,13 +250,13 @@ impl<S: ReadAt> Pages<S> {
     }
 }
 
-/// The number at a place that is known to exist.
+/// The number at an offset that is known to be valid.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// Trouble with the content at `offset`.
+/// An error in the content at `offset`.
 pub(crate) fn damaged(offset: u64, what: &'static str) -> IndexError {
     let at = offset / CONTENT as u64 * PAGE as u64 + offset % CONTENT as u64;
     IndexError::Damaged { at, what }

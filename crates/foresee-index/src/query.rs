@@ -1,15 +1,18 @@
 //! The greedy search from the last position.
 //!
 //! Some reordering has events e1, …, ed in this order if and only if none of them must come before
-//! an earlier one of the list: not `ej <= ei` for any i < j. Choosing from the last position to the
-//! first, the latest event of a position that is not after any chosen one is always a good choice,
-//! as long as the events of a position are a chain: any other choice is before it, and so blocks
-//! more. What is blocked is, in each thread, everything from some time on, so a choice costs one
-//! search for each thread that still matters and one in its own chain.
+//! an earlier one of the list: `ej <= ei` for no i < j. If events are chosen from the last position
+//! to the first, and the events of each position are a chain, the latest event of a position that
+//! is
+//! not after any chosen one is always optimal: every other choice precedes it, and so blocks more.
+//! In each thread, everything from some time on is blocked, so a choice costs one search for each
+//! thread that still matters and one in its own chain.
 //!
-//! A position may stand for events of several threads. Then the latest unblocked event of each is a
-//! candidate, those that are before another candidate are not, and the search branches over the
-//! rest. It remembers what was blocked where it failed, for from there on only that matters.
+//! A position may match events of several threads. Then the latest unblocked event of each thread
+//! is
+//! a candidate unless it precedes another candidate, and the search branches over the candidates.
+//! It
+//! remembers what was blocked where it failed, because the outcome depends on nothing else.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,12 +30,12 @@ use crate::list::List;
 use crate::page::ReadAt;
 use crate::reader::Index;
 
-/// How many partial choices a search may make. Positions that stand for events of many threads can
-/// need exponentially many, and no algorithm is known to do without.
+/// The maximum number of partial choices of a search. Positions that match events of many threads
+/// can need exponentially many, and no algorithm is known that avoids this.
 const MAX_CHOICES: u32 = 200_000;
-/// How many bytes of what failed are remembered.
+/// The maximum number of bytes for remembered failures.
 const MAX_REMEMBERED: usize = 64 << 20;
-/// How many chains a position may stand for.
+/// The maximum number of chains of a position.
 const MAX_CHAINS: usize = 50_000;
 
 /// Why an index cannot answer a question.
@@ -45,25 +48,25 @@ pub enum Unsupported {
     #[error("it has parameters")]
     Parameters,
     /// An event of the pattern has arguments, and an index keeps no values.
-    #[error("it asks for arguments of events, which the index does not keep")]
+    #[error("it has arguments of events, which the index does not store")]
     Arguments,
-    /// A position stands for a large part of all events.
-    #[error("one of its positions stands for more than {MAX_CHAINS} kinds of events")]
+    /// A position matches a large part of all events.
+    #[error("one of its positions matches more than {MAX_CHAINS} kinds of events")]
     TooManyChains,
 }
 
-/// A pattern, tied to the names of a trace.
+/// A pattern, bound to the names of a trace.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The sequences of positions any of which matches.
+    /// The sequences of positions, each of which matches.
     sequences: Vec<Vec<Position>>,
     labels: Vec<Option<AtomLabels>>,
     alphabet: Alphabet,
 }
 
 impl Question {
-    /// Makes a pattern ready. The outer error is a mistake in the pattern; the inner one says that
-    /// an index cannot answer it.
+    /// Prepares a pattern. The outer error is a mistake in the pattern; the inner one means that an
+    /// index cannot answer it.
     pub fn new(
         property: &Property,
         resolved: &Resolved,
@@ -95,37 +98,40 @@ impl Question {
     }
 }
 
-/// What an index says of a pattern.
+/// The answer of an index for a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The captured order itself has these events, in this order; none ends earlier. They are
-    /// indices into the trace.
+    /// The captured order itself has these events, in this order; no other match ends earlier. They
+    /// are indices into the trace.
     Observed(Vec<u64>),
     /// Another order of the same events has these in the order of the pattern.
     Predicted(Vec<u64>),
     /// No order has such events.
     Never,
-    /// No event of the trace fits this position, so no order can.
+    /// No event of the trace matches this position, so no order can match.
     CannotMatch {
         /// The position, as the specification writes it.
         position: String,
     },
-    /// The search made as many choices as it may without an end.
+    /// The search reached its limit of choices.
     GaveUp {
-        /// How many that are.
+        /// The limit.
         choices: u32,
     },
-    /// The captured order does not have such events, and of others nothing is known: the order of
-    /// the trace is only that of its notes.
+    /// The captured order does not have such events, and nothing is known about other orders,
+    /// because the order of the trace is only that of its notes.
     OrderUnknown,
 }
 
-/// The events that a position stands for: for each thread, its chains.
+/// The events that a position matches: for each thread, its chains.
 type Candidates = Vec<(ThreadId, Vec<List>)>;
 
 impl<S: ReadAt> Index<S> {
-    /// Answers a question. The inner error says that it takes the trace to answer it.
-    pub fn ask(&mut self, question: &Question) -> Result<Result<Answer, Unsupported>, IndexError> {
+    /// Answers a question. The inner error means that only the trace can answer it.
+    pub fn answer(
+        &mut self,
+        question: &Question,
+    ) -> Result<Result<Answer, Unsupported>, IndexError> {
         let possible = match self.possible(question)? {
             Ok(possible) => possible,
             Err(why) => return Ok(Err(why)),
@@ -155,12 +161,12 @@ impl<S: ReadAt> Index<S> {
         }))
     }
 
-    /// For a pattern that some other order matches: its events in the shortest beginning of the
-    /// trace that has any. The latest of them is where the match became certain.
+    /// For a pattern that another order matches: its events in the shortest prefix of the trace
+    /// with a match. The latest of them is where the match became certain.
     pub fn earliest(&mut self, question: &Question) -> Result<Option<Vec<u64>>, IndexError> {
         let Ok(possible) = self.possible(question)? else { return Ok(None) };
         let Searched::Found(mut best) = self.search(&possible, None)? else { return Ok(None) };
-        // A beginning that has a match has it in every longer one.
+        // If a prefix has a match, every longer one has it, too.
         let mut low = 0;
         while let Some(&high) = best.iter().max().filter(|&&high| low < high) {
             let middle = low + (high - low) / 2;
@@ -172,7 +178,7 @@ impl<S: ReadAt> Index<S> {
         Ok(Some(best))
     }
 
-    /// The sequences of a pattern for each of whose positions there are events.
+    /// The sequences of a pattern in which every position has events.
     fn possible(
         &mut self,
         question: &Question,
@@ -194,7 +200,7 @@ impl<S: ReadAt> Index<S> {
         Ok(Ok(possible))
     }
 
-    /// The first position for which there are no events.
+    /// The first position without events.
     fn missing(&mut self, question: &Question) -> Result<String, IndexError> {
         for position in question.sequences.iter().flatten() {
             if self.candidates(question, position)?.is_ok_and(|found| found.is_empty()) {
@@ -204,7 +210,7 @@ impl<S: ReadAt> Index<S> {
         Ok(String::new())
     }
 
-    /// Looks for a match among the first `end` events of the trace, or among all.
+    /// Searches for a match among the first `end` events of the trace, or among all.
     fn search(
         &mut self,
         possible: &[Vec<Candidates>],
@@ -226,7 +232,7 @@ impl<S: ReadAt> Index<S> {
         Ok(if gave_up { Searched::GaveUp } else { Searched::Nothing })
     }
 
-    /// The events that a position stands for.
+    /// The events that a position matches.
     fn candidates(
         &mut self,
         question: &Question,
@@ -241,7 +247,7 @@ impl<S: ReadAt> Index<S> {
         };
         let mut chains: BTreeMap<u32, Vec<List>> = BTreeMap::new();
         let mut count = 0;
-        // Two atoms may have a chain in common, which need not be searched twice.
+        // Two atoms may share a chain, which need not be searched twice.
         let mut seen = HashSet::new();
         for label in labels(first) {
             let targets: Vec<Option<u32>> = match &label.targets {
@@ -268,7 +274,7 @@ impl<S: ReadAt> Index<S> {
         Ok(Ok(chains.into_iter().map(|(thread, lists)| (ThreadId(thread), lists)).collect()))
     }
 
-    /// The first events in the captured order that fit, as indices into the trace.
+    /// The first matching events in the captured order, as indices into the trace.
     fn observed(&mut self, positions: &[Candidates]) -> Result<Option<Vec<u64>>, IndexError> {
         let mut events = Vec::new();
         let mut from = 0;
@@ -291,7 +297,7 @@ impl<S: ReadAt> Index<S> {
     }
 }
 
-/// What a search comes to; events are indices into the trace.
+/// The result of a search; events are indices into the trace.
 enum Searched {
     Found(Vec<u64>),
     Nothing,
@@ -312,11 +318,11 @@ struct Search<'i, S> {
     positions: &'i [Candidates],
     /// The threads of all positions, sorted.
     threads: Vec<ThreadId>,
-    /// For each thread the first position that stands for events of it.
+    /// For each thread, the first position that matches events of it.
     needed_from: Vec<usize>,
     /// The choices made, from the last position on.
     chosen: Vec<Epoch>,
-    /// From how many positions left, and with what blocked, there is no match.
+    /// Numbers of remaining positions and blocked times for which there is no match.
     failed: HashSet<(usize, Box<[u32]>), RandomState>,
     choices: &'i mut u32,
 }
@@ -344,7 +350,7 @@ impl<'i, S: ReadAt> Search<'i, S> {
     fn run(&mut self, end: Option<u64>) -> Result<Found, IndexError> {
         let mut blocked = vec![FREE; self.threads.len()];
         if let Some(end) = end {
-            // What comes later is as good as blocked.
+            // Later events count as blocked.
             for (blocked, &thread) in blocked.iter_mut().zip(&self.threads) {
                 *blocked = self.index.time_from(thread, end)?;
             }
@@ -353,7 +359,7 @@ impl<'i, S: ReadAt> Search<'i, S> {
     }
 
     /// Chooses events for the first `left` positions; from the time in `blocked` on, the events of
-    /// each thread are after one that is chosen already.
+    /// each thread come after a chosen one.
     fn choose(&mut self, left: usize, blocked: &[u32]) -> Result<Found, IndexError> {
         let Some(position) = left.checked_sub(1) else { return Ok(Found::Yes) };
         let candidates = self.candidates(position, blocked)?;
@@ -380,8 +386,8 @@ impl<'i, S: ReadAt> Search<'i, S> {
         Ok(Found::No)
     }
 
-    /// What is blocked once `event` is chosen too, in the threads that matter to the positions
-    /// before this one.
+    /// What is blocked once `event` is chosen as well, in the threads that matter to earlier
+    /// positions.
     fn block(
         &mut self,
         position: usize,
@@ -398,8 +404,8 @@ impl<'i, S: ReadAt> Search<'i, S> {
         Ok(then)
     }
 
-    /// The latest unblocked event of each thread, without those before another, the latest observed
-    /// first.
+    /// The latest unblocked event of each thread, without those that precede another, latest
+    /// observed first.
     fn candidates(&mut self, position: usize, blocked: &[u32]) -> Result<Vec<Epoch>, IndexError> {
         let positions = self.positions;
         let mut latest = Vec::new();
@@ -414,7 +420,7 @@ impl<'i, S: ReadAt> Search<'i, S> {
         if latest.len() < 2 {
             return Ok(latest);
         }
-        // An event can only be before one that was observed after it.
+        // An event can only precede one that was observed after it.
         let mut placed = Vec::new();
         for event in latest {
             placed.push((self.index.place(event)?, event));

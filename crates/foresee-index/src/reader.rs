@@ -1,4 +1,4 @@
-//! An index that is asked.
+//! Reads and queries an index.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,22 +22,22 @@ pub struct Index<S = File> {
     pages: Pages<S>,
     header: Header,
     facts: Facts,
-    /// The table of a group, while it is looked at.
+    /// The table of a group, reused.
     table: Vec<u8>,
-    /// Lists that were looked for lately, by group and place in it.
+    /// Recently used lists, by group and index in it.
     found: HashMap<(u64, u32), Option<List>, RandomState>,
 }
 
-/// How many lists are remembered.
+/// The maximum number of cached lists.
 const MAX_FOUND: usize = 1 << 16;
 
 impl Index<File> {
-    /// Opens an index, whatever its trace has become; see [`Index::identity`].
+    /// Opens an index, even if its trace has changed; see [`Index::identity`].
     pub fn open(path: &Path) -> Result<Index<File>, IndexError> {
         Index::new(File::open(path)?)
     }
 
-    /// Opens an index if it is of the trace in this file.
+    /// Opens an index if it belongs to the trace in this file.
     pub fn open_for(path: &Path, trace: &Path) -> Result<Index<File>, IndexError> {
         let index = Index::open(path)?;
         match index.header.identity.differs_from(trace)? {
@@ -48,11 +48,11 @@ impl Index<File> {
 }
 
 impl<S: ReadAt> Index<S> {
-    /// Opens an index in anything that can be read from anywhere.
+    /// Opens an index in anything with random access.
     pub fn new(source: S) -> Result<Index<S>, IndexError> {
         let mut head = [0; 10];
         match source.size()? {
-            // What is shorter than that has no name yet.
+            // Shorter than the magic number and the version.
             0..10 => return Err(IndexError::NotAnIndex),
             _ => source.read_exact_at(&mut head, 0)?,
         }
@@ -62,24 +62,27 @@ impl<S: ReadAt> Index<S> {
         pages.read(0, LENGTH as u64, &mut bytes)?;
         let header = Header::decode(&bytes)?;
         if header.pages != pages.count() {
-            let what = "it does not have as many pages as it says";
+            let what = "the number of pages differs from that in the header";
             return Err(damaged(0, what));
         }
         let (offset, length) = header.facts;
         pages.read(offset, length, &mut bytes)?;
         let facts = Facts::decode(&bytes, offset, header.notes)?;
         if facts.landmarks.len() as u64 != header.directory.1.div_ceil(LANDMARK) {
-            return Err(damaged(offset, "its directory is not as long as it says"));
+            return Err(damaged(
+                offset,
+                "the length of the directory differs from that in the header",
+            ));
         }
         Ok(Index { pages, header, facts, table: Vec::new(), found: HashMap::default() })
     }
 
-    /// Which trace it was made of.
+    /// The trace from which it was built.
     pub fn identity(&self) -> &Identity {
         &self.header.identity
     }
 
-    /// The format the trace was read in.
+    /// The format in which the trace was read.
     pub fn format(&self) -> &str {
         &self.facts.format
     }
@@ -89,12 +92,12 @@ impl<S: ReadAt> Index<S> {
         self.header.repaired
     }
 
-    /// How many events the trace has.
+    /// The number of events of the trace.
     pub fn events(&self) -> u64 {
         self.header.events
     }
 
-    /// How many bytes the index has.
+    /// The size of the index in bytes.
     pub fn bytes(&self) -> Result<u64, IndexError> {
         Ok(self.pages.source().size()?)
     }
@@ -104,12 +107,12 @@ impl<S: ReadAt> Index<S> {
         &self.facts.names
     }
 
-    /// What the reader of the trace had to say.
+    /// The remarks of the trace's reader.
     pub fn remarks(&self) -> &Remarks {
         &self.facts.remarks
     }
 
-    /// Forgets all pages that were read.
+    /// Clears the cache of pages.
     pub fn forget(&mut self) {
         self.pages.forget();
         self.found.clear();
@@ -118,10 +121,10 @@ impl<S: ReadAt> Index<S> {
     fn directory_entry(&mut self, i: u64) -> Result<[u64; 4], IndexError> {
         let at =
             i.checked_mul(DIRECTORY_ENTRY).and_then(|at| at.checked_add(self.header.directory.0));
-        self.pages.words(at.ok_or_else(|| damaged(0, "its directory is too large"))?)
+        self.pages.words(at.ok_or_else(|| damaged(0, "the directory is too large"))?)
     }
 
-    /// The place in the directory of the first group from this one on.
+    /// The index in the directory of the first group from this one on.
     fn directory_place(&mut self, group: u64) -> Result<u64, IndexError> {
         // Between the last landmark before it and the next.
         let after = self.facts.landmarks.partition_point(|&landmark| landmark < group) as u64;
@@ -138,13 +141,14 @@ impl<S: ReadAt> Index<S> {
         Ok(low)
     }
 
-    /// Shows the lists of a group whose entry in the directory is this, until there is an answer.
+    /// Passes the lists of a group with this directory entry to a function until it returns a
+    /// result.
     fn lists<T>(
         &mut self,
         [group, mut start, table, length]: [u64; 4],
         mut each: impl FnMut(u32, List) -> Option<T>,
     ) -> Result<Option<T>, IndexError> {
-        let bad = || damaged(table, "the table of a group makes no sense");
+        let bad = || damaged(table, "the table of a group is invalid");
         let columns = columns_of(group);
         self.pages.read(table, length, &mut self.table)?;
         let (mut at, mut sub) = (0, 0u64);
@@ -153,7 +157,7 @@ impl<S: ReadAt> Index<S> {
             let (step, count, bytes) = (number()?, number()?, number()?);
             sub = sub.checked_add(step).ok_or_else(bad)?;
             let list = List { start, count, bytes, columns };
-            // Times and counts are no more than 32 bits, and there is at least a byte for each.
+            // Times and counts have at most 32 bits, and at least one byte each.
             let sensible = count <= bytes && bytes <= count.saturating_mul(20);
             start = list.total_bytes().and_then(|b| b.checked_add(start)).ok_or_else(bad)?;
             if !sensible || start > table {
@@ -190,14 +194,14 @@ impl<S: ReadAt> Index<S> {
         if entry[0] != group {
             return Ok(None);
         }
-        // The lists are sorted, so a greater one says that there is none.
+        // The lists are sorted, so a greater one means that there is none.
         let find = |s: u32, list| (s >= sub).then_some((s, list));
         let found = self.lists(entry, find)?;
         Ok(found.filter(|(s, _)| *s == sub).map(|(_, list)| list))
     }
 
-    /// Shows the chains of the events of an operation on a target, or on any: target, thread, and
-    /// list of times. Stops when `each` says so.
+    /// Passes the chains of an operation on a target, or on any, to `each`: target, thread, and
+    /// list of times. Stops when `each` returns `None`.
     pub(crate) fn chains(
         &mut self,
         op: Op,
@@ -215,13 +219,12 @@ impl<S: ReadAt> Index<S> {
             }
             let target = entry[0] as u32;
             let threads = self.facts.threads.len() as u32;
-            let (mut known, bad) = (true, || damaged(entry[2], "it names no thread"));
+            let (mut known, bad) = (true, || damaged(entry[2], "an unknown thread"));
             let stopped = self.lists(entry, |thread, list| {
                 known &= thread < threads;
                 if !known {
                     return Some(None);
                 }
-                // Tells a list that is wanted no more from one that is.
                 match each(target, ThreadId(thread), list) {
                     Some(()) => None,
                     None => Some(Some(())),
@@ -256,10 +259,10 @@ impl<S: ReadAt> Index<S> {
         Ok(found.at.map(|[time, _]| time as u32))
     }
 
-    /// How many events of thread `other` are before or equal to an event.
+    /// The number of events of thread `other` that are before or equal to an event.
     pub(crate) fn count(&mut self, at: Epoch, other: ThreadId) -> Result<u32, IndexError> {
         let Epoch { mut thread, mut time } = at;
-        // The way up to the first thread is no longer than there are threads.
+        // The chain of forks up to the first thread is at most as long as there are threads.
         for _ in 0..=self.facts.threads.len() {
             if thread == other {
                 return Ok(time);
@@ -270,17 +273,17 @@ impl<S: ReadAt> Index<S> {
                     return Ok(count as u32);
                 }
             }
-            // What it has not heard itself it may know from the one that started it.
+            // What it has not learned itself, it may know from the thread that started it.
             match self.facts.threads.get(thread.index()).and_then(|thread| thread.fork) {
                 Some((parent, fork)) => (thread, time) = (ThreadId(parent), fork),
                 None => return Ok(0),
             }
         }
-        Err(damaged(self.header.facts.0, "threads start each other in a circle"))
+        Err(damaged(self.header.facts.0, "the threads form a cycle of forks"))
     }
 
-    /// The time of the first event of `thread` that is after or equal to an event; `None` if no
-    /// event of it is.
+    /// The time of the first event of `thread` that is after or equal to an event; `None` if there
+    /// is none.
     pub(crate) fn first_after(
         &mut self,
         event: Epoch,
@@ -302,23 +305,23 @@ impl<S: ReadAt> Index<S> {
         Ok(found.at.map(|[time, _]| time as u32))
     }
 
-    /// Where an event stands in the trace.
+    /// The position of an event in the trace.
     pub(crate) fn place(&mut self, event: Epoch) -> Result<u64, IndexError> {
-        let missing = || damaged(0, "an event has no place in the trace");
+        let missing = || damaged(0, "an event has no position in the trace");
         let list = self.list(places_of(event.thread.0), 0)?.ok_or_else(missing)?;
         let index = u64::from(event.time).checked_sub(1).ok_or_else(missing)?;
         let [place, _] = list.get(&mut self.pages, index)?.ok_or_else(missing)?;
         Ok(place)
     }
 
-    /// The time of the first event of a thread that stands at or after a place in the trace.
+    /// The time of the first event of a thread at or after a position in the trace.
     pub(crate) fn time_from(&mut self, thread: ThreadId, place: u64) -> Result<u32, IndexError> {
         let Some(list) = self.list(places_of(thread.0), 0)? else { return Ok(u32::MAX) };
         let found = list.split(&mut self.pages, 0, |at| at < place)?;
         Ok(u32::try_from(found.index + 1).unwrap_or(u32::MAX))
     }
 
-    /// What the index knows, for its tests: how many lists there are, of how many entries.
+    /// The contents of the index, for its tests: the numbers of lists and entries.
     pub fn census(&mut self) -> Result<Census, IndexError> {
         let mut census = Census::default();
         for place in 0..self.header.directory.1 {
@@ -347,21 +350,21 @@ impl<S: ReadAt> Index<S> {
 /// The lists of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// How many lists.
+    /// The number of lists.
     pub lists: u64,
-    /// Their entries.
+    /// The number of their entries.
     pub entries: u64,
-    /// The bytes they take up.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// What an index consists of.
+/// The parts of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// The events of each operation, target and thread.
     pub events: Part,
-    /// What threads knew of each other.
+    /// What threads knew about each other.
     pub knowledge: Part,
-    /// Where events stand in the trace.
+    /// The positions of events in the trace.
     pub places: Part,
 }

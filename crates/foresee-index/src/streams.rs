@@ -1,8 +1,8 @@
-//! Many lists that grow a little at a time, in bounded memory.
+//! Many lists that grow gradually, in bounded memory.
 //!
-//! Each list grows in a buffer of its own. When the buffers together are too large, all of them are
-//! written to a temporary file, sorted by key, and growing starts again; in the end the files are
-//! merged, and the pieces of each list follow each other.
+//! Each list grows in its own buffer. When the buffers together are too large, all of them are
+//! written to a temporary file, sorted by key, and cleared; at the end the files are merged, so
+//! that the pieces of each list follow each other.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,10 +17,10 @@ use hashbrown::HashTable;
 
 use crate::list::Entry;
 
-/// What a list is of: the group, and its place in it.
+/// The key of a list: the group, and the index in it.
 pub(crate) type Key = (u64, u32);
 
-/// What a list costs besides its bytes, roughly.
+/// The approximate overhead of a list besides its bytes.
 const OVERHEAD: usize = 96;
 
 struct Stream {
@@ -32,7 +32,8 @@ struct Stream {
 
 /// Lists that grow.
 pub(crate) struct Streams {
-    /// The number of each list; the key stands beside it, so that the list itself is not touched.
+    /// The number of each list; the key is stored beside it, so that a look-up does not touch the
+    /// list.
     table: HashTable<(Key, u32)>,
     hasher: RandomState,
     streams: Vec<Stream>,
@@ -66,7 +67,7 @@ impl Streams {
         id
     }
 
-    /// Adds an entry of so many columns to a list.
+    /// Adds an entry with this number of columns to a list.
     #[inline]
     pub(crate) fn push(&mut self, id: u32, entry: Entry, columns: usize) {
         let stream = &mut self.streams[id as usize];
@@ -79,13 +80,13 @@ impl Streams {
         self.used += stream.bytes.capacity() - before;
     }
 
-    /// The bytes that are in use.
+    /// The number of bytes in use.
     #[inline]
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Moves everything to a temporary file in a folder. All numbers of lists are void afterwards.
+    /// Moves everything to a temporary file in a directory. All numbers of lists become invalid.
     pub(crate) fn spill(&mut self, folder: &Path) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(folder)?);
         let mut head = Vec::new();
@@ -114,7 +115,7 @@ impl Streams {
         streams
     }
 
-    /// Shows all lists in order: each as its key, and then its pieces.
+    /// Returns all lists in order, each as its key and its pieces.
     pub(crate) fn merge(mut self) -> io::Result<Merged> {
         let mut runs: Vec<Run> = self.runs.drain(..).map(Run::of_file).collect();
         runs.push(Run::Memory(self.take_sorted().into_iter()));
@@ -129,7 +130,7 @@ impl Streams {
     }
 }
 
-/// A stretch of a list.
+/// A part of a list.
 pub(crate) struct Piece {
     pub(crate) key: Key,
     count: u64,
@@ -137,7 +138,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Shows the entries, which have so many columns.
+    /// Calls a function with the entries, which have this number of columns.
     pub(crate) fn entries(
         &self,
         columns: usize,
@@ -167,7 +168,7 @@ impl Merged {
         self.next.peek().map(|Reverse((key, _))| *key)
     }
 
-    /// The next piece. Runs are numbered by age, so the pieces of one list come in order.
+    /// The next piece. Runs are numbered by age, so the pieces of one list are in order.
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece>> {
         let Some(Reverse((_, i))) = self.next.pop() else { return Ok(None) };
         let piece = self.heads[i].take();
@@ -212,5 +213,5 @@ impl Run {
 }
 
 fn spoilt() -> io::Error {
-    io::Error::other("a temporary file does not hold what was written to it")
+    io::Error::other("a temporary file was modified")
 }

@@ -1,4 +1,4 @@
-//! Index files that are cut off, damaged or forged: nothing wrong is ever said, and nothing panics.
+//! Index files that are cut off, damaged or forged: no wrong answer, and no panic.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -23,7 +23,7 @@ fn sample() -> (Vec<u8>, String) {
 
 fn try_ask(index: &mut Index<Vec<u8>>, pattern: &str) -> Result<Answer, IndexError> {
     let question = question(index, pattern).unwrap();
-    index.ask(&question).map(|answer| answer.unwrap())
+    index.answer(&question).map(|answer| answer.unwrap())
 }
 
 fn answer(bytes: Vec<u8>, pattern: &str) -> Result<String, IndexError> {
@@ -92,7 +92,7 @@ fn other_files_and_other_versions() {
     assert!(error.to_string().contains("version 9"), "{error}");
 }
 
-/// Changes with right checksums, as nobody but an enemy makes them.
+/// Changes with correct checksums, as an attacker would make them.
 #[test]
 fn forged_files_make_no_panic() {
     let (bytes, pattern) = sample();

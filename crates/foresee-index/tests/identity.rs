@@ -1,4 +1,4 @@
-//! An index knows its trace again, and no other.
+//! An index recognises its trace, and no other.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -26,19 +26,19 @@ fn a_trace_is_known_again_by_its_content() {
     let path = folder.path().join("trace");
     fs::write(&path, "T1|w(x)|\n".repeat(100)).unwrap();
     let then = identity(&path, 17);
-    // How much of it was wanted does not matter.
+    // It does not matter how much of it was read.
     assert_eq!(then.digest, identity(&path, 900).digest);
     assert_eq!(then.differs_from(&path).unwrap(), None);
-    // Touched, but the same.
+    // Touched, but unchanged.
     set_modified(&path, SystemTime::now() + Duration::from_secs(60));
     assert_eq!(then.differs_from(&path).unwrap(), None);
     // Longer.
     fs::write(&path, "T1|w(x)|\n".repeat(101)).unwrap();
     let why = then.differs_from(&path).unwrap().unwrap();
-    assert!(why.contains("909 bytes, and had 900"), "{why}");
+    assert!(why.contains("909 bytes but had 900"), "{why}");
 }
 
-/// The same length and the same time, only moments after: times prove nothing then.
+/// The same length and the same time, moments later: times prove nothing then.
 #[test]
 fn a_change_within_the_grain_of_time_is_seen() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Traces whose lists have many blocks and whose index has many pages, against a greedy search
-//! that keeps every stamp in memory and goes through the events one by one.
+//! Compares traces whose lists have many blocks, and whose index has many pages, with a greedy
+//! search that keeps every stamp in memory and visits the events one by one.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -18,7 +18,7 @@ struct Stamped {
     trace: Trace,
     clocks: Clocks,
     stamps: Vec<Stamp>,
-    /// Events without which patterns would all be in the observed run.
+    /// Events without which the observed run would contain all patterns.
     rare: Vec<Event>,
 }
 
@@ -112,7 +112,7 @@ fn compare(config: Config, patterns: usize) {
         let text = texts.join(" .. ");
         let question = question(&index, &text).unwrap();
         let all = stamped.trace.events.len();
-        match index.ask(&question).unwrap().unwrap() {
+        match index.answer(&question).unwrap().unwrap() {
             Answer::Observed(_) => assert!(stamped.observed(&labels), "{text}"),
             Answer::Predicted(events) => {
                 assert!(!stamped.observed(&labels), "{text}");
@@ -135,7 +135,7 @@ fn compare(config: Config, patterns: usize) {
 
 #[test]
 fn few_threads_and_long_chains() {
-    // Rare labels make patterns that the observed run does not have.
+    // Rare labels give patterns that the observed run does not contain.
     let config = Config {
         variables: 5_000,
         locks: 3,
@@ -162,8 +162,8 @@ fn many_threads() {
 
 #[test]
 fn what_a_thread_knew_from_its_start_is_not_repeated() {
-    // Every thread is started by the first, after it has joined the one before: without the rule
-    // the lists would grow with the square of the number of threads.
+    // The first thread starts every thread after it has joined the previous one: without the rule
+    // for forks, the lists would grow quadratically in the number of threads.
     let mut text = String::new();
     for t in 1..=300 {
         text += &format!("main: fork(t{t}); t{t}: w(x); main: join(t{t});");
@@ -178,7 +178,7 @@ fn what_a_thread_knew_from_its_start_is_not_repeated() {
         ("join(t299) .. fork(t2)", false),
     ] {
         let question = question(&index, pattern).unwrap();
-        let answer = index.ask(&question).unwrap().unwrap();
+        let answer = index.answer(&question).unwrap().unwrap();
         assert_eq!(matches!(answer, Answer::Observed(_)), found, "{pattern}: {answer:?}");
         assert_eq!(answer == Answer::Never, !found, "{pattern}: {answer:?}");
     }

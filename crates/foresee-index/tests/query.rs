@@ -1,5 +1,5 @@
-//! The greedy search on the index against the definitions, on random traces and the papers'
-//! examples: the verdict is that of the lattice of all cuts, the tuple is the greatest there is.
+//! Compares the greedy search on the index with the definitions, on random traces and the papers'
+//! examples: the verdict is that of the lattice of all cuts, and the tuple is the greatest one.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -23,10 +23,10 @@ fn index_of(trace: &Trace) -> Index<Vec<u8>> {
 }
 
 fn ask_of(index: &mut Index<Vec<u8>>, pattern: &str) -> Result<Answer, Unsupported> {
-    question(index, pattern).and_then(|question| index.ask(&question).unwrap())
+    question(index, pattern).and_then(|question| index.answer(&question).unwrap())
 }
 
-/// The match in the shortest beginning of the trace.
+/// The match in the shortest prefix of the trace.
 fn earliest(index: &mut Index<Vec<u8>>, pattern: &str) -> Option<Vec<u64>> {
     let question = question(index, pattern).unwrap();
     index.earliest(&question).unwrap()
@@ -36,13 +36,13 @@ fn ask(trace: &Trace, pattern: &str) -> Answer {
     ask_of(&mut index_of(trace), pattern).unwrap()
 }
 
-/// A label of a pattern, and the events of a trace it stands for.
+/// A label of a pattern, and the events of a trace that it matches.
 struct Label {
     text: String,
     events: Vec<usize>,
 }
 
-/// A random event atom over what occurs in a trace, sometimes of any thread or target.
+/// A random event atom over the names of a trace, sometimes for any thread or target.
 fn random_label(rng: &mut Rng, trace: &Trace, sets: bool) -> Label {
     let names = &trace.names;
     let known = |e: &&Event| word(e.op()).is_some() && target(e).is_some();
@@ -130,7 +130,7 @@ fn admissible(order: &Order, positions: &[&[usize]]) -> Vec<Vec<usize>> {
     tuples
 }
 
-/// The first events of the observed order that fit.
+/// The first matching events of the observed order.
 fn observed(positions: &[&[usize]]) -> Option<Vec<u64>> {
     let mut from = 0;
     let mut events = Vec::new();
@@ -142,7 +142,7 @@ fn observed(positions: &[&[usize]]) -> Option<Vec<u64>> {
     Some(events)
 }
 
-/// Small traces with few names, so that patterns fit often.
+/// Small traces with few names, so that patterns match often.
 fn config(rng: &mut Rng) -> Config {
     Config {
         events: rng.u64(4..=11),
@@ -159,7 +159,7 @@ fn compare(seeds: std::ops::Range<u64>, sets: bool) {
         let mut rng = Rng::with_seed(seed);
         let trace = generated(config(&mut rng));
         let d = rng.usize(1..=5);
-        // Repeated labels are what trips searches that confuse labels with positions.
+        // Repeated labels expose searches that confuse labels with positions.
         let pool: Vec<Label> =
             (0..rng.usize(1..=d)).map(|_| random_label(&mut rng, &trace, sets)).collect();
         let chosen: Vec<Vec<&Label>> = (0..d)
@@ -223,7 +223,7 @@ fn compare(seeds: std::ops::Range<u64>, sets: bool) {
             other => panic!("{other:?}: {}", case()),
         }
     }
-    // A comparison of nothing would be none.
+    // The comparison must not be vacuous.
     assert!(found > 1000 && never > 1000, "{found} found, {never} not");
 }
 
@@ -258,12 +258,12 @@ fn db_player() {
     let fail = "enter(add)@t2 .. enter(clear)@t1 .. write(count)@t1 .. write(count)@t2";
     assert_eq!(ask(&trace, fail), Answer::Predicted(vec![11, 4, 7, 14]));
     assert_eq!(ask(&trace, "write(inputs)@t2 .. enter(clear)@t1"), Answer::Never);
-    // Without threads the positions are sets, and the answer is the same.
+    // Without threads, the positions are sets, and the answer is the same.
     let fail = "enter(add) .. enter(clear) .. write(count)@t1 .. write(count)@t2";
     assert_eq!(ask(&trace, fail), Answer::Predicted(vec![11, 4, 7, 14]));
 }
 
-/// The two events on which the pattern paper's algorithm, as printed, finds nothing.
+/// The two events for which the pattern paper's algorithm, as printed, finds nothing.
 #[test]
 fn a_pattern_that_is_not_observed_from_its_beginning() {
     let trace = trace! { t2: event(b); t1: event(a) };
@@ -294,9 +294,9 @@ fn what_does_not_occur_cannot_match() {
     let trace = trace! { t1: event(a), r(x); t2: w(x) };
     let cannot = |position: &str| Answer::CannotMatch { position: position.into() };
     assert_eq!(ask(&trace, "event(a) .. event(nothing)"), cannot("event(nothing)"));
-    // A name is not enough: there must be such an event.
+    // A name is not sufficient: there must be such an event.
     assert_eq!(ask(&trace, "write(x)@t1 .. event(a)"), cannot("write(x)@t1"));
-    // One way being shut does not matter if another is open.
+    // It does not matter that one alternative is impossible if another is possible.
     assert_eq!(ask(&trace, "event(nothing) | event(a)"), Answer::Observed(vec![0]));
 }
 
@@ -311,11 +311,11 @@ fn questions_that_need_the_trace() {
     assert_eq!(question.err(), Some(Unsupported::Parameters));
 }
 
-/// Positions of many threads that make the search branch without end, were it not given up.
+/// Positions of many threads that make the search branch exponentially; it must give up.
 #[test]
 fn a_search_without_end_is_given_up() {
-    // Every thread does x and then y; in pairs they are unordered. The pattern asks for more events
-    // than can be had, which only trying all ways shows.
+    // Every thread does x and then y; the threads are pairwise unordered. The pattern needs more
+    // events than there are, which only an exhaustive search shows.
     let mut text = String::new();
     for t in 0..12 {
         text += &format!("T{t}: event(x), event(y);");

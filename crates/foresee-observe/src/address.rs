@@ -1,4 +1,4 @@
-//! Where an observer listens: TCP or, on Unix, a socket in the file system.
+//! Addresses of observers: TCP or, on Unix, a socket in the file system.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -27,13 +27,13 @@ impl FromStr for Address {
             return match path {
                 "" => Err("`unix:` needs the path of a socket behind it".to_owned()),
                 _ if cfg!(unix) => Ok(Address::Unix(path.into())),
-                _ => Err("there are no Unix sockets on this system".to_owned()),
+                _ => Err("this system does not support Unix sockets".to_owned()),
             };
         }
         let found = text.to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(address)) => Ok(Address::Tcp(address)),
-            Ok(None) => Err(format!("`{text}` is no address of any machine")),
+            Ok(None) => Err(format!("`{text}` does not resolve to an address")),
             Err(error) => Err(format!("{error}; write HOST:PORT or unix:PATH")),
         }
     }
@@ -62,7 +62,7 @@ impl Address {
         match self {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, Duration::from_secs(10))?;
-                // Frames are written whole; waiting for more only adds to their age.
+                // Frames are written in one piece; waiting for more would only delay them.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
@@ -74,7 +74,7 @@ impl Address {
     }
 }
 
-/// A place where connections arrive.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
@@ -89,13 +89,13 @@ impl Listener {
             #[cfg(unix)]
             Address::Unix(path) => {
                 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-                // What a dead observer left behind; one that is alive answers.
+                // A socket file that a dead observer left behind; a live one accepts connections.
                 let is_socket = path.metadata().is_ok_and(|file| file.file_type().is_socket());
                 if is_socket && UnixStream::connect(path).is_err() {
                     std::fs::remove_file(path)?;
                 }
                 let listener = UnixListener::bind(path)?;
-                // Nobody else on this machine is let in.
+                // No other user of this machine may connect.
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
                 Ok(Listener::Unix(listener, path.clone()))
             }
@@ -104,7 +104,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens; a port of 0 has become a real one.
+    /// The address; a port of 0 is replaced by the actual one.
     pub(crate) fn address(&self) -> io::Result<Address> {
         match self {
             Listener::Tcp(listener) => Ok(Address::Tcp(listener.local_addr()?)),
@@ -113,7 +113,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, and who that is.
+    /// The next connection, and the name of its peer.
     pub(crate) fn accept(&self) -> io::Result<(Stream, String)> {
         match self {
             Listener::Tcp(listener) => {
@@ -134,7 +134,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Listener::Unix(_, path) = self {
-            // It was made here, and nothing listens there any more.
+            // It was created here, and nothing listens on it any more.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -161,17 +161,17 @@ macro_rules! either {
 }
 
 impl Stream {
-    /// How long a read may wait.
+    /// Sets the timeout of reads.
     pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         either!(self, stream => stream.set_read_timeout(time))
     }
 
-    /// How long a write may wait.
+    /// Sets the timeout of writes.
     pub fn set_write_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         either!(self, stream => stream.set_write_timeout(time))
     }
 
-    /// Nothing more will be written here.
+    /// Shuts down the writing side.
     pub fn finish_writing(&self) -> io::Result<()> {
         either!(self, stream => stream.shutdown(Shutdown::Write))
     }

@@ -1,12 +1,12 @@
-//! The observer's ears: programs tell what they do over sockets, and analyses follow.
+//! Observing running programs: they send their events over sockets to analyses.
 //!
-//! A [`Server`] listens on TCP and Unix sockets. Each program that says hello becomes a [`Program`],
-//! whose frames may come over several connections and in any order; an [`Observer`] is told of it
-//! on a thread of its own, and reads it as an [`foresee_trace::EventSource`], like a file that
-//! grows. What is looked for there is not this crate's business. [`send`] is the other end.
+//! A [`Server`] listens on TCP and Unix sockets. Each program that sends a hello becomes a
+//! [`Program`], whose frames may come over several connections and in any order. An [`Observer`] is
+//! called for it on a separate thread and reads it as an [`foresee_trace::EventSource`], like a
+//! growing file. What is analysed there is up to the observer. [`send`] is the other end.
 //!
-//! Memory is bounded for each program (`reassemble.rs`), nothing that a sender says is believed
-//! (`wire.rs`), and one sender's trouble is no other's.
+//! Memory is bounded for each program (`reassemble.rs`), no input of a sender is trusted
+//! (`wire.rs`), and problems of one sender do not affect others.
 
 mod address;
 mod limits;

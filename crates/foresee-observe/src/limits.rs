@@ -1,30 +1,31 @@
-//! What one sender may cost.
+//! The resources that one sender may use.
 
 use std::time::Duration;
 
-/// What one sender may cost, and how long it is waited for.
+/// The resources that one sender may use, and how long the observer waits for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many connections, and how many programs, there may be at once.
+    /// The maximum number of simultaneous connections, and of programs.
     pub connections: usize,
-    /// The longest payload of a frame, in bytes.
+    /// The maximum payload of a frame, in bytes.
     pub frame: u32,
-    /// How many bytes of frames of one program may wait, those behind a gap included; as many may
-    /// its names take.
+    /// The maximum number of buffered bytes of frames of one program, including those behind a gap.
+    /// Its names may take as many.
     pub memory: usize,
-    /// How many threads one program may have.
+    /// The maximum number of threads of one program.
     pub threads: u32,
-    /// How many bytes of one program are put aside on disk, if its trace is not kept anyway.
+    /// The maximum number of bytes of one program that are spooled to disk, if its trace is not
+    /// kept.
     pub disk: u64,
     /// A hello must be complete after this time.
     pub hello: Duration,
     /// A frame that has begun must be complete after this time.
     pub stall: Duration,
-    /// A connection must say something within this time.
+    /// A silent connection is closed after this time.
     pub idle: Option<Duration>,
-    /// A program without a connection is over after this time, unless it comes back.
+    /// A program without a connection is over after this time, unless it reconnects.
     pub linger: Duration,
-    /// Whether to drop events rather than to let a program wait.
+    /// Whether to drop events instead of applying back-pressure.
     pub lossy: bool,
 }
 

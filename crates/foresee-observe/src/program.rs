@@ -1,4 +1,4 @@
-//! One program that is observed: its frames on their way to the analyses.
+//! An observed program: passes its frames to the analyses.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use crate::reassemble::{Backlog, Reassembler, Taken};
 use crate::spool::Spool;
 use crate::wire::ProgramId;
 
-/// A program that is observed.
+/// An observed program.
 #[derive(Debug)]
 pub struct Program {
-    /// Its number.
+    /// Its identifier.
     pub id: ProgramId,
-    /// What people know it by. It comes from outside: escape it wherever it is shown.
+    /// Its name for people. It comes from outside: escape it wherever it is shown.
     pub name: String,
-    /// Where it was stored up to now, if it is kept, and where it is going to be.
+    /// If the trace is kept: its path while it grows, and its final path.
     pub(crate) paths: Option<(PathBuf, PathBuf)>,
     pub(crate) frames: Reassembler,
     spool: Mutex<Spool>,
     order: FileOrder,
     limits: Limits,
-    /// How many events have been handed to the analyses.
+    /// The number of events passed to the analyses.
     events: AtomicU64,
-    /// How many bytes the names have.
+    /// The number of bytes of the names.
     names: AtomicU64,
 }
 
@@ -56,8 +56,8 @@ impl Program {
         }
     }
 
-    /// The trace from its first event on, as far as it is known, and then as it arrives. There may
-    /// be one such source at a time; a new one starts again.
+    /// The trace from its first event on: first what is stored, then what arrives. Only one such
+    /// source may exist at a time; a new one starts from the beginning.
     pub fn follow(self: &Arc<Self>) -> Result<Box<dyn EventSource>, ReadError> {
         let feed = Feed {
             program: Arc::clone(self),
@@ -70,32 +70,32 @@ impl Program {
         Native.read(Box::new(feed))
     }
 
-    /// The trace as far as it has been handed out.
+    /// The trace as far as it has been passed on.
     pub fn stored(self: &Arc<Self>) -> Result<Box<dyn EventSource>, ReadError> {
         Native.read(Box::new(Stored { program: Arc::clone(self), at: 0 }))
     }
 
-    /// Whether everything that was handed out is stored: not if there was no more room on disk.
+    /// Whether everything that was passed on is stored; `false` if the disk limit was reached.
     pub fn is_all_stored(&self) -> bool {
         !self.spool().is_full()
     }
 
-    /// How many events have been read from its connections and put in order.
+    /// The number of events that have been received and put in order.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// What waits to be looked at.
+    /// What waits to be analysed.
     pub fn backlog(&self) -> Backlog {
         self.frames.backlog()
     }
 
-    /// How many events were dropped.
+    /// The number of dropped events.
     pub fn dropped(&self) -> u64 {
         self.frames.dropped()
     }
 
-    /// What the order of its events stands for.
+    /// What the order of its events means.
     pub fn order(&self) -> FileOrder {
         self.order
     }
@@ -104,7 +104,7 @@ impl Program {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what is next and hands it on, with whether it is the last.
+    /// Stores the next frame and passes it on; also returns whether it is the last.
     fn advance(&self) -> io::Result<(Vec<u8>, bool)> {
         let taken = self.frames.take();
         let mut spool = self.spool();
@@ -118,7 +118,7 @@ impl Program {
             }
             Taken::Lost(events) => {
                 let why = format!(
-                    "after event {} the program was faster than the observer, and events were \
+                    "after event {} the program was faster than the observer, so events were \
                      dropped: nothing after that was looked at",
                     self.events()
                 );
@@ -130,7 +130,7 @@ impl Program {
                 let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
                 self.close(&mut spool, Vec::new(), &remarks)?
             }
-            // The file stays as it is, so that the program can go on when an observer is back.
+            // The file stays unfinished, so that the program can continue when an observer is back.
             Taken::Stopped => {
                 let why = "the observer was stopped before the program ended".to_owned();
                 let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
@@ -149,7 +149,7 @@ impl Program {
         Remarks { order: self.order, ..Remarks::default() }
     }
 
-    /// Ends the trace in place of the program.
+    /// Ends the trace on behalf of the program.
     fn close(
         &self,
         spool: &mut Spool,
@@ -162,12 +162,12 @@ impl Program {
         Ok(bytes)
     }
 
-    /// Names stay in memory for as long as the program does.
+    /// Names stay in memory as long as the program is observed.
     fn check_names(&self, frame: &crate::wire::Numbered) -> io::Result<()> {
         let most = u64::from(self.limits.threads);
         if let Some(threads) = frame.threads().filter(|&threads| threads > most) {
             return Err(io::Error::other(format!(
-                "the program has {threads} threads; {most} are allowed here (--max-threads)"
+                "the program has {threads} threads; the limit is {most} (--max-threads)"
             )));
         }
         if frame.header.kind == Kind::Names {
@@ -198,12 +198,12 @@ fn remarks_frames(remarks: &Remarks) -> io::Result<Vec<u8>> {
 /// The bytes of a trace: first those stored, then those that arrive.
 struct Feed {
     program: Arc<Program>,
-    /// Where the next stored byte is.
+    /// The offset of the next stored byte.
     at: u64,
-    /// Everything that was stored has been read.
+    /// Everything stored has been read.
     is_live: bool,
     ended: bool,
-    /// What arrived last, and how much of it has been handed out.
+    /// The latest bytes, and how many of them have been read.
     bytes: Vec<u8>,
     next: usize,
 }
@@ -238,7 +238,7 @@ impl Read for Feed {
                 continue;
             }
             self.next = 0;
-            // Nothing is waited for behind the end mark.
+            // Nothing follows the end mark.
             (self.bytes, self.ended) = self.program.advance()?;
         }
     }

@@ -1,16 +1,18 @@
-//! Frames of one program, from any connection and in any order, back in their order.
+//! Puts the frames of one program, from any connection and in any order, back in order.
 //!
-//! Memory is bounded in two halves. Frames that are next in line wait in the *queue*; frames that
-//! have overtaken others are held *early*, until the gap before them is filled and they join the queue. A connection whose frame finds no room in its half is not
-//! read until there is, so that the sender has to wait, too.
+//! Memory is bounded in two halves. The next frames in order wait in the *queue*; frames that have
+//! overtaken others are held *early*, until the gap before them is filled and they join the queue.
+//! A connection whose frame finds no room in its half is not read until there is room, so the
+//! sender
+//! has to wait, too.
 //!
-//! # Why nobody waits for ever
-//! The frame that is next needs only room in the queue, and whoever empties the queue waits for
-//! nobody. So the frame that is next always gets in, on whatever connection it arrives. Early
-//! frames wait for it; a connection that waits with an early frame cannot bring the one that is
-//! missing. If all connections wait like that, and no more are announced, then none can: the
-//! program is given up with an error that says so. In every other case some connection is being
-//! read, and either brings the frame, or ends, or is ended by the time limits.
+//! # Why no connection waits for ever
+//! The next frame in order needs only room in the queue, and the consumer of the queue never blocks
+//! on senders. So the next frame is always accepted, whichever connection it arrives on. Early
+//! frames wait for it; a connection that waits with an early frame cannot deliver the missing one.
+//! If all connections wait like that, and no more are announced, none can: the program is aborted
+//! with an error that says so. In every other case some connection is being read, and it delivers
+//! the frame, ends, or is closed by the time limits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,36 +23,36 @@ use foresee_formats::native::Kind;
 use crate::limits::Limits;
 use crate::wire::Numbered;
 
-/// What the queue holds.
+/// What the consumer takes from the queue.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// The next frame.
     Frame(Numbered),
-    /// So many events were dropped here because there was no room.
+    /// This many events were dropped here because there was no room.
     Lost(u64),
-    /// Nothing more will come, and there was no end mark.
+    /// No more frames will come, and there was no end mark.
     Ended(String),
-    /// The observer is about to stop.
+    /// The observer is stopping.
     Stopped,
 }
 
-/// What is said to those who come too late.
-const TOO_LATE: &str = "the program was taken to be over before this came";
+/// The reply to connections that come too late.
+const TOO_LATE: &str = "the program was considered over before this frame arrived";
 
-/// How things stand.
+/// The current state of a program's buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many bytes of frames wait, in order or behind a gap.
+    /// The number of buffered bytes, in order or behind a gap.
     pub bytes: usize,
-    /// How many connections can still send.
+    /// The number of connections that can still send.
     pub connections: usize,
-    /// How many frames wait behind a gap.
+    /// The number of frames behind a gap.
     pub early: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the first frame that is not in the queue and never was.
+    /// The number of the first frame that has never been in the queue.
     next: u64,
     queue: VecDeque<Waiting>,
     queued: usize,
@@ -58,27 +60,27 @@ struct State {
     held: usize,
     /// Connections that can still send.
     open: usize,
-    /// The early frames with which connections wait.
+    /// The early frames that connections are blocked on.
     stuck: Vec<u64>,
-    /// How many connections the program announced, and how many there were.
+    /// The number of connections that the program announced, and of those that came.
     channels: usize,
     arrived: usize,
-    /// Since when there has been no connection.
+    /// The time since which there has been no connection.
     quiet_since: Option<Instant>,
-    /// The one who takes frames has been told that no more will come, so no more may.
+    /// The consumer has been notified that no more frames will come, so none may.
     is_closed: bool,
-    /// The program is over, well or with an error.
+    /// The program is over, successfully or with an error.
     over: Option<Option<String>>,
-    /// More came out of order than may be kept.
+    /// More frames came out of order than may be buffered.
     overflow: Option<u64>,
     stopping: bool,
-    /// Frames that the consumer has stored.
+    /// The number of frames that the consumer has stored.
     stored: u64,
-    /// The first frame that was dropped: nothing that follows it is of use.
+    /// The first dropped frame: nothing after it is usable.
     gap: Option<u64>,
-    /// The one who takes frames has come there.
+    /// The consumer has reached the gap.
     losing: bool,
-    /// How many events were dropped.
+    /// The number of dropped events.
     dropped: u64,
 }
 
@@ -89,7 +91,7 @@ enum Waiting {
 }
 
 impl State {
-    /// Why nothing is taken any more, if that is so.
+    /// Why no more frames are accepted, if so.
     fn refusal(&self) -> Option<String> {
         match &self.over {
             Some(Some(error)) => Some(error.clone()),
@@ -113,9 +115,9 @@ impl Waiting {
 #[derive(Debug)]
 pub(crate) struct Reassembler {
     state: Mutex<State>,
-    /// Something changed for those who bring frames, or wait until theirs are stored.
+    /// Signals connections that deliver frames or wait until theirs are stored.
     room: Condvar,
-    /// Something changed for the one who takes them.
+    /// Signals the consumer.
     ready: Condvar,
     half: usize,
     lossy: bool,
@@ -123,8 +125,8 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Starts with frame `first`. One connection is about to come; if frames were stored by another
-    /// observer, it is waited for only so long.
+    /// Starts with frame `first`. One connection is expected; if another observer has stored
+    /// frames, it is awaited only for a limited time.
     pub(crate) fn new(limits: &Limits, first: u64, is_resumed: bool) -> Reassembler {
         let quiet_since = is_resumed.then(Instant::now);
         let state = State { next: first, stored: first, quiet_since, ..State::default() };
@@ -139,12 +141,12 @@ impl Reassembler {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked has left the state as it was between two steps.
+        // The state is consistent even if a thread has panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection has arrived, of a program that announces so many; the first frame that is not
-    /// stored, or the reason why nothing is wanted.
+    /// Registers a connection of a program that announces this many; returns the first frame that
+    /// is not stored, or the reason for the refusal.
     pub(crate) fn connect(&self, channels: u16) -> Result<u64, String> {
         let mut state = self.lock();
         if let Some(why) = state.refusal() {
@@ -157,26 +159,26 @@ impl Reassembler {
         Ok(state.stored)
     }
 
-    /// A connection can send no more.
+    /// A connection can no longer send.
     pub(crate) fn disconnect(&self) {
         let mut state = self.lock();
         state.open -= 1;
         if state.open == 0 {
             state.quiet_since = Some(Instant::now());
         }
-        // Those who wait with early frames have to see whether anybody is left to wait for.
+        // Connections blocked on early frames must check whether any other is left to wait for.
         self.room.notify_all();
         self.ready.notify_all();
     }
 
-    /// Takes a frame, unless it is known already; waits until there is room for it. An error is the
-    /// reason why nothing more is wanted.
+    /// Accepts a frame unless it is a duplicate; blocks until there is room for it. The error says
+    /// why no more frames are accepted.
     pub(crate) fn accept(&self, frame: Numbered) -> Result<(), String> {
         let mut state = self.lock();
         let (number, size) = (frame.number, frame.bytes.len());
         loop {
             if state.gap.is_some_and(|gap| number > gap) {
-                // The program is not to notice.
+                // The program must not notice.
                 state.dropped += frame.events();
                 return Ok(());
             }
@@ -210,8 +212,8 @@ impl Reassembler {
                 continue;
             }
             state.stuck.push(number);
-            // One that waits with what is next by now has yet to notice; and while the queue is
-            // emptied, there may be room again.
+            // A connection blocked on what is now the next frame may not have noticed yet; and
+            // while the queue is being emptied, there may be room again.
             let all_wait = state.stuck.len() >= state.open && !state.stuck.contains(&state.next);
             if all_wait && state.queue.is_empty() && state.arrived >= state.channels {
                 let next = state.next;
@@ -228,7 +230,7 @@ impl Reassembler {
         self.room.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts what there is room for in its place.
+    /// Moves frames that fit to their place.
     fn put(&self, state: &mut State, number: u64, item: Waiting) {
         if number != state.next {
             state.held += item.bytes();
@@ -255,7 +257,7 @@ impl Reassembler {
         }
     }
 
-    /// The next frame, as soon as it is there.
+    /// The next frame, as soon as it is available.
     pub(crate) fn take(&self) -> Taken {
         let mut state = self.lock();
         loop {
@@ -273,7 +275,7 @@ impl Reassembler {
             if let Some(next) = state.overflow {
                 state.is_closed = true;
                 return Taken::Ended(format!(
-                    "frame {next} is missing, and {} bytes that came before their turn are all that \
+                    "frame {next} is missing, and {} bytes of early frames are all that \
                      may wait: raise --memory, or send more nearly in order",
                     state.held
                 ));
@@ -301,14 +303,14 @@ impl Reassembler {
         }
     }
 
-    /// So many frames are stored.
+    /// Records that this many frames are stored.
     pub(crate) fn stored(&self, frames: u64) {
         self.lock().stored = frames;
         self.room.notify_all();
     }
 
-    /// Waits until everything before frame `end` is stored or of no use, and says how much is; or
-    /// why it never will be. Nothing if the observer is about to stop.
+    /// Blocks until everything before frame `end` is stored or useless; returns how much is stored,
+    /// or why it never will be. `None` if the observer is stopping.
     pub(crate) fn wait_until_stored(&self, end: u64) -> Option<Result<u64, String>> {
         let mut state = self.lock();
         loop {
@@ -328,7 +330,7 @@ impl Reassembler {
         }
     }
 
-    /// Nothing more is taken: the program is over, well or with an error.
+    /// Ends the program, successfully or with an error; accepts no more frames.
     pub(crate) fn end(&self, error: Option<String>) {
         let mut state = self.lock();
         state.over.get_or_insert(error);
@@ -339,20 +341,20 @@ impl Reassembler {
         self.ready.notify_all();
     }
 
-    /// What is in the queue is still handed out, then the observer stops.
+    /// Stops the observer after the queue has been consumed.
     pub(crate) fn stop(&self) {
         self.lock().stopping = true;
         self.room.notify_all();
         self.ready.notify_all();
     }
 
-    /// Whether there is no use in waiting for frames.
+    /// Whether it is pointless to wait for frames.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         state.over.is_some() && !state.losing
     }
 
-    /// How many events were dropped.
+    /// The number of dropped events.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
@@ -424,7 +426,7 @@ mod tests {
 
     #[test]
     fn the_missing_frame_gets_in_while_others_wait() {
-        // The first connection waits with frame 9; the second brings what is missing.
+        // The first connection blocks on frame 9; the second delivers what is missing.
         let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false));
         (0..2).for_each(|_| assert!(all.connect(2).is_ok()));
         let early = std::thread::spawn({

@@ -1,4 +1,4 @@
-//! The other end: a stored trace sent as a running program would.
+//! The other end: sends a stored trace as a running program would.
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,37 +15,37 @@ use crate::wire::{Hello, ProgramId, Reply, Status};
 /// How a trace is sent.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// Where to.
+    /// The address of the observer.
     pub to: Address,
-    /// What lets it in.
+    /// The shared secret that the observer expects.
     pub token: Vec<u8>,
-    /// Which program it is.
+    /// The identifier of the program.
     pub program: ProgramId,
-    /// What people know it by.
+    /// Its name for people.
     pub name: String,
-    /// Over how many connections.
+    /// The number of connections.
     pub connections: u16,
-    /// How many events make a frame.
+    /// The number of events per frame.
     pub frame_events: u32,
-    /// How many events a second.
+    /// The number of events per second.
     pub rate: Option<u64>,
-    /// Frames are put out of order by chance that begins here.
+    /// The seed with which frames are reordered.
     pub shuffle: Option<u64>,
-    /// How long to try again when the observer is gone or full.
+    /// How long to retry if the observer is unreachable or full.
     pub retry: Duration,
 }
 
-/// How many frames may change places with each other.
+/// The maximum number of frames that are reordered among each other.
 const SHUFFLED: usize = 64;
 
-/// What was sent.
+/// Statistics of a sent trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Events of the trace.
+    /// The number of events of the trace.
     pub events: u64,
-    /// Frames that went over the wire.
+    /// The number of frames sent.
     pub frames: u64,
-    /// How often the observer had to be called again.
+    /// The number of reconnections.
     pub retries: u64,
 }
 
@@ -55,19 +55,19 @@ pub enum SendError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The observer cannot be reached, or is gone.
+    /// The observer is unreachable, or has gone away.
     #[error("cannot reach an observer at {0}: {1}")]
     Connection(Address, io::Error),
-    /// The observer does not want it.
+    /// The observer refused it.
     #[error("the observer says: {0}")]
     Refused(String),
-    /// The observer does not want it now.
+    /// The observer refused it for now.
     #[error("the observer says: {0}")]
     Later(String),
 }
 
 impl SendError {
-    /// Whether it may be better later.
+    /// Whether a retry may succeed.
     fn may_pass(&self) -> bool {
         matches!(self, SendError::Connection(..) | SendError::Later(_))
     }
@@ -76,12 +76,12 @@ impl SendError {
 /// Opens the trace from its start.
 pub type Open<'a> = &'a mut dyn FnMut() -> Result<Box<dyn EventSource>, ReadError>;
 
-/// Sends a trace and waits until the observer has it. If the observer goes away, it is called again
-/// and sent what it has not stored.
+/// Sends a trace and waits until the observer has it. If the observer goes away, reconnects and
+/// sends what it has not stored.
 pub fn send(open: Open<'_>, options: &SendOptions) -> Result<Sent, SendError> {
     let mut sent = Sent::default();
     let mut failing: Option<Instant> = None;
-    // The first frame that the observer had not stored when it was last reached.
+    // The first frame that the observer had not stored at the last connection.
     let mut from = 0;
     loop {
         let before = from;
@@ -127,7 +127,7 @@ fn attempt(
         half.write_all(&hello).map_err(failed)?;
         match Reply::read(&mut half).map_err(failed)? {
             Some(Reply { status: Status::Welcome, next, .. }) => stored = stored.min(next),
-            // It has everything already.
+            // The observer already has everything.
             Some(Reply { status: Status::Farewell, .. }) => return Ok(()),
             Some(reply) => return Err(refused(reply)),
             None => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
@@ -151,7 +151,7 @@ fn attempt(
         results.push(produced.map(|()| 0));
         results
     });
-    // What the observer said explains more than that it closed a connection.
+    // The observer's reply explains more than the closed connection.
     let mut failure = None;
     for result in results {
         match result {
@@ -170,7 +170,7 @@ fn refused(reply: Reply) -> SendError {
     }
 }
 
-/// Makes frames of the trace and gives them to the connections; those before `from` are known.
+/// Splits the trace into frames and passes them to the connections; skips those before `from`.
 fn produce(
     source: &mut dyn EventSource,
     options: &SendOptions,
@@ -184,12 +184,12 @@ fn produce(
     let dealer = Dealer { channels, turn: 0, chance, held: Vec::new(), next: 0, from, is_skipping };
     let splitter = Splitter { dealer, bytes: Vec::new(), begun: false };
     let events = match options.rate {
-        // A hundred frames a second, so that events do not grow old.
+        // A hundred frames per second, so that events are not delayed.
         Some(rate) => u32::try_from(rate / 100).unwrap_or(u32::MAX).clamp(1, options.frame_events),
         None => options.frame_events,
     };
     let mut sink = write_frames(Box::new(splitter), events);
-    // What the observer has already takes no time.
+    // Frames that the observer already has do not count towards the rate.
     let (mut start, mut skipped) = (Instant::now(), 0);
     let mut batch = Batch::default();
     sent.events = 0;
@@ -221,7 +221,7 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the connection was closed")
 }
 
-/// Cuts what a writer of the native format writes into frames.
+/// Splits the output of a native writer into frames.
 struct Splitter {
     dealer: Dealer,
     bytes: Vec<u8>,
@@ -256,16 +256,16 @@ impl Write for Splitter {
     }
 }
 
-/// Numbers frames and gives them to connections, in turn or by chance.
+/// Numbers frames and passes them to connections, in turn or at random.
 struct Dealer {
     channels: Vec<SyncSender<Vec<u8>>>,
     turn: usize,
     chance: Option<fastrand::Rng>,
-    /// Frames that wait to be put out of order.
+    /// Frames that wait to be reordered.
     held: Vec<Vec<u8>>,
     next: u64,
     from: u64,
-    /// Whether frames are still left out.
+    /// Whether frames are still being skipped.
     is_skipping: Rc<Cell<bool>>,
 }
 
@@ -309,7 +309,7 @@ impl Dealer {
     }
 }
 
-/// Writes the frames of one connection, and waits for the observer's last word on them.
+/// Writes the frames of one connection, and waits for the observer's final reply.
 fn deliver(stream: &Stream, frames: &Receiver<Vec<u8>>, to: &Address) -> Result<u64, SendError> {
     let mut count = 0;
     let mut half = stream;
@@ -318,7 +318,7 @@ fn deliver(stream: &Stream, frames: &Receiver<Vec<u8>>, to: &Address) -> Result<
         while let Ok(frame) = frames.recv() {
             output.write_all(&frame)?;
             count += 1;
-            // Small frames share a packet only with those that are there already.
+            // Small frames share a packet only with those that are already available.
             let mut more = frames.try_recv();
             while let Ok(frame) = more {
                 output.write_all(&frame)?;
@@ -331,7 +331,7 @@ fn deliver(stream: &Stream, frames: &Receiver<Vec<u8>>, to: &Address) -> Result<
         stream.finish_writing()
     })();
     let failed = |error| SendError::Connection(to.clone(), error);
-    // If writing failed, the observer may have said why.
+    // If writing failed, the observer may have replied why.
     match (Reply::read(&mut half), written) {
         (Ok(Some(Reply { status: Status::Farewell, .. })), _) => {
             let _ = half.read(&mut [0]);

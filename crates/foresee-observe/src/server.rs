@@ -1,4 +1,4 @@
-//! Lets programs in, and listens to them.
+//! Accepts programs and receives their frames.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, Read, Write};
@@ -14,36 +14,36 @@ use crate::program::Program;
 use crate::spool::{Shelf, Spool};
 use crate::wire::{Hello, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
 
-/// What becomes of programs.
+/// Handles observed programs.
 pub trait Observer: Send + Sync {
-    /// Looks at a program until it is over; called on a thread of its own. An error is told to the
-    /// program's senders.
+    /// Analyses a program until it is over; called on a separate thread. An error is reported to
+    /// the program's senders.
     fn observe(&self, program: &Arc<Program>) -> Result<(), String>;
 
-    /// Somebody was not let in, or did something wrong.
-    fn trouble(&self, peer: &str, program: Option<&str>, what: &str);
+    /// A sender was refused, or did something wrong.
+    fn problem(&self, peer: &str, program: Option<&str>, what: &str);
 }
 
 /// How an observer listens.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where.
+    /// The addresses to listen on.
     pub listen: Vec<Address>,
-    /// What senders have to know.
+    /// The shared secret that senders must present.
     pub token: Option<String>,
-    /// Where traces are kept.
+    /// The directory where traces are kept.
     pub keep: Option<PathBuf>,
-    /// What one sender may cost.
+    /// The resources that one sender may use.
     pub limits: Limits,
 }
 
-/// How often those who wait look whether they should go on waiting.
+/// How often waiting threads check whether to continue.
 const TICK: Duration = Duration::from_millis(50);
-/// How long an observer that stops waits for its connections to part.
+/// How long a stopping observer waits for its connections to close.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// What those are told who may come back.
-const STOPPING: &str = "the observer is about to stop";
-/// How many programs that are over are remembered.
+/// The reply to senders that may come back.
+const STOPPING: &str = "the observer is stopping";
+/// The number of finished programs that are remembered.
 const REMEMBERED: usize = 4096;
 
 struct Shared {
@@ -60,36 +60,36 @@ struct Shared {
 #[derive(Default)]
 struct Programs {
     running: HashMap<ProgramId, Arc<Program>>,
-    /// Programs that are over, and how many there were.
+    /// Finished programs, and their total number.
     over: VecDeque<ProgramId>,
     finished: u64,
 }
 
-/// An observer at work.
+/// A running observer.
 pub struct Server {
     shared: Arc<Shared>,
     listening: Vec<Address>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How things stand with all programs.
+/// The state of all programs.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// Those that are not over.
+    /// The programs that are not over.
     pub running: Vec<Arc<Program>>,
-    /// How many are.
+    /// The number of programs that are over.
     pub finished: u64,
 }
 
 impl Server {
-    /// Starts to listen. Kept traces of programs that were not over are taken up again.
+    /// Starts listening. Resumes kept traces of programs that were not over.
     pub fn start(options: ServerOptions, observer: Arc<dyn Observer>) -> io::Result<Server> {
         if options.token.is_none()
             && let Some(open) = options.listen.iter().find(|address| !address.is_local())
         {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("{open} can be reached from other machines: give a token with --token"),
+                format!("{open} can be reached from other machines: set a token with --token"),
             ));
         }
         let shelf = options.keep.as_deref().map(Shelf::open).transpose()?;
@@ -122,12 +122,12 @@ impl Server {
         Ok(Server { shared, listening, threads })
     }
 
-    /// Where it listens.
+    /// The addresses it listens on.
     pub fn addresses(&self) -> &[Address] {
         &self.listening
     }
 
-    /// How things stand.
+    /// The current state.
     pub fn now(&self) -> Listening {
         let programs = self.shared.programs();
         let mut running: Vec<_> = programs.running.values().cloned().collect();
@@ -135,7 +135,7 @@ impl Server {
         Listening { running, finished: programs.finished }
     }
 
-    /// Waits until so many programs are over, or for so long.
+    /// Waits until this many programs are over, or until the time is up.
     pub fn wait(&self, finished: u64, time: Duration) -> bool {
         let mut programs = self.shared.programs();
         let end = Instant::now() + time;
@@ -150,15 +150,15 @@ impl Server {
         true
     }
 
-    /// Lets nobody in any more, and waits until every program has had its verdict on what arrived.
+    /// Accepts no more connections, and waits until every program has a verdict on what arrived.
     pub fn stop(self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for address in &self.listening {
-            // The listener waits for a connection, so it gets one.
+            // The listener blocks in accept, so connect to it.
             let _ = address.connect();
         }
         for thread in self.threads {
-            // It takes its socket away with it. If it has panicked, others have been told.
+            // It removes its socket. If it has panicked, the panic has been reported.
             let _ = thread.join();
         }
         let mut programs = self.shared.programs();
@@ -173,7 +173,7 @@ impl Server {
             programs.running.values().for_each(|program| program.frames.stop());
         }
         drop(programs);
-        // Senders learn that everything has arrived, or that nobody listens any more.
+        // Senders learn that everything has arrived, or that the observer is gone.
         let end = Instant::now() + FAREWELL;
         while self.shared.connections.load(Ordering::SeqCst) > 0 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-/// Programs of which an observer that was stopped has kept the beginning.
+/// Resumes programs whose beginning a stopped observer has kept.
 fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
     let Some(shelf) = &shared.shelf else { return Ok(()) };
     for (name, id, path) in shelf.growing()? {
@@ -203,15 +203,15 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
                 begin(shared, &mut programs, program)?;
             }
             Err(error) => {
-                let what = format!("{} cannot be taken up again: {error}", path.display());
-                shared.observer.trouble("a kept trace", Some(&name), &what);
+                let what = format!("{} cannot be resumed: {error}", path.display());
+                shared.observer.problem("a kept trace", Some(&name), &what);
             }
         }
     }
     Ok(())
 }
 
-/// Observes a program on a thread of its own.
+/// Observes a program on a separate thread.
 fn begin(
     shared: &Arc<Shared>,
     programs: &mut Programs,
@@ -221,7 +221,7 @@ fn begin(
     let (shared, observed) = (Arc::clone(shared), Arc::clone(&program));
     std::thread::Builder::new().name("program".to_owned()).spawn(move || {
         let run = std::panic::AssertUnwindSafe(|| shared.observer.observe(&observed));
-        // A panic is a mistake of ours; it must not leave senders waiting for ever.
+        // A panic is our bug; it must not leave senders waiting for ever.
         let result = std::panic::catch_unwind(run).unwrap_or_else(|_| {
             Err("internal error: the analysis of the program failed".to_owned())
         });
@@ -231,14 +231,14 @@ fn begin(
     Ok(program)
 }
 
-/// A program has had its verdict.
+/// Ends a program that has its verdict.
 fn end(shared: &Shared, program: &Arc<Program>, error: Option<String>) {
     let is_final = program.spool().is_finished() || error.is_some();
     if let Some((growing, kept)) = program.paths.as_ref().filter(|_| is_final)
         && let Err(error) = std::fs::rename(growing, kept)
     {
         let what = format!("cannot rename {}: {error}", growing.display());
-        shared.observer.trouble("a kept trace", Some(&program.name), &what);
+        shared.observer.problem("a kept trace", Some(&program.name), &what);
     }
     program.frames.end(error);
     let mut programs = shared.programs();
@@ -256,8 +256,8 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file descriptors, most likely: others may give theirs back.
-                shared.observer.trouble("the listener", None, &error.to_string());
+                // Probably out of file descriptors: other connections may release theirs.
+                shared.observer.problem("the listener", None, &error.to_string());
                 std::thread::sleep(TICK);
                 continue;
             }
@@ -267,8 +267,8 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
         }
         if shared.connections.fetch_add(1, Ordering::SeqCst) >= shared.limits.connections {
             shared.connections.fetch_sub(1, Ordering::SeqCst);
-            let text = format!("there are {} connections already", shared.limits.connections);
-            shared.observer.trouble(&peer, None, &text);
+            let text = format!("there are already {} connections", shared.limits.connections);
+            shared.observer.problem(&peer, None, &text);
             let _ = stream.set_write_timeout(Some(TICK));
             let _ = (&stream).write_all(&Reply { status: Status::Later, next: 0, text }.encode());
             continue;
@@ -282,18 +282,18 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
         };
         if let Err(error) = std::thread::Builder::new().name("connection".to_owned()).spawn(talk) {
             shared.connections.fetch_sub(1, Ordering::SeqCst);
-            shared.observer.trouble("the listener", None, &error.to_string());
+            shared.observer.problem("the listener", None, &error.to_string());
         }
     }
 }
 
-/// Why a connection is not listened to any more.
+/// Why a connection is closed.
 enum Break {
-    /// Something is wrong with it.
+    /// The sender did something wrong.
     Refused(String),
     /// The sender may come back.
     Later(String),
-    /// There is nobody to tell.
+    /// The connection is gone, so there is no reply.
     Gone,
 }
 
@@ -330,8 +330,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Lets a sender go when everything before frame `end` is stored: what is still on its way to the
-    /// disk would be lost with the observer.
+    /// Says farewell to a sender once everything before frame `end` is stored: what is not on disk
+    /// yet would be lost with the observer.
     fn farewell(&self, program: &Program, end: u64) -> Result<(), Break> {
         match program.frames.wait_until_stored(end) {
             Some(Ok(next)) => self.reply(Status::Farewell, next, ""),
@@ -340,7 +340,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Finds out who that is; nothing if it is over with already.
+    /// Reads the hello and identifies the program; `None` if it is already over.
     fn hello(&self) -> Result<Option<(Hello, Arc<Program>)>, Break> {
         let shared = self.shared;
         let mut input = Patient {
@@ -355,7 +355,7 @@ impl Connection<'_> {
         if let Some(token) = &shared.token
             && !is_same_token(token.as_bytes(), &hello.token)
         {
-            return Err(Break::Refused("the token is not the right one".to_owned()));
+            return Err(Break::Refused("the token is wrong".to_owned()));
         }
         let program = self.program(&hello)?;
         if program.is_none() {
@@ -364,7 +364,7 @@ impl Connection<'_> {
         Ok(program.map(|program| (hello, program)))
     }
 
-    /// The program that says hello, which may be new; nothing if it is over.
+    /// The program of a hello, which may be new; `None` if it is over.
     fn program(&self, hello: &Hello) -> Result<Option<Arc<Program>>, Break> {
         let shared = self.shared;
         let id = hello.program;
@@ -380,7 +380,7 @@ impl Connection<'_> {
         }
         if programs.running.len() >= shared.limits.connections {
             return Err(Break::Later(format!(
-                "there are {} programs already",
+                "there are already {} programs",
                 programs.running.len()
             )));
         }
@@ -396,7 +396,7 @@ impl Connection<'_> {
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }
 
-    /// Takes frames until the sender has no more; the number behind its last one.
+    /// Receives frames until the sender has no more; returns the number after its last one.
     fn listen_to(&self, program: &Program) -> Result<u64, Break> {
         let limits = &self.shared.limits;
         let until = |time: Duration| Instant::now().checked_add(time);
@@ -417,7 +417,7 @@ impl Connection<'_> {
             input.get_mut().until = until(limits.stall);
             let frame = Numbered::read(&mut input, limits.frame);
             if program.frames.is_over() {
-                // What is wrong with the program explains more than where it was cut off.
+                // The program's own error explains more than where it was cut off.
                 return Ok(end.max(1));
             }
             let Some(frame) = frame.map_err(|error| refusal(error, "a frame"))? else {
@@ -434,18 +434,18 @@ impl Connection<'_> {
         stream.write_all(&reply.encode()).map_err(|_| Break::Gone)
     }
 
-    /// Tells a sender why it is not listened to, and everybody else, too.
+    /// Replies to a sender why its connection is closed, and reports it to the observer.
     fn part(&self, why: Break, program: Option<&str>, next: u64) {
         let (status, text) = match why {
             Break::Refused(text) => (Status::Refused, text),
             Break::Later(text) => (Status::Later, text),
             Break::Gone => return,
         };
-        self.shared.observer.trouble(&self.peer, program, &text);
+        self.shared.observer.problem(&self.peer, program, &text);
         if self.reply(status, next, &text).is_err() || self.stream.finish_writing().is_err() {
             return;
         }
-        // Closing with bytes unread would destroy the answer before the sender has seen it.
+        // Closing with unread bytes would discard the reply before the sender has seen it.
         let end = Instant::now() + Duration::from_secs(1);
         let mut scratch = [0; 1 << 14];
         let mut stream = self.stream;
@@ -463,7 +463,7 @@ impl Connection<'_> {
 fn refusal(error: WireError, what: &str) -> Break {
     match error {
         WireError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-            Break::Refused(format!("nothing came for too long, in {what}"))
+            Break::Refused(format!("timeout while waiting for {what}"))
         }
         WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
             Break::Later(STOPPING.to_owned())
@@ -478,7 +478,7 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection that is read until there is something, time is up, or nobody listens any more.
+/// A connection that is read until data arrives, the time is up, or the observer stops.
 struct Patient<'a> {
     program: Option<&'a Program>,
     stream: &'a Stream,
@@ -490,7 +490,7 @@ impl Read for Patient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.stop.load(Ordering::SeqCst) {
-                // Who has nothing more to say is still owed a farewell.
+                // A sender with nothing more to send still gets a farewell.
                 return match self.program.is_some_and(|program| program.frames.is_over()) {
                     true => Ok(0),
                     false => Err(io::ErrorKind::ConnectionAborted.into()),

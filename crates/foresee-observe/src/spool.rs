@@ -1,8 +1,8 @@
-//! Where the frames of a program are put aside, in their order: a native trace that grows.
+//! Spools the frames of a program, in order, to a growing native trace.
 //!
-//! A frame is written with one call and counts only when it is whole, so whatever kills the
-//! observer leaves a trace that can be read up to its last whole record. Analyses read it again to
-//! confirm what they predict, and from the start if a name turns up that changes what is meant.
+//! A frame is written with one call and counts only once it is complete, so a killed observer
+//! leaves a trace that can be read up to its last complete record. Analyses read it again to
+//! confirm predictions, and from the start if a new name changes the meaning of a specification.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use foresee_formats::native::{FrameHeader, HEADER, Kind, decode_file_header, encode_file_header};
 use foresee_trace::FileOrder;
 
-/// A trace that grows.
+/// A growing trace.
 #[derive(Debug)]
 pub(crate) struct Spool {
     file: File,
-    /// How many bytes of it are whole frames.
+    /// The number of bytes of complete frames.
     length: u64,
-    /// How many frames that are.
+    /// The number of complete frames.
     frames: u64,
-    /// How many bytes it may have; afterwards nothing more is put aside.
+    /// The maximum number of bytes; nothing more is spooled after that.
     limit: u64,
     is_full: bool,
-    /// It has its end mark.
+    /// The end mark has been written.
     is_finished: bool,
 }
 
 impl Spool {
-    /// A file that nobody else sees.
+    /// A file without a name.
     pub(crate) fn temporary(order: FileOrder, limit: u64) -> io::Result<Spool> {
         Spool::begin(tempfile::tempfile()?, order, limit)
     }
 
-    /// A file that stays. It has its header when it appears under its name, so that there is never
-    /// one that cannot be read.
+    /// A permanent file. It has its header when it appears under its name, so that it is always
+    /// readable.
     pub(crate) fn create(path: &Path, order: FileOrder) -> io::Result<Spool> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let file = tempfile::Builder::new().prefix(STARTING).tempfile_in(folder)?;
@@ -49,7 +49,7 @@ impl Spool {
         Ok(Spool { file, length, frames: 0, limit, is_full: false, is_finished: false })
     }
 
-    /// A file that an observer left behind. What it had half-written is cut off.
+    /// A file that an observer left behind. An incomplete frame is cut off.
     pub(crate) fn resume(path: &Path) -> io::Result<(Spool, FileOrder)> {
         let bad = |error: String| io::Error::new(io::ErrorKind::InvalidData, error);
         let file = OpenOptions::new().read(true).write(true).open(path)?;
@@ -82,7 +82,7 @@ impl Spool {
         Ok((Spool { file, length, frames, limit, is_full: false, is_finished }, order))
     }
 
-    /// Adds a whole frame. Once there is no more room for one, nothing is added any more.
+    /// Adds a complete frame. Once one does not fit, nothing more is added.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         self.is_full |= self.length + frame.len() as u64 > self.limit;
         if !self.is_full {
@@ -103,7 +103,7 @@ impl Spool {
         Ok(frame)
     }
 
-    /// Reads what is there from byte `at` on; 0 at the end.
+    /// Reads from byte `at` on; returns 0 at the end.
     pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let want = buffer.len().min(left);
@@ -114,7 +114,7 @@ impl Spool {
         self.frames
     }
 
-    /// Whether something could not be put aside.
+    /// Whether something could not be spooled.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -124,15 +124,15 @@ impl Spool {
     }
 }
 
-/// The folder where traces are kept.
+/// The directory of kept traces.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
     folder: PathBuf,
 }
 
-/// How files begin that have no header yet.
+/// The prefix of files that have no header yet.
 const STARTING: &str = ".starting-";
-/// The ending of a trace whose program is not over.
+/// The extension of traces whose program is not over.
 const GROWING: &str = "fse.part";
 
 impl Shelf {
@@ -140,14 +140,14 @@ impl Shelf {
         std::fs::create_dir_all(folder)?;
         for entry in folder.read_dir()?.flatten() {
             if entry.file_name().to_str().is_some_and(|name| name.starts_with(STARTING)) {
-                // What an observer had hardly begun when it was killed.
+                // An observer was killed right after it created the file.
                 std::fs::remove_file(entry.path())?;
             }
         }
         Ok(Shelf { folder: folder.to_owned() })
     }
 
-    /// Where the trace of a program grows, and where it stays.
+    /// The path at which the trace of a program grows, and its final path.
     pub(crate) fn paths(&self, name: &str, id: crate::ProgramId) -> (PathBuf, PathBuf) {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let name: String = name.chars().take(64).map(safe).collect();
@@ -156,14 +156,14 @@ impl Shelf {
         (path(GROWING), path("fse"))
     }
 
-    /// Whether the trace of a program is here, and whole.
+    /// Whether the complete trace of a program is here.
     pub(crate) fn has(&self, id: crate::ProgramId) -> bool {
         let ending = format!("-{id}.fse");
         let Ok(entries) = self.folder.read_dir() else { return false };
         entries.flatten().any(|e| e.file_name().to_str().is_some_and(|n| n.ends_with(&ending)))
     }
 
-    /// Programs that were not over when an observer stopped: their names, numbers and files.
+    /// Programs that were not over when an observer stopped: their names, identifiers and files.
     pub(crate) fn growing(&self) -> io::Result<Vec<(String, crate::ProgramId, PathBuf)>> {
         let mut found = Vec::new();
         for entry in self.folder.read_dir()? {

@@ -1,7 +1,7 @@
-//! What goes over a connection; `docs/wire.md` describes every byte.
+//! The wire protocol; `docs/wire.md` describes every byte.
 //!
-//! A sender says hello, is welcomed or refused, and sends frames of the native format, each behind
-//! its number. Nothing that a length field says is believed before it was compared with a limit.
+//! A sender sends a hello, is welcomed or refused, and sends frames of the native format, each
+//! preceded by its number. No length field is trusted before it has been compared with a limit.
 
 use std::io::{self, Read};
 
@@ -12,7 +12,7 @@ use foresee_trace::FileOrder;
 const MAGIC: [u8; 8] = *b"\x89FSO\r\n\x1a\n";
 /// The version of the protocol.
 pub const VERSION: u16 = 1;
-/// The part of a hello whose length is known.
+/// The length of the fixed part of a hello.
 const HELLO: usize = 40;
 /// The longest token, in bytes.
 pub const MAX_TOKEN: usize = 256;
@@ -20,24 +20,24 @@ pub const MAX_TOKEN: usize = 256;
 pub const MAX_NAME: usize = 256;
 /// The first bytes of a reply.
 const REPLY_MAGIC: [u8; 4] = *b"FSOR";
-/// The part of a reply whose length is known.
+/// The length of the fixed part of a reply.
 const REPLY: usize = 20;
 /// The longest text of a reply, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Memory for a frame is taken in steps of this size, as its bytes arrive.
+/// Memory for a frame is allocated in steps of this size as its bytes arrive.
 const STEP: usize = 1 << 20;
 
-/// The number that tells programs apart; a sender makes it up and keeps it when it comes back.
+/// The identifier of a program; the sender chooses it and keeps it when it reconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProgramId(pub [u8; 16]);
 
 impl ProgramId {
-    /// A new one.
+    /// A new identifier.
     pub fn random() -> ProgramId {
         ProgramId(fastrand::u128(..).to_le_bytes())
     }
 
-    /// The number that [`ProgramId`]'s text stands for.
+    /// Parses the text of a [`ProgramId`].
     pub fn parse(text: &str) -> Option<ProgramId> {
         let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let number = is_hex.then(|| u128::from_str_radix(text, 16).ok())??;
@@ -51,46 +51,46 @@ impl std::fmt::Display for ProgramId {
     }
 }
 
-/// What a sender says first.
+/// The first message of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Which program this is.
+    /// The identifier of the program.
     pub program: ProgramId,
-    /// What people know it by.
+    /// Its name for people.
     pub name: String,
-    /// What the order of events stands for.
+    /// What the order of events means.
     pub order: FileOrder,
-    /// Over how many connections the program sends.
+    /// The number of connections over which the program sends.
     pub channels: u16,
-    /// What lets it in, where that is asked for.
+    /// The shared secret, if one is required.
     pub token: Vec<u8>,
 }
 
-/// What is wrong with what a sender sends.
+/// An error in what a sender sends.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The connection failed, or was ended by a time limit.
+    /// The connection failed, or was closed by a time limit.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The connection ended in the middle of something.
+    /// The connection ended in the middle of a message.
     #[error("the connection ended in the middle of {0}")]
     Cut(&'static str),
-    /// Another protocol, or none.
-    #[error("this is not a sender of foresee: its first bytes are not those of a hello")]
+    /// The peer uses another protocol.
+    #[error("the peer is not a foresee sender: its first bytes are not a hello")]
     Stranger,
-    /// A version that is not known here.
-    #[error("the sender speaks version {0} of the protocol; version {VERSION} is known here")]
+    /// An unsupported version.
+    #[error("the sender uses protocol version {0}, but only version {VERSION} is supported")]
     Version(u16),
-    /// A hello that makes no sense.
-    #[error("the hello makes no sense: {0}")]
+    /// An invalid hello.
+    #[error("invalid hello: {0}")]
     Hello(&'static str),
-    /// A frame that makes no sense.
+    /// An invalid frame.
     #[error("{0}")]
     Frame(String),
 }
 
 impl Hello {
-    /// The bytes of it.
+    /// The encoded hello.
     pub fn encode(&self) -> io::Result<Vec<u8>> {
         let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         if self.token.len() > MAX_TOKEN {
@@ -114,10 +114,10 @@ impl Hello {
         Ok(bytes)
     }
 
-    /// Reads one; nothing if the connection ends before its first byte.
+    /// Reads a hello; `None` if the connection ends before its first byte.
     pub fn read(input: &mut impl Read) -> Result<Option<Hello>, WireError> {
         let mut bytes = vec![0; HELLO];
-        // The magic number first: a stranger may not send more, and wait for an answer.
+        // The magic number first: another kind of client may send no more and wait for an answer.
         let have = read_full(input, &mut bytes[..MAGIC.len()])?;
         if have == 0 {
             return Ok(None);
@@ -159,7 +159,7 @@ impl Hello {
         let order = order.ok_or(WireError::Hello("it has an unknown order of events"))?;
         let channels = u16_at(&bytes, 12);
         if channels == 0 {
-            return Err(WireError::Hello("it announces no connection at all"));
+            return Err(WireError::Hello("it announces no connections"));
         }
         let mut program = [0; 16];
         program.copy_from_slice(&bytes[24..HELLO]);
@@ -170,9 +170,9 @@ impl Hello {
     }
 }
 
-/// Whether two tokens are the same, in a time that tells nothing of where they differ.
+/// Whether two tokens are equal; the time does not reveal where they differ.
 pub fn is_same_token(a: &[u8], b: &[u8]) -> bool {
-    // Both at one length, so that not even the lengths are told.
+    // Both padded to one length, so that not even the lengths are revealed.
     let padded = |token: &[u8]| {
         let mut bytes = [0; MAX_TOKEN + 2];
         let length = token.len().min(MAX_TOKEN);
@@ -185,16 +185,16 @@ pub fn is_same_token(a: &[u8], b: &[u8]) -> bool {
     std::hint::black_box(differs) == 0
 }
 
-/// How a reply is meant.
+/// The kind of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Frames may come.
+    /// The sender may send frames.
     Welcome,
-    /// Everything that this connection sent is stored or was looked at.
+    /// Everything that this connection sent is stored or analysed.
     Farewell,
-    /// The observer does not go on with this connection, and says why.
+    /// The observer closes this connection, and says why.
     Refused,
-    /// The same, but the sender may come back: the observer is about to stop, or full.
+    /// Like `Refused`, but the sender may come back: the observer is stopping, or full.
     Later,
 }
 
@@ -202,19 +202,19 @@ impl Status {
     const ALL: [Status; 4] = [Status::Welcome, Status::Farewell, Status::Refused, Status::Later];
 }
 
-/// What an observer says.
+/// A reply of the observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// How it is meant.
+    /// Its kind.
     pub status: Status,
-    /// The first frame that the observer has not stored: a sender that comes back goes on there.
+    /// The first frame that the observer has not stored: a sender that reconnects continues there.
     pub next: u64,
-    /// For people.
+    /// A text for people.
     pub text: String,
 }
 
 impl Reply {
-    /// The bytes of it; a long text is cut off.
+    /// The encoded reply; a long text is cut off.
     pub fn encode(&self) -> Vec<u8> {
         let mut length = self.text.len().min(MAX_TEXT);
         while !self.text.is_char_boundary(length) {
@@ -228,26 +228,26 @@ impl Reply {
         bytes
     }
 
-    /// Reads one; nothing if the connection ends first.
+    /// Reads a reply; `None` if the connection ends first.
     pub fn read(input: &mut impl Read) -> io::Result<Option<Reply>> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let mut bytes = [0; REPLY];
         match read_full(input, &mut bytes)? {
             0 => return Ok(None),
             REPLY if bytes[..4] == REPLY_MAGIC => {}
-            _ => return Err(bad("what answers is not an observer of foresee")),
+            _ => return Err(bad("the peer is not a foresee observer")),
         }
         let status = Status::ALL.get(usize::from(bytes[4]));
-        let status = *status.ok_or_else(|| bad("the observer's answer makes no sense"))?;
+        let status = *status.ok_or_else(|| bad("the observer's reply is invalid"))?;
         let mut next = [0; 8];
         next.copy_from_slice(&bytes[8..16]);
         let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]) as usize;
         if length > MAX_TEXT {
-            return Err(bad("the observer's answer is too long"));
+            return Err(bad("the observer's reply is too long"));
         }
         let mut text = vec![0; length];
         if read_full(input, &mut text)? < length {
-            return Err(bad("the observer's answer is cut off"));
+            return Err(bad("the observer's reply is cut off"));
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         Ok(Some(Reply { status, next: u64::from_le_bytes(next), text }))
@@ -257,18 +257,18 @@ impl Reply {
 /// A frame with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// Its place among all frames of the program, from 0.
+    /// Its position among all frames of the program, starting at 0.
     pub number: u64,
-    /// What its header says.
+    /// Its decoded header.
     pub header: FrameHeader,
-    /// Header and payload, as they stand in a file.
+    /// Header and payload, as in a file.
     pub bytes: Vec<u8>,
 }
 
 impl Numbered {
-    /// Reads the next frame, whose payload may have so many bytes; nothing if the connection ends
-    /// here. Its checksums have been compared, its kind may be sent, and its names, if it has some,
-    /// say where they belong.
+    /// Reads the next frame, with a payload of at most `longest` bytes; `None` if the connection
+    /// ends here. Its checksums have been verified, its kind may be sent, and its names, if any,
+    /// have their position.
     pub fn read(input: &mut impl Read, longest: u32) -> Result<Option<Numbered>, WireError> {
         let mut head = [0; 8 + HEADER];
         match read_full(input, &mut head)? {
@@ -287,7 +287,7 @@ impl Numbered {
         })?;
         if header.length > longest {
             let length = header.length;
-            return Err(wrong(format!("{length} bytes are more than the {longest} allowed here")));
+            return Err(wrong(format!("{length} bytes exceed the limit of {longest}")));
         }
         let is_sound = match header.kind {
             Kind::Names | Kind::Events => header.length >= 8,
@@ -313,12 +313,12 @@ impl Numbered {
         Ok(Some(Numbered { number, header, bytes: frame }))
     }
 
-    /// How many events it holds.
+    /// The number of its events.
     pub fn events(&self) -> u64 {
         if self.header.kind == Kind::Events { u64::from(self.header.count) } else { 0 }
     }
 
-    /// How many threads there are with those that this frame names, if it names threads.
+    /// The number of threads including those that this frame names, if it names threads.
     pub fn threads(&self) -> Option<u64> {
         let payload = &self.bytes[HEADER..];
         if self.header.kind != Kind::Names || payload[0] != 0 {
@@ -390,7 +390,7 @@ mod tests {
         let error = Numbered::read(&mut bytes.as_slice(), 1 << 16).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "frame 0: 1048576 bytes are more than the 65536 allowed here"
+            "frame 0: 1048576 bytes exceed the limit of 65536 allowed here"
         );
         let huge = FrameHeader { length: u32::MAX, ..header };
         let bytes = [&5u64.to_le_bytes()[..], &huge.encode()].concat();
@@ -398,7 +398,7 @@ mod tests {
         assert!(error.to_string().starts_with("frame 5: byte 8: a frame of 4294967295"), "{error}");
     }
 
-    /// The short brother of the fuzz target: anything may come, whole or nearly right.
+    /// A short version of the fuzz target: arbitrary bytes, and frames that are almost correct.
     #[test]
     fn no_bytes_do_harm() {
         let mut chance = fastrand::Rng::with_seed(1);

@@ -13,7 +13,7 @@ use foresee_testkit::generated;
 use foresee_trace::generate::Config;
 use foresee_trace::{EventSource, Trace};
 
-/// Loads what programs send, once it may.
+/// Loads what programs send, once it is allowed to.
 #[derive(Default)]
 struct Loader {
     may_start: AtomicBool,
@@ -31,7 +31,7 @@ impl Observer for Loader {
         self.loaded.lock().unwrap().push(result);
         error.map_or(Ok(()), Err)
     }
-    fn trouble(&self, _: &str, _: Option<&str>, _: &str) {}
+    fn problem(&self, _: &str, _: Option<&str>, _: &str) {}
 }
 
 fn start(limits: Limits, may_start: bool) -> (Server, Arc<Loader>) {
@@ -135,7 +135,7 @@ fn a_lossy_observer_never_lets_a_program_wait() {
     assert!(loaded.events.len() < 30_000);
     let why = loaded.remarks.partial.as_ref().unwrap();
     assert!(why.contains("events were dropped"), "{why}");
-    // It is the beginning of what was sent.
+    // It is a prefix of what was sent.
     assert!(trace.to_string().starts_with(&loaded.to_string()));
 }
 

@@ -133,7 +133,7 @@ fn bad_configurations_are_refused() {
     assert_eq!(refused(Config { named: 0.5, alphabet: 0, ..default() }), BadConfig::NoAlphabet);
     assert_eq!(
         refused(Config { reads: 1.5, ..default() }).to_string(),
-        "`reads` is a share between 0 and 1, not 1.5"
+        "`reads` must be between 0 and 1, not 1.5"
     );
     assert!(matches!(
         refused(Config { section_events: f64::NAN, ..default() }),

@@ -93,6 +93,6 @@ impl std::error::Error for ReadError {}
 
 impl From<std::io::Error> for ReadError {
     fn from(error: std::io::Error) -> Self {
-        ReadError::new(ErrorKind::Io, Position::Unknown, format!("cannot read on: {error}"))
+        ReadError::new(ErrorKind::Io, Position::Unknown, format!("cannot read: {error}"))
     }
 }

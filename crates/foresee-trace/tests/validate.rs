@@ -98,7 +98,7 @@ fn messages_name_the_thread_and_what_was_expected() {
     );
     assert_eq!(
         message(raw_trace! { T1: fork(T2), join(T2); T2: w(x)=3 }),
-        "event 2: w(x)=3 by T2, but T2 was joined before (event 1)"
+        "event 2: w(x)=3 by T2, but T2 was joined earlier (event 1)"
     );
     assert_eq!(
         message(raw_trace! { T2: thread_begin; T1: join(T2) }),

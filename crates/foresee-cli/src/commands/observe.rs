@@ -216,7 +216,7 @@ impl Observer for Desk {
         }
     }
 
-    fn trouble(&self, peer: &str, program: Option<&str>, what: &str) {
+    fn problem(&self, peer: &str, program: Option<&str>, what: &str) {
         let who =
             program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
         match self.args.format {

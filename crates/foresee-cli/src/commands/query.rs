@@ -161,7 +161,7 @@ impl Answered {
         for (i, property) in spec.properties.iter().enumerate() {
             let name = &property.name.name;
             let asked = match Question::new(property, &resolved, index.names()) {
-                Ok(Ok(question)) => index.ask(&question)?.map(|answer| (question, answer)),
+                Ok(Ok(question)) => index.answer(&question)?.map(|answer| (question, answer)),
                 Ok(Err(why)) => Err(why),
                 Err(mistake) => {
                     mistakes.push(mistake);

@@ -1,4 +1,4 @@
-//! What the tests of the index share.
+//! Shared by the tests of the index.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use foresee_index::{About, Builder, Identity, Index, Question, ReadAt, Unsupport
 use foresee_spec::{parse, resolve};
 use foresee_trace::Trace;
 
-/// The bytes of the index of a trace, made with so much memory.
+/// The bytes of the index of a trace, built with this much memory.
 pub(crate) fn bytes_of(trace: &Trace, memory: usize) -> Vec<u8> {
     let mut builder = Builder::new(&std::env::temp_dir(), memory);
     builder.read(&mut trace.source(), &mut |_| {}).unwrap();
@@ -20,7 +20,7 @@ pub(crate) fn bytes_of(trace: &Trace, memory: usize) -> Vec<u8> {
     builder.write(Cursor::new(Vec::new()), &about).unwrap().into_inner()
 }
 
-/// A pattern tied to an index.
+/// A pattern bound to an index.
 pub(crate) fn question<S: ReadAt>(
     index: &Index<S>,
     pattern: &str,

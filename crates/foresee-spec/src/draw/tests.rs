@@ -145,7 +145,7 @@ fn what_is_too_large_is_not_drawn() {
     let error = Drawing::new(&mut compiled).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the property's monitor needs more than 60 states, which is too many to draw"
+        "the property's monitor needs more than 60 states, which are too many to draw"
     );
     let fits = format!("pattern p: {}", events[1..].join(" .. "));
     assert_eq!(drawing(&fits).nodes.len(), MAX_STATES);

@@ -86,7 +86,7 @@ impl Observer for Record {
         self.said.lock().unwrap().insert(program.name.clone(), (said, heard));
         Ok(())
     }
-    fn trouble(&self, peer: &str, program: Option<&str>, what: &str) {
+    fn problem(&self, peer: &str, program: Option<&str>, what: &str) {
         panic!("{peer}, {program:?}: {what}");
     }
 }
