@@ -120,7 +120,7 @@ const WRONG: &[(&str, &str, u64, &str)] = &[
         "\"null\" is not a value",
     ),
     ("jsonl", "{\"thread\":\"T\",\n", 1, "column"),
-    ("jsonl", "{\"foresee\":2}\n", 1, "only version 1 is known here"),
+    ("jsonl", "{\"foresee\":2}\n", 1, "only version 1 is supported"),
     ("jsonl", "{\"foresee\":1,\"order\":\"x\"}\n", 1, "there is no \"order\" \"x\""),
 ];
 

@@ -1,9 +1,9 @@
-//! Executions that are noted without being stopped: an action and its note are two steps, with
+//! Executions that are recorded without being stopped: an action and its note are two steps, with
 //! anything in between.
 //!
-//! The simulator runs random little programs and knows both the notes and the order that the
-//! actions really had: program order, forks and joins, writes before the reads that saw them, and
-//! releases before later acquires.
+//! The simulator runs small random programs and knows both the notes and the true order of the
+//! actions: program order, forks and joins, writes before the reads that saw them, and releases
+//! before later acquires.
 
 use std::fmt::Write as _;
 
@@ -13,12 +13,12 @@ use foresee_trace::Trace;
 use crate::notation::std_trace;
 use crate::oracle::Order;
 
-/// What one execution did.
+/// A simulated execution.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// The events in the order in which they were noted.
+    /// The events in the order of their notes.
     pub trace: Trace,
-    /// What came before what.
+    /// The true order of the actions.
     pub order: Order,
 }
 
@@ -36,7 +36,7 @@ enum Statement {
     Mark(usize),
 }
 
-/// How an action and its note belong together.
+/// How an action is related to its note.
 #[derive(PartialEq)]
 enum Noted {
     Before,
@@ -54,14 +54,14 @@ impl Statement {
     }
 }
 
-/// A statement of a thread, by their numbers.
+/// A statement: the number of its thread, and its own.
 type Place = (usize, usize);
 
 #[derive(Default)]
 struct Lock {
     alone: Option<usize>,
     sharing: Vec<usize>,
-    /// All releases so far, and whether each had been shared.
+    /// All releases so far, and whether each was shared.
     releases: Vec<(Place, bool)>,
 }
 
@@ -81,15 +81,15 @@ struct Simulation {
     text: String,
 }
 
-/// Variables that only atomic operations touch have the numbers from here on.
+/// The first of the variables that only atomic operations access.
 const ATOMICS: usize = 2;
 const VARIABLES: usize = 4;
 
-/// A random execution. Its trace says that its order is only that of notes, unless it is
-/// `synchronous`: then each action is noted in one step with it.
+/// A random execution. The order of its trace is that of its notes, unless it is `synchronous`:
+/// then each action is noted in the same step.
 ///
 /// # Panics
-/// If the simulator makes notes that no execution can have.
+/// If the simulator writes notes that no execution can have.
 pub fn execution(seed: u64, synchronous: bool) -> Execution {
     let mut rng = Rng::with_seed(seed);
     let initial: Vec<i64> = (0..VARIABLES).map(|_| rng.i64(0..3)).collect();
@@ -115,13 +115,13 @@ pub fn execution(seed: u64, synchronous: bool) -> Execution {
     }
     let mut inits = 0;
     for (x, value) in initial.iter().enumerate() {
-        // What is not stated is zero.
+        // Values that are not declared are zero.
         if *value != 0 || rng.bool() {
             let _ = writeln!(simulation.text, "T0|init(x{x})={value}|");
             inits += 1;
         }
     }
-    // Some executions end in the middle.
+    // Some executions are cut off.
     let mut left = if rng.u8(..4) == 0 { rng.usize(..30) } else { usize::MAX };
     loop {
         let able: Vec<usize> = (0..threads).filter(|&t| simulation.can_go_on(t)).collect();
@@ -143,7 +143,7 @@ fn program(rng: &mut Rng) -> Vec<Vec<Statement>> {
             let mut held: Vec<(usize, bool)> = Vec::new();
             for _ in 0..rng.usize(1..7) {
                 let (x, value) = (rng.usize(..ATOMICS), rng.i64(1..3));
-                // Now and then atomics are used where plain accesses are.
+                // Occasionally, atomics access the same variables as plain accesses.
                 let atomic = if rng.u8(..4) == 0 { x } else { ATOMICS + x };
                 statements.push(match rng.u8(..12) {
                     0..=2 => Statement::Read(x),
@@ -205,7 +205,7 @@ impl Simulation {
         }
     }
 
-    /// Half of the thread's next statement, or all of it.
+    /// Performs half of the thread's next statement, or all of it.
     fn step(&mut self, t: usize) {
         let (at, is_half_done) = self.at[t];
         let statement = self.program[t][at];

@@ -1,4 +1,4 @@
-//! Worked examples with known answers, for every analysis to be run on.
+//! Worked examples with known answers, on which every analysis is run.
 //!
 //! Each `testdata/cases/*.toml` has a list of cases:
 //!
@@ -17,9 +17,9 @@
 //! breakable = { 4 = ["INIT"] }
 //! ```
 //!
-//! The trace is in the std format; events are counted from zero. All other keys are columns: what
-//! one kind of analysis is expected to say. A consumer looks at the columns it knows; those of
-//! [`COLUMNS`] are all there are.
+//! The trace is in the std format; events are counted from zero. All other keys are columns: the
+//! expected result of one kind of analysis. A consumer reads the columns that it knows;
+//! [`COLUMNS`] lists all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ use toml::{Table, Value};
 
 use crate::notation::std_trace;
 
-/// Every column and what it holds. The Mazurkiewicz order is meant where none is named.
+/// Every column and its content. The Mazurkiewicz order is meant unless another is named.
 pub const COLUMNS: &[(&str, &str)] = &[
     ("relevant", "variables whose writes are the relevant events"),
     ("cuts", "the number of consistent cuts of the relevant events"),
@@ -81,17 +81,17 @@ pub const COLUMNS: &[(&str, &str)] = &[
 /// One worked example.
 #[derive(Debug)]
 pub struct Case {
-    /// A name that no other case has.
+    /// A unique name.
     pub name: String,
-    /// What is to be learned from it.
+    /// What the case demonstrates.
     pub why: String,
-    /// The trace, well-formed and with inner lock operations told apart.
+    /// The trace, well-formed and with inner lock operations distinguished.
     pub trace: Trace,
     columns: Table,
 }
 
 impl Case {
-    /// What is expected in a column, if the case says anything about it.
+    /// The expectation in a column, if the case has one.
     pub fn expect(&self, column: &str) -> Option<&Value> {
         self.columns.get(column)
     }
@@ -102,7 +102,7 @@ impl Case {
     }
 }
 
-/// Where the cases are.
+/// The directory of the cases.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases")
 }
@@ -158,7 +158,7 @@ fn parse_case(case: Value) -> Result<Case, String> {
 fn text(columns: &mut Table, key: &str) -> Result<String, String> {
     match columns.remove(key) {
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text),
-        _ => Err(format!("a case has a text `{key}`")),
+        _ => Err(format!("a case needs a text `{key}`")),
     }
 }
 

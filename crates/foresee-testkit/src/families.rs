@@ -5,37 +5,37 @@ use foresee_trace::generate::{Config, Written};
 
 use crate::generated;
 
-/// What the traces of a family have; shares are from 0 to 1.
+/// The parameters of a family of traces; shares are from 0 to 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
-    /// How many locks there are.
+    /// The number of locks.
     pub locks: u32,
-    /// How many variables.
+    /// The number of variables.
     pub variables: u32,
-    /// How many sections are inside one another.
+    /// The depth of nested critical sections.
     pub nesting: u32,
-    /// How many accesses are in a section.
+    /// The share of accesses inside critical sections.
     pub in_sections: f64,
-    /// How many threads are forked.
+    /// The share of forked threads.
     pub forked: f64,
-    /// How many sections wait for a notification.
+    /// The share of waits and notifications in critical sections.
     pub waits: f64,
-    /// How many accesses read and write at once.
+    /// The share of read-modify-writes among accesses.
     pub rmws: f64,
-    /// How many sections share their lock.
+    /// The share of shared acquires.
     pub shared: f64,
-    /// How many take a lock that they have.
+    /// The share of acquires of a lock already held.
     pub reentrant: f64,
-    /// How many locks are tried for, which may fail.
+    /// The share of try-locks, which may fail.
     pub tries: f64,
-    /// How many stretches are atomic regions.
+    /// The share of atomic regions.
     pub regions: f64,
 }
 
 impl Family {
-    /// Two locks, inside one another, with everything in their sections.
+    /// Two nested locks, with everything in their critical sections.
     pub const PLAIN: Family = Family {
         name: "two locks, nested",
         locks: 2,
@@ -56,7 +56,7 @@ impl Family {
         self.trace(seed, 12 + seed % 24)
     }
 
-    /// A trace of about so many events.
+    /// A trace of about `events` events.
     pub fn trace(&self, seed: u64, events: u64) -> Trace {
         generated(Config {
             seed,
@@ -81,7 +81,7 @@ impl Family {
             named: 0.2,
             alphabet: 3,
             unfinished: seed.is_multiple_of(4),
-            // Most programs do more than what is looked at, again and again, at the same places.
+            // Most programs also do unrelated things, repeatedly, at the same locations.
             unrelated: if seed % 5 == 1 { 0.3 } else { 0.0 },
             loops: if seed % 7 < 2 { 0.4 } else { 0.0 },
             locations: if seed % 3 == 1 { 4 } else { 0 },
@@ -90,7 +90,7 @@ impl Family {
     }
 }
 
-/// Families that differ in one thing each.
+/// Families that differ from the plain one in one parameter each.
 pub fn families() -> Vec<Family> {
     let plain = Family::PLAIN;
     vec![

@@ -1,15 +1,16 @@
-//! What the tests of foresee stand on, and what bug reports are written with.
+//! The test kit of foresee, also used for bug reports.
 //!
-//! - [`trace!`] writes down a trace as a person would.
-//! - [`oracle`] answers questions about tiny traces straight from the definitions, slowly. It shares
-//!   no code with the analyses it is compared with.
+//! - [`trace!`] is a notation for traces.
+//! - [`oracle`] answers questions about tiny traces directly from the definitions, slowly. It
+//!   shares
+//!   no code with the analyses that are compared with it.
 //! - [`random_trace`] is a tiny random trace, different for every seed; see
 //!   [`foresee_trace::generate`] for larger ones.
 //! - [`asynchronous`] runs programs whose actions are noted without stopping them.
-//! - [`programs`] are little programs, right and faulty, that run in any schedule.
-//! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
-//!   expected to say about it.
-//! - [`shrink`] makes a failing trace small enough to look at.
+//! - [`programs`] are small programs, correct and faulty, that run in any schedule.
+//! - [`corpus`] reads the worked examples in `testdata/cases`, each with the expected result of
+//!   every analysis.
+//! - [`shrink`] makes a failing trace small enough to read.
 //! - [`tools`] finds or installs the compilers that captured programs are built with.
 //!
 //! ```
@@ -19,7 +20,7 @@
 //! let trace = trace! { T1: acq(l), w(x)=1, rel(l); T2: acq(l), r(x)=1, rel(l) };
 //! // The lock orders the sections as they were observed ...
 //! assert!(Order::new(&trace, Relation::Mazurkiewicz).before(1, 4));
-//! // ... but they could as well run the other way round, and then the read sees no write.
+//! // ... but they could also run in reverse order, and then the read sees no write.
 //! assert!(possible_writers(&trace)[4].contains(&None));
 //! ```
 
@@ -45,13 +46,13 @@ use foresee_trace::generate::{Config, Generator};
 /// The trace that `config` describes.
 ///
 /// # Panics
-/// If there is no such trace.
+/// If `config` is invalid.
 pub fn generated(config: Config) -> Trace {
     let mut generator = Generator::new(config).unwrap_or_else(|error| panic!("{error}"));
     Trace::load(&mut generator).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A tiny random trace, as of [`Config::small`].
+/// A tiny random trace, from [`Config::small`].
 pub fn random_trace(seed: u64) -> Trace {
     generated(Config::small(seed))
 }

@@ -1,16 +1,17 @@
-//! Traces as people write them.
+//! A notation for traces.
 
 use foresee_formats::{Format, Std};
 use foresee_trace::{EventSource, Mode, ReadError, Trace, Validated};
 
-/// A trace in the order in which it is written down.
+/// A trace in the order in which it is written.
 ///
 /// Statements are separated by `;` and name a thread and one or more of its events, in the words of
 /// the std format: `r(x)=1`, `w(x)=1`, `rmw(x)=1->2`, `init(x)=0`, `acq(l)`, `rel(l)`, `racq(l)`,
 /// `rrel(l)`, `fork(T2)`, `join(T2)`, `wait_begin(c,l)`, `wait_end(c,l)`, `notify(c)`,
-/// `notify_all(c)`, `enter(f,1)`, `exit(f)`, `event(name,1)`, `begin`, `end`. Values are optional. A
-/// source location follows an `@`. White space does not count; names that are no Rust tokens stand
-/// in quotes.
+/// `notify_all(c)`, `enter(f,1)`, `exit(f)`, `event(name,1)`, `begin`, `end`. Values are optional.
+/// A
+/// source location follows an `@`. White space is ignored; names that are not Rust tokens are
+/// quoted.
 ///
 /// ```
 /// let trace = foresee_testkit::trace! {
@@ -22,8 +23,8 @@ use foresee_trace::{EventSource, Mode, ReadError, Trace, Validated};
 /// ```
 ///
 /// # Panics
-/// If it is not understood, or if no execution could have these events in this order; for such
-/// traces there is [`raw_trace!`](crate::raw_trace).
+/// If it cannot be parsed, or if no execution could have these events in this order; use
+/// [`raw_trace!`](crate::raw_trace) for such traces.
 #[macro_export]
 macro_rules! trace {
     ($($tokens:tt)*) => {
@@ -34,13 +35,13 @@ macro_rules! trace {
     };
 }
 
-/// A trace as it is written down, even if no execution could have these events in this order.
+/// A trace as it is written, even if no execution could have these events in this order.
 ///
 /// See [`trace!`](crate::trace) for the notation. All operations on locks are outer ones, as in a
-/// file before [`foresee_trace::Validated`] has looked at it.
+/// file before [`foresee_trace::Validated`] has processed it.
 ///
 /// # Panics
-/// If it is not understood.
+/// If it cannot be parsed.
 #[macro_export]
 macro_rules! raw_trace {
     ($($tokens:tt)*) => {
@@ -51,8 +52,7 @@ macro_rules! raw_trace {
     };
 }
 
-/// What [`trace!`](crate::trace) makes of a text (`check`) or [`raw_trace!`](crate::raw_trace)
-/// does, or why it cannot be understood.
+/// Parses a text like [`trace!`](crate::trace) (with `check`) or [`raw_trace!`](crate::raw_trace).
 pub fn parse_trace(text: &str, check: bool) -> Result<Trace, String> {
     let mut lines = String::new();
     for statement in split(&without_white_space(text), ';') {
@@ -79,7 +79,7 @@ pub fn parse_trace(text: &str, check: bool) -> Result<Trace, String> {
     })
 }
 
-/// Reads text of the std format.
+/// Parses text in the std format.
 pub(crate) fn std_trace(text: &str, check: bool) -> Result<Trace, ReadError> {
     let source = Std.read(Box::new(text.as_bytes()))?;
     let mut source: Box<dyn EventSource + '_> = match check {
@@ -89,7 +89,7 @@ pub(crate) fn std_trace(text: &str, check: bool) -> Result<Trace, ReadError> {
     Trace::load(&mut source)
 }
 
-/// Threads and locations stand in the std format as they are.
+/// Threads and locations, which the std format does not quote.
 fn place_text(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }

@@ -1,7 +1,7 @@
-//! Answers straight from the definitions, for traces of about a dozen events.
+//! Answers directly from the definitions, for traces of about a dozen events.
 //!
-//! Nothing here is fast, and nothing here is shared with the analyses: an oracle that uses the code
-//! it judges agrees with every mistake.
+//! Nothing here is fast, and nothing is shared with the analyses: an oracle that uses the code it
+//! judges would agree with every mistake.
 //!
 //! | question | answer |
 //! |---|---|
@@ -11,8 +11,9 @@
 //! | what is true of all cuts, or of some run? | [`Ideals`], [`pattern_predictable`] |
 //! | what else could happen if locks only exclude, and reads see what they saw? | [`Reorderings`] |
 //! | which writes could a read see? | [`possible_writers`], [`final_writers`] |
-//! | which accesses could come at once? | [`races()`] |
-//! | which threads could wait for each other in a ring? | [`deadlocks`], [`endless_waits`], [`endless_acquires`], [`left_waiting`] |
+//! | which accesses could happen at the same time? | [`races()`] |
+//! | which threads could block each other in a cycle? | [`deadlocks`], [`endless_waits`],
+//! [`endless_acquires`], [`left_waiting`] |
 //! | is this one order really possible? | [`is_correct_reordering`] |
 //! | which regions are not atomic in every order? | [`atomicity`] |
 

@@ -1,9 +1,9 @@
-//! Little concurrent programs that can be run in any schedule, right ones and faulty ones.
+//! Small concurrent programs, correct and faulty, that can be run in any schedule.
 //!
-//! They are those with which FACTS was evaluated (Soueidi and Falcone, 2023): the bakery lock, and
-//! producers and consumers with a buffer. Each access of what they share is announced and followed
-//! by an event (`bw` and `aw` for a write, `br` and `ar` for a read), so that a monitor can tell
-//! whether one happens while another writes: [`EXCLUSION`].
+//! FACTS was evaluated with them (Soueidi and Falcone, 2023): the bakery lock, and producers and
+//! consumers with a buffer. An event before and after each access of shared data (`bw` and `aw` for
+//! a write, `br` and `ar` for a read) lets a monitor check whether it happens while another thread
+//! writes: [`EXCLUSION`].
 
 use std::fmt::Write as _;
 
@@ -19,9 +19,9 @@ pub const EXCLUSION: &str = "automaton exclusion { initial idle; idle: event(bw)
 /// The programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Threads that take turns by Lamport's bakery lock, which consists of reads and writes alone.
+    /// Threads that take turns with Lamport's bakery lock, which uses only reads and writes.
     Bakery,
-    /// Producers and consumers of a buffer that has room for one, under a mutex.
+    /// Producers and consumers of a buffer with room for one item, under a mutex.
     ProducersConsumers,
 }
 
@@ -29,7 +29,7 @@ pub enum Program {
 /// are `late`, an action and its note are two steps, as in [`crate::asynchronous`].
 ///
 /// # Panics
-/// If the simulator does what no program can do.
+/// If the simulator does something impossible.
 pub fn run(program: Program, faulty: bool, late: bool, seed: u64) -> Trace {
     let mut rng = Rng::with_seed(seed);
     let threads = 3;
@@ -42,7 +42,7 @@ pub fn run(program: Program, faulty: bool, late: bool, seed: u64) -> Trace {
     let mut bursts = 0;
     let mut t = 0;
     if program == Program::ProducersConsumers {
-        // What the faulty producer puts there is not counted.
+        // What the faulty producer adds is not counted.
         states[threads - 1].rounds = if faulty { 2 } else { 4 };
     }
     while states.iter().any(|state| !state.is_over()) {
@@ -96,14 +96,14 @@ impl Machine {
     }
 }
 
-/// The half of a step that is still to come.
+/// The second half of a step.
 enum Pending {
     Note(String),
     Write(String, i64),
     Release,
 }
 
-/// Where a thread is.
+/// The state of a thread.
 struct State {
     me: usize,
     threads: usize,
@@ -147,7 +147,7 @@ impl State {
         machine.text += &self.line(&format!("event({name})"));
     }
 
-    /// A read or a write that is noted in one step with what it does.
+    /// A read or a write that is noted in the same step.
     fn atomic_read(&self, machine: &mut Machine, variable: &str) -> i64 {
         let value = machine.get(variable);
         machine.text += &self.line(&format!("vr({variable})={value}"));
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Whether the mutex was free.
+    /// Acquires the mutex; returns whether it was free.
     fn acquire(&mut self, machine: &mut Machine) -> bool {
         self.is_blocked = machine.owner.is_some();
         if self.is_blocked {
@@ -272,7 +272,7 @@ impl State {
         }
     }
 
-    /// The first two threads produce, the last consumes what one of them has put there.
+    /// The first two threads produce; the last consumes what one of them has added.
     fn buffer(&mut self, machine: &mut Machine) {
         let is_consumer = self.me + 1 == self.threads;
         self.is_blocked = false;
@@ -287,7 +287,7 @@ impl State {
             }
             1 => {
                 let count = self.read(machine, "count");
-                // A buffer that is not as wanted: give up the lock and try again.
+                // The buffer is not in the required state: release the lock and try again.
                 self.at = if (count > 0) == is_consumer { 2 } else { 6 };
             }
             2 => {

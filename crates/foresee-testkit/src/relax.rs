@@ -1,9 +1,9 @@
-//! Traces with weak atomics, made from others.
+//! Derives traces with weak atomics from others.
 
 use foresee_trace::{Event, Op, Trace};
 
-/// The same trace with some variables atomic, remarks that weaken some of the atomic accesses, and
-/// fences here and there.
+/// The same trace with some atomic variables, remarks that weaken some of the atomic accesses, and
+/// some fences.
 pub fn relaxed(mut trace: Trace, seed: u64) -> Trace {
     let mut rng = fastrand::Rng::with_seed(seed);
     let atomic = rng.u32(..8);
@@ -32,7 +32,7 @@ pub fn relaxed(mut trace: Trace, seed: u64) -> Trace {
     trace
 }
 
-/// Whether a thread may do something else just before: not before it begins, nor in a wait.
+/// Whether a thread may do something else directly before: not before it begins, nor in a wait.
 fn may_come_before(op: Op) -> bool {
     !matches!(op, Op::ThreadBegin | Op::WaitEnd)
 }

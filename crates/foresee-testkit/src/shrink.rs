@@ -1,4 +1,4 @@
-//! Makes a failing trace small enough to look at.
+//! Makes a failing trace small enough to read.
 
 use foresee_trace::{LockId, Op, ThreadId, Trace};
 
@@ -12,10 +12,10 @@ pub fn only(trace: &Trace, mut keep: impl FnMut(usize) -> bool) -> Trace {
     smaller
 }
 
-/// A trace that still fails although much was taken out of it: the ends of threads, whole threads,
-/// locks, and single events, as long as anything can go.
+/// Removes as much as possible from a trace that still fails: ends of threads, whole threads,
+/// locks, and single events.
 ///
-/// What is tried stays well-formed if the trace was. Values are not mended: an event that others
+/// The candidates are well-formed if the trace was. Values are not repaired: an event that others
 /// need for theirs stays.
 pub fn shrink(trace: &Trace, mut still_fails: impl FnMut(&Trace) -> bool) -> Trace {
     let broken_rules = |trace: &Trace| violations(trace).iter().map(|v| v.rule).collect::<Vec<_>>();
@@ -65,7 +65,7 @@ fn threads(trace: &Trace) -> Vec<ThreadId> {
     threads
 }
 
-/// Takes off the last half of the thread's events, then the last quarter, down to the last one.
+/// Removes the last half of the thread's events, then the last quarter, down to the last one.
 fn cut_suffix(
     best: &mut Trace,
     thread: ThreadId,
@@ -85,8 +85,8 @@ fn cut_suffix(
     }
 }
 
-/// The events that have to go together with event `i`: those on the lock of the critical section
-/// that it begins, up to the section's end; otherwise itself.
+/// The events that must be removed together with event `i`: those on the lock of the critical
+/// section that it begins, up to the section's end; otherwise only itself.
 fn section_at(trace: &Trace, i: usize) -> Vec<usize> {
     let first = &trace.events[i];
     let (end, lock) = match first.op() {

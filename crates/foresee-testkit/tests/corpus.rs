@@ -1,4 +1,4 @@
-//! The corpus is complete, and what it says is what the oracles say.
+//! The corpus is complete, and its expectations agree with the oracles.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -36,7 +36,7 @@ fn order(case: &Case) -> Order {
     Order::new(&case.trace, Relation::Mazurkiewicz)
 }
 
-/// Runs `check` on all cases that have the column, of which there must be some.
+/// Runs `check` on all cases with the column, of which there must be some.
 fn for_column(column: &str, check: impl Fn(&Case, &Value)) {
     let cases = cases();
     let with_column: Vec<_> =
@@ -132,7 +132,7 @@ fn patterns_are_observed_and_predictable_as_expected() {
             let order = order(case);
             let predictable = pattern_predictable(&case.trace, &order, &labels);
             assert_eq!(Some(predictable), pattern["predictable"].as_bool(), "{}", case.name);
-            // The first event that matches is as good as any later one.
+            // The first matching event is as good as any later one.
             let mut next = Some(0);
             for label in labels {
                 let events = matching_events(&case.trace, label);

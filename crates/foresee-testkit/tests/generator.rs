@@ -1,4 +1,4 @@
-//! What is generated is what was asked for, and could have happened.
+//! Generated traces match their configuration and are possible.
 
 use std::collections::HashMap;
 

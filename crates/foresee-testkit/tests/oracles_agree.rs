@@ -1,4 +1,4 @@
-//! Oracles are trusted because they agree, each having its own way to the answer.
+//! The oracles agree with each other, although each computes its answers in its own way.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use foresee_testkit::oracle::{
 use foresee_testkit::random_trace;
 use foresee_trace::{Op, Trace};
 
-/// Beyond this many runs a trace takes too long to enumerate.
+/// Traces with more runs take too long to enumerate.
 const MAX_RUNS: u128 = 3000;
 
 /// Random traces with few enough runs, and their Mazurkiewicz order.
@@ -95,7 +95,7 @@ fn all_by_replay(trace: &Trace, terminal: bool) -> BTreeSet<Vec<usize>> {
     found
 }
 
-/// All correct reorderings by the search: its monitor remembers the whole order.
+/// All correct reorderings by the search, whose monitor remembers the whole order.
 fn all_by_search(trace: &Trace, reads: Reads) -> BTreeSet<Vec<usize>> {
     let mut found = BTreeSet::new();
     let remember =
@@ -112,7 +112,7 @@ fn all_by_search(trace: &Trace, reads: Reads) -> BTreeSet<Vec<usize>> {
 fn search_and_replay_know_the_same_reorderings() {
     let (mut tried, mut terminal_more) = (0, 0);
     for (seed, mut trace, ..) in traces(0..6000) {
-        // Prefixes of prefixes: a short trace has enough of them.
+        // A short trace has enough prefixes.
         trace.events.truncate(7);
         let strict = all_by_search(&trace, Reads::Strict);
         assert_eq!(strict, all_by_replay(&trace, false), "seed {seed}");
@@ -137,7 +137,7 @@ fn a_read_can_see_another_write_where_terminal_reads_do() {
             Some(_) => None,
             None => Some(step.other_writer.then_some(step.event)),
         };
-        // A read-modify-write never sees another write there, since something may come after it.
+        // A read-modify-write never sees another write there, because something may follow it.
         let is_rmw = |&(i, _): &(usize, _)| trace.events[i].op() == Op::Rmw;
         for (read, writers) in possible.iter().enumerate().filter(|it| !is_rmw(it)) {
             let reorderings = Reorderings::new(&trace, Reads::IdenticalTerminal);

@@ -1,4 +1,4 @@
-//! What is written for RAPID has nothing that its reader does not know, and keeps every order.
+//! What is written for RAPID contains only what its reader knows, and preserves the order.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -23,7 +23,7 @@ fn check(trace: &Trace, name: &str) {
         let place = rapid.names.locs.get(event.loc());
         assert!(place.parse::<u32>().is_ok(), "{name}: {place}");
     }
-    // A read-modify-write is a read and a write there, one behind the other.
+    // A read-modify-write becomes a read followed by a write.
     let is_first = |i: usize| {
         let [a, b] = [&rapid.events[i], &rapid.events[i + 1]];
         a.op() == Op::Read && b.op() == Op::Write && (a.target(), a.loc()) == (b.target(), b.loc())
@@ -46,7 +46,7 @@ fn check(trace: &Trace, name: &str) {
     }
 }
 
-/// The same trace with a place of its own for each event.
+/// The same trace with a separate location for each event.
 fn with_places(mut trace: Trace) -> Trace {
     for (i, event) in trace.events.iter_mut().enumerate() {
         *event = event.with_loc(trace.names.locs.intern(&format!("line {i}")).unwrap());

@@ -1,11 +1,11 @@
-//! The validator stops at the very event that the naive check objects to.
+//! The validator stops at the same event as the naive check.
 
 use foresee_testkit::generated;
 use foresee_testkit::oracle::wellformed::{Rule, violations};
 use foresee_trace::generate::{Config, Written};
 use foresee_trace::{Mode, Position, ThreadId, Trace, Validated};
 
-/// Does to a trace what a buggy recorder might do.
+/// Damages a trace as a buggy recorder might.
 fn damage(trace: &mut Trace, rng: &mut fastrand::Rng) {
     for _ in 0..rng.u8(1..4) {
         let n = trace.events.len();
@@ -45,7 +45,7 @@ fn both_object_to_the_same_event() {
         let mut trace =
             generated(Config { events: 20, values: Written::Repeating(2), ..Config::small(seed) });
         damage(&mut trace, &mut rng);
-        // The validator tells outer from inner operations itself.
+        // The validator itself distinguishes outer and inner operations.
         let naive = violations(&trace).into_iter().find(|v| v.rule != Rule::Outermost);
         let checked = Trace::load(&mut Validated::new(trace.source(), Mode::Reject));
         let position = checked.as_ref().err().map(|error| error.at());
@@ -53,7 +53,7 @@ fn both_object_to_the_same_event() {
         assert_eq!(position, expected, "seed {seed}: {naive:?}, {checked:?}");
         objections += usize::from(naive.is_some());
         if let Ok(checked) = checked {
-            // Nothing is left to object to, not even the names of lock operations.
+            // The result has no violations, not even of the outermost rule.
             assert_eq!(violations(&checked), [], "seed {seed}");
         }
     }

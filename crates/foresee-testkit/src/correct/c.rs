@@ -29,7 +29,7 @@ static void join_all(pthread_t *threads, int n) {
 }
 ";
 
-/// What threads share: name, declarations, what each does, and what is true in the end.
+/// What threads share: name, declarations, what each thread does, and what holds at the end.
 const SHARED: [(&str, &str, &str, &str); 7] = [
     ("counter", "static int thing_@;", "thing_@++;", "thing_@ == $N * $K"),
     (
@@ -65,7 +65,7 @@ const SHARED: [(&str, &str, &str, &str); 7] = [
     ),
 ];
 
-/// How it is guarded: name, declaration, initialisation, taken, given back.
+/// How it is guarded: name, declaration, initialisation, acquire, release.
 const GUARDS: [(&str, &str, &str, &str, &str); 7] = [
     (
         "mutex",

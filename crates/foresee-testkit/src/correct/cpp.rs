@@ -103,7 +103,8 @@ public:
 };
 "#;
 
-/// What threads share: name, declaration, what each does (`me`, `i`), and what is true in the end (`all` steps in sum).
+/// What threads share: name, declaration, what each thread does (`me`, `i`), and what holds at the
+/// end (`all` is the total number of steps).
 const SHARED: [(&str, &str, &str, &str); 14] = [
     (
         "list",
@@ -176,7 +177,7 @@ const SHARED: [(&str, &str, &str, &str); 14] = [
     ),
 ];
 
-/// How it is guarded: name, declaration, and how it is taken for the rest of a block.
+/// How it is guarded: name, declaration, and how it is acquired for the rest of a block.
 const GUARDS: [(&str, &str, &str); 9] = [
     ("lock_guard", "std::mutex guard;", "std::lock_guard<std::mutex> lock(guard);"),
     ("unique_lock", "std::mutex guard;", "std::unique_lock<std::mutex> lock(guard);"),

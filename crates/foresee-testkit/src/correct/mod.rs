@@ -1,8 +1,9 @@
-//! Small correct programs with threads, generated: nothing may be found in them.
+//! Generated small correct programs with threads, in which nothing may be found.
 //!
-//! A program is made of a number: what its threads share and how they guard it, how they are run, or one of the patterns that
-//! people write, each with its own sizes. All are correct by construction and check their own result. Those of a [`Group`] are
-//! compiled together, because headers cost more than programs, and run one by one: `group NUMBER`.
+//! A number determines a program: what its threads share, how they guard it and how they are run,
+//! or one of the patterns that people write, each with its own sizes. All are correct by
+//! construction and check their own result. The programs of a [`Group`] are compiled together,
+//! because headers cost more than programs, and run one by one: `group NUMBER`.
 
 mod c;
 mod cpp;
@@ -10,7 +11,7 @@ mod openmp;
 
 use fastrand::Rng;
 
-/// What a program is written in.
+/// The language of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C with pthread.
@@ -21,18 +22,18 @@ pub enum Language {
     OpenMp,
 }
 
-/// Some programs in one source.
+/// Several programs in one source file.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What they are written in.
+    /// Their language.
     pub language: Language,
-    /// Their numbers, and what each is about.
+    /// Their numbers, each with a description.
     pub programs: Vec<(u64, String)>,
     /// The source.
     pub source: String,
 }
 
-/// How many programs are compiled together.
+/// The number of programs that are compiled together.
 const TOGETHER: usize = 10;
 
 /// The first `count` programs, in groups: of ten, six are in C++, three in C and one with OpenMP.
@@ -50,7 +51,7 @@ pub fn groups(count: u64) -> Vec<Group> {
     out
 }
 
-/// Writes a program, and says what it is about.
+/// Writes a program; returns its description and its source.
 type Writer = fn(&mut Rng) -> (String, String);
 
 fn group(language: Language, numbers: &[u64]) -> Group {
@@ -68,7 +69,7 @@ fn group(language: Language, numbers: &[u64]) -> Group {
     for &number in numbers {
         let mut rng = Rng::with_seed(number);
         let (about, text) = write(&mut rng);
-        // Whatever a program defines has its number, so that programs do not meet.
+        // Everything that a program defines includes its number, so that programs do not clash.
         source.push_str(&format!(
             "// {number}: {about}\n{}\n",
             text.replace('@', &number.to_string())
@@ -82,10 +83,10 @@ fn group(language: Language, numbers: &[u64]) -> Group {
     Group { language, programs, source }
 }
 
-/// A text with `$NAME`s filled in.
+/// A text with its `$NAME`s replaced.
 fn fill(text: &str, with: &[(&str, &str)]) -> String {
     let mut out = text.to_owned();
-    // Longer names first, for one may begin with another.
+    // Longer names first, because one may be a prefix of another.
     let mut with = with.to_vec();
     with.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     for (name, value) in with {
@@ -94,7 +95,7 @@ fn fill(text: &str, with: &[(&str, &str)]) -> String {
     out
 }
 
-/// One of some.
+/// A random element.
 fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
     &from[rng.usize(..from.len())]
 }

@@ -1,9 +1,9 @@
-//! Atomic regions, straight from the definitions.
+//! Atomic regions, directly from the definitions.
 //!
-//! A *transaction* is a declared region (the outermost, where regions are nested) or a single event
-//! outside of all regions. Two transactions conflict where they access a variable that one of them
-//! writes. An order of events is *serialisable* if no transaction comes, by way of conflicts and of
-//! the order of threads, both before and after another one.
+//! A *transaction* is a declared region (the outermost, if regions are nested) or a single event
+//! outside all regions. Two transactions conflict if they access a variable that one of them
+//! writes. An order of events is *serialisable* if no transaction comes, through conflicts and the
+//! order of threads, both before and after another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use foresee_trace::{Event, LockId, Op, ThreadId, Trace};
 
 use super::reorder::{Reads, Reorderings, State, Step};
 
-/// Which events belong together.
+/// The grouping of events into transactions.
 #[derive(Debug)]
 pub struct Transactions {
     /// For each event its transaction.
@@ -62,7 +62,7 @@ pub fn conflict(a: &Event, b: &Event) -> bool {
     is_access(a) && is_access(b) && a.var() == b.var() && (a.op().writes() || b.op().writes())
 }
 
-/// The edges between transactions that an event adds behind those that happened before it.
+/// The edges between transactions that an event adds after those that happened before it.
 fn edges<'a>(
     trace: &'a Trace,
     transactions: &'a Transactions,
@@ -78,7 +78,7 @@ fn edges<'a>(
         .filter(|(a, b)| a != b)
 }
 
-/// Whether a graph has a cycle, by taking away nodes without successors.
+/// Whether a graph has a cycle, by repeatedly removing nodes without successors.
 fn is_cyclic(edges: &BTreeSet<(usize, usize)>) -> bool {
     let mut left = edges.clone();
     loop {
@@ -91,7 +91,7 @@ fn is_cyclic(edges: &BTreeSet<(usize, usize)>) -> bool {
     }
 }
 
-/// Whether an order of some of the events could be had with each transaction on its own.
+/// Whether an order of some events is equivalent to one in which each transaction is uninterrupted.
 pub fn is_serialisable(trace: &Trace, order: &[usize]) -> bool {
     let transactions = Transactions::new(trace);
     let mut graph = BTreeSet::new();
@@ -102,11 +102,11 @@ pub fn is_serialisable(trace: &Trace, order: &[usize]) -> bool {
 }
 
 /// The regions that the observed order breaks, by their transactions, each with the first access
-/// that does.
+/// that breaks it.
 ///
 /// An access `a` breaks its region if it conflicts with an earlier event `e` of a transaction that
-/// comes after the region, in the graph of transactions of all that happened before `a`, unless
-/// `e` comes before an earlier event of the thread of `a` anyway.
+/// comes after the region, in the graph of transactions of everything before `a`, unless `e`
+/// precedes an earlier event of the thread of `a` anyway.
 pub fn broken_regions(trace: &Trace) -> BTreeMap<usize, usize> {
     let transactions = Transactions::new(trace);
     let mut graph: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -145,8 +145,8 @@ pub fn broken_regions(trace: &Trace) -> BTreeMap<usize, usize> {
     broken
 }
 
-/// Whether an order with the same order of conflicts and of threads, in which other regions need
-/// not be in one piece, has the region in one piece: nothing else comes after one event of it and
+/// Whether some order with the same order of conflicts and threads, in which other regions may be
+/// interrupted, does not interrupt the region: nothing else comes after one of its events and
 /// before another.
 pub fn can_be_in_one_piece(trace: &Trace, region: usize) -> bool {
     let transactions = Transactions::new(trace);
@@ -159,7 +159,7 @@ pub fn can_be_in_one_piece(trace: &Trace, region: usize) -> bool {
     })
 }
 
-/// For each two events whether the first comes before the second, by the order of threads and of
+/// For each pair of events, whether the first comes before the second by the order of threads and
 /// conflicts alone.
 fn comes_before(trace: &Trace) -> Vec<Vec<bool>> {
     let events = &trace.events;
@@ -179,9 +179,10 @@ fn comes_before(trace: &Trace) -> Vec<Vec<bool>> {
     before
 }
 
-/// The triples `[a1, b, a2]` of accesses that no serial order has, if they happen in this order:
+/// The triples `[a1, b, a2]` of accesses that no serial order has if they happen in this order:
 /// `a1` and `a2` in a region, `b` of another thread. Between `a1` and `a2` the region does not
-/// access the variable, or, for a read between two writes, does not write it. Three writes are none.
+/// access the variable or, for a read between two writes, does not write it. Three writes do not
+/// count.
 pub fn triples(trace: &Trace) -> Vec<[usize; 3]> {
     let transactions = Transactions::new(trace);
     let events = &trace.events;
@@ -224,7 +225,7 @@ pub fn triples(trace: &Trace) -> Vec<[usize; 3]> {
     found
 }
 
-/// The locks that a thread holds just before an event, each with the event that took it.
+/// The locks that a thread holds just before an event, each with the event that acquired it.
 fn held(trace: &Trace, event: usize) -> Vec<(LockId, usize)> {
     let mut held = Vec::new();
     for (i, e) in trace.events[..event].iter().enumerate() {
@@ -242,9 +243,9 @@ fn held(trace: &Trace, event: usize) -> Vec<(LockId, usize)> {
     held
 }
 
-/// The triples `[a1, b, a2]` where `a1` reads a variable and `a2` writes it, in different sections of
-/// one lock and in one call of one thread, which does not access it in between; no declared region
-/// is open, begins or ends there; and `b` writes it in another thread.
+/// The triples `[a1, b, a2]` where `a1` reads a variable and `a2` writes it, in different critical
+/// sections of one lock and in one call of one thread, which does not access it in between; no
+/// declared region is open, begins or ends there; and `b` writes it in another thread.
 pub fn likely_triples(trace: &Trace) -> Vec<[usize; 3]> {
     let transactions = Transactions::new(trace);
     let events = &trace.events;
@@ -299,7 +300,7 @@ pub fn likely_triples(trace: &Trace) -> Vec<[usize; 3]> {
     found
 }
 
-/// Whether an event is the next of its thread, and the thread has been started.
+/// Whether an event is the next one of its thread, and the thread has been started.
 pub fn is_next(trace: &Trace, all: &Reorderings<'_>, state: &State, event: usize) -> bool {
     let thread = trace.events[event].thread();
     let is_fork = |e: &Event| e.op() == Op::Fork && e.other() == thread;
@@ -307,8 +308,8 @@ pub fn is_next(trace: &Trace, all: &Reorderings<'_>, state: &State, event: usize
     all.next(state, thread) == Some(event) && fork.is_none_or(|f| all.has_happened(state, f))
 }
 
-/// Those of some triples of events that a correct reordering has: the first two happen in this
-/// order, and the third is then the next of its thread.
+/// The triples that some correct reordering has: the first two events happen in this order, and the
+/// third is then the next one of its thread.
 pub fn reachable_triples(
     trace: &Trace,
     reads: Reads,
@@ -316,7 +317,7 @@ pub fn reachable_triples(
 ) -> BTreeSet<[usize; 3]> {
     let all = Reorderings::new(trace, reads);
     let mut found = BTreeSet::new();
-    // Some pairs at a time, as bits of the monitor: which are in their order.
+    // Several pairs at a time, as bits of the monitor: which of them are in order.
     let pairs: BTreeSet<(usize, usize)> = triples.iter().map(|t| (t[0], t[1])).collect();
     let pairs: Vec<(usize, usize)> = pairs.into_iter().collect();
     for some in pairs.chunks(8) {
@@ -343,8 +344,8 @@ pub fn reachable_triples(
     found
 }
 
-/// Which of some pairs of events a correct reordering has: the first has happened, and the second is
-/// the next of its thread.
+/// The pairs that some correct reordering has: the first event has happened, and the second is the
+/// next one of its thread.
 pub fn reachable_pairs(
     trace: &Trace,
     reads: Reads,
@@ -362,8 +363,8 @@ pub fn reachable_pairs(
     found
 }
 
-/// Whether some correct reordering, followed by the next event of a region, is not serialisable. Not
-/// `blind`, two writes alone are no conflict.
+/// Whether some correct reordering, followed by the next event of a region, is not serialisable.
+/// Unless `blind`, two writes alone are not a conflict.
 pub fn is_breakable(trace: &Trace, reads: Reads, blind: bool) -> bool {
     let all = Reorderings::new(trace, reads);
     let transactions = Transactions::new(trace);
@@ -416,7 +417,7 @@ mod tests {
         };
         assert_eq!(broken_regions(&disturbed), BTreeMap::from([(0, 4)]));
         assert!(!can_be_in_one_piece(&disturbed, 0) && can_be_in_one_piece(&disturbed, 1));
-        // Each could be had in one piece, but not both, and only the first was interrupted.
+        // Each could be uninterrupted, but not both, and only the first was interrupted.
         let entangled = trace! {
             T1: begin, w(x); T0: begin, r(y), w(x); T1: w(y), end; T0: end
         };
@@ -424,7 +425,7 @@ mod tests {
         assert!(can_be_in_one_piece(&entangled, 0) && can_be_in_one_piece(&entangled, 1));
     }
 
-    /// By the definition: some linear extension of the order of conflicts has it in one piece.
+    /// By definition: some linear extension of the order of conflicts does not interrupt it.
     #[test]
     fn one_piece_is_one_of_all_orders() {
         let mut counts = [0; 2];
@@ -455,7 +456,7 @@ mod tests {
         assert!(counts.iter().all(|&n| n > 20), "{counts:?}");
     }
 
-    /// All orders that keep the order of threads and of conflicts.
+    /// All orders that preserve the order of threads and of conflicts.
     fn extensions(trace: &Trace, done: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
         let events = &trace.events;
         if done.len() == events.len() {
@@ -492,7 +493,7 @@ mod tests {
         assert!((0..6).all(|i| transactions.region(i) == Some(transactions.of(0))));
         assert_eq!(transactions.region(6), None);
         assert!(triples(&trace! { T1: begin, w(x), end; T2: w(x); T1: w(x) }).is_empty());
-        // Three writes are a cycle of conflicts, but nobody sees it.
+        // Three writes are a cycle of conflicts, but no read sees it.
         assert!(triples(&trace! { T1: begin, w(x); T2: w(x); T1: w(x), end }).is_empty());
     }
 }

@@ -1,13 +1,15 @@
 //! Which critical section made a try-lock fail.
 //!
-//! A failed try-lock tells its thread that the lock was taken. As a read keeps the write it saw, it
-//! keeps the section it met: the earliest one in its way that had begun and not ended.
+//! A failed try-lock shows its thread that the lock was held. Just as a read keeps the write that
+//! it saw, it keeps the critical section that blocked it: the earliest one that had begun and not
+//! ended.
 
 use foresee_trace::{Op, Trace};
 
 use super::reorder::{given, taken};
 
-/// For a failed try-lock the beginning of the section in its way, and its end if it has one.
+/// For a failed try-lock, the beginning of the critical section that blocked it, and its end, if
+/// any.
 pub(super) fn section_in_the_way(trace: &Trace, busy: usize) -> Option<(usize, Option<usize>)> {
     let event = &trace.events[busy];
     let shared = match event.op() {

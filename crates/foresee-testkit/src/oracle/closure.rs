@@ -12,12 +12,13 @@ pub enum Relation {
     /// the write it saw.
     Mazurkiewicz,
     /// Program order, fork, join and notification; a write before its reads; a release before all
-    /// later acquires of the lock, unless both share it. What made the execution as it was; no basis for prediction.
+    /// later acquires of the lock, unless both share it. It describes the execution and is no basis
+    /// for prediction.
     ReadsFrom,
     /// Program order, fork, join and notification only.
     SyncOnly,
     /// Program order, fork, join, the end of a wait after its notification, and a write before its
-    /// reads: what an event cannot do without in any correct reordering.
+    /// reads: what an event depends on in every correct reordering.
     Needs,
     /// Program order, fork, join, the end of a wait after its notification, a release before all
     /// later acquires that it excluded, and an atomic write before the atomic reads up to the next.
@@ -27,7 +28,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// All relations, for tests that go through them.
+    /// All relations, for tests that iterate over them.
     pub const ALL: [Relation; 6] = [
         Relation::Mazurkiewicz,
         Relation::ReadsFrom,
@@ -44,11 +45,10 @@ impl Relation {
 
 /// A strict partial order of the events of a trace.
 ///
-/// Initial values belong to no thread: they come before everything else, in no order among
-/// themselves.
+/// Initial values belong to no thread: they precede everything else and are pairwise unordered.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// For each event, a bit for each event before it.
+    /// For each event, a bit for each preceding event.
     below: Vec<Vec<u64>>,
 }
 
@@ -70,7 +70,7 @@ impl Order {
         let mut below = vec![vec![0u64; n.div_ceil(64)]; n];
         for b in 0..n {
             for a in (0..n).filter(|&a| edge(a, b)) {
-                // An initial value may stand later in the file, but has nothing below it.
+                // An initial value may come later in the file, but nothing precedes it.
                 let (mut row, source) = (std::mem::take(&mut below[b]), &below[a]);
                 row.iter_mut().zip(source).for_each(|(to, from)| *to |= from);
                 row[a / 64] |= 1 << (a % 64);
@@ -80,7 +80,7 @@ impl Order {
         Order { below }
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.below.len()
     }
@@ -95,14 +95,14 @@ impl Order {
         self.below[b][a / 64] >> (a % 64) & 1 == 1
     }
 
-    /// Whether two different events have no order.
+    /// Whether two different events are unordered.
     pub fn concurrent(&self, a: usize, b: usize) -> bool {
         a != b && !self.before(a, b) && !self.before(b, a)
     }
 }
 
-/// For each event that reads, the write it saw: the last one before it in the file. `None` stands
-/// for the initial value, and for events that do not read.
+/// For each event that reads, the write it saw: the last one before it in the file. `None` for the
+/// initial value, and for events that do not read.
 pub fn reads_from(trace: &Trace) -> Vec<Option<usize>> {
     let events = &trace.events;
     let last_write = |i: usize| {
@@ -119,7 +119,7 @@ struct Facts<'t> {
 }
 
 impl Facts<'_> {
-    /// Whether `a` must come before `b` for a reason of its own.
+    /// Whether `a` must come before `b` for a direct reason.
     fn edge(&self, a: usize, b: usize) -> bool {
         let (first, second) = (&self.trace.events[a], &self.trace.events[b]);
         if first.op() == Op::Init || second.op() == Op::Init {
@@ -163,7 +163,7 @@ impl Facts<'_> {
     }
 }
 
-/// Whether a release was of a hold that excluded the acquire.
+/// Whether a release ended a hold that excluded the acquire.
 fn made_wait(first: &Event, second: &Event) -> bool {
     let shared = |e: &Event| matches!(e.op(), Op::AcquireShared | Op::ReleaseShared);
     lock_of(first) == lock_of(second)
@@ -173,8 +173,8 @@ fn made_wait(first: &Event, second: &Event) -> bool {
 }
 
 impl Facts<'_> {
-    /// Whether a notification could have ended the wait that begins at `wait`: it would be lost if
-    /// it came before.
+    /// Whether a notification could have ended the wait that begins at `wait`: if it came before,
+    /// it would be lost.
     fn could_end(&self, notify: usize, wait: usize) -> bool {
         let events = &self.trace.events;
         let (begin, note) = (&events[wait], &events[notify]);
@@ -187,8 +187,8 @@ impl Facts<'_> {
     }
 }
 
-/// Fork before all events of the thread, they before its join; and fork before join even of a
-/// thread without events.
+/// A fork precedes all events of its thread, and they precede its join; a fork also precedes the join
+/// of a thread without events.
 fn starts_or_ends(first: &Event, second: &Event) -> bool {
     let forked = (first.op() == Op::Fork).then(|| first.other());
     let joined = (second.op() == Op::Join).then(|| second.other());
@@ -203,7 +203,7 @@ fn conflict(a: &Event, b: &Event) -> bool {
     accesses && a.target() == b.target() && (x.writes() || y.writes())
 }
 
-/// The lock that an event takes or gives back; inner operations do neither.
+/// The lock that an event acquires or releases; inner operations do neither.
 fn lock_of(event: &Event) -> Option<LockId> {
     match event.op() {
         Op::Acquire | Op::Release | Op::AcquireShared | Op::ReleaseShared => Some(event.lock()),
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::trace;
 
-    /// All ordered pairs that program order alone does not give.
+    /// All ordered pairs except those of program order.
     fn pairs(trace: &Trace, relation: Relation) -> Vec<(usize, usize)> {
         let order = Order::new(trace, relation);
         let n = order.len();

@@ -1,10 +1,11 @@
-//! Deadlocks: threads that wait for each other in a ring, after some correct reordering.
+//! Deadlocks: threads that wait for each other in a cycle, after some correct reordering.
 //!
-//! A thread waits for another if its next step is to take a lock that the other has in a mode that
-//! shuts it out, or to join the other before it has ended. The end of a wait takes its lock back,
-//! notified or not, so it counts like any acquire. A try-lock does not wait; a lock that is waited
-//! for only for some time does, for that time. Which reads see what does not matter: a thread
-//! that has seen another value than in the trace is in no ring, and can as well be stopped before.
+//! A thread waits for another if its next step is to acquire a lock that the other holds in a mode
+//! that excludes it, or to join the other before it has ended. The end of a wait acquires its lock
+//! again, notified or not, so it counts as an acquire. A try-lock does not wait; an acquire with a
+//! timeout does, for that time. What reads see does not matter: a thread that has seen another
+//! value
+//! than in the trace is in no cycle, and can as well be stopped before.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,14 @@ use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace};
 use super::notify::matched_notifications;
 use super::reorder::{Reads, Reorderings, State, given};
 
-/// Every ring of at most `longest` threads that can arise, as the events at which its threads are
-/// stuck: each waits for the thread of the one behind it, the last for that of the first, which is
-/// the earliest in the trace.
+/// Every possible cycle of at most `longest` threads, as the events at which its threads are
+/// blocked: each waits for the thread of the next one, the last for that of the first, which is the
+/// earliest in the trace.
 pub fn deadlocks(trace: &Trace, longest: usize) -> BTreeSet<Vec<usize>> {
     deadlocks_reading(trace, longest, Reads::Strict)
 }
 
-/// The same where reads may see this.
+/// Like [`deadlocks`], with this rule for reads.
 pub fn deadlocks_reading(trace: &Trace, longest: usize, reads: Reads) -> BTreeSet<Vec<usize>> {
     let all = Reorderings::new(trace, reads);
     let threads = thread_count(trace);
@@ -35,11 +36,11 @@ pub fn deadlocks_reading(trace: &Trace, longest: usize, reads: Reads) -> BTreeSe
     found
 }
 
-/// The beginnings of waits, of those that a notification ended, that somewhere nobody can end any
-/// more: some correct reordering leads to a state in which the wait has begun, and every
-/// notification of its condition has come before or cannot come: in program order, by fork or by
-/// join it is after what the waiting thread does next, or after what a thread does next that waits,
-/// in turn, for something that the waiting thread keeps.
+/// The beginnings of those notified waits that may never end: some correct reordering leads to a
+/// state in which the wait has begun, and every notification of its condition has come before or
+/// cannot come. It cannot come if, by program order, fork or join, it is after the next step of the
+/// waiting thread, or after the next step of a thread that waits, in turn, for something that the
+/// waiting thread holds.
 pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
     let all = Reorderings::new(trace, Reads::Strict);
     let threads = thread_count(trace);
@@ -80,7 +81,7 @@ pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
                 let Some(next) = (0..threads).find(because) else { break };
                 stuck[next] = true;
             }
-            // What comes after the next events of those that are stuck.
+            // What comes after the next events of the blocked threads.
             let mut late = vec![false; threads];
             for (i, event) in trace.events.iter().enumerate() {
                 let t = event.thread().index();
@@ -103,9 +104,9 @@ pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
     found
 }
 
-/// The acquires that somewhere wait for ever for a lock whose owner has ended: some correct reordering leads to a state in
-/// which a thread that ends in the trace has taken its last step, has the lock still, and the acquire is the next step of
-/// its thread.
+/// The acquires that may block for ever on a lock whose owner has ended: some correct reordering
+/// leads to a state in which a thread that ends in the trace has taken its last step and still
+/// holds the lock, and the acquire is the next step of its thread.
 pub fn endless_acquires(trace: &Trace) -> BTreeSet<usize> {
     let all = Reorderings::new(trace, Reads::Strict);
     let threads = thread_count(trace);
@@ -143,8 +144,8 @@ pub fn endless_acquires(trace: &Trace) -> BTreeSet<usize> {
     found
 }
 
-/// The threads that the end of the trace leaves waiting for ever: however those that can still do something go on, and
-/// whatever they give back, notify or raise, these never get what they asked for last.
+/// The threads that the end of the trace leaves blocked for ever: whatever the threads that can
+/// still run do, release, notify or raise, these never get what they last requested.
 pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
     let threads = thread_count(trace);
     let of = |t: usize| {
@@ -161,7 +162,7 @@ pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
         let joins = |e: &Event| e.op() == Op::Join && e.other().index() == t;
         of(t).any(|e| e.op() == Op::ThreadEnd) || trace.events.iter().any(joins)
     };
-    // What a thread has, as often as it has it.
+    // What a thread holds, as often as it holds it.
     let has = |t: usize, lock: LockId, shared: bool| {
         let takes = of(t).filter(|e| requested(e) == Some((lock, shared))).count();
         let gives = of(t).filter(|e| given(e) == Some((lock, shared))).count();
@@ -179,7 +180,7 @@ pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
         (op.requests() || op == Op::WaitBegin && !is_timed(i)).then_some(i)
     };
     let matched = matched_notifications(trace);
-    // Whether what it waits for has been done already.
+    // Whether what it waits for has already happened.
     let is_helped = |i: usize| {
         let it = &trace.events[i];
         let later = || (i + 1..trace.events.len()).map(|j| (j, &trace.events[j]));
@@ -201,7 +202,7 @@ pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
             _ => false,
         }
     };
-    // All that can go on; whoever does can do anything.
+    // All threads that can run; a running thread can do anything.
     let mut going: Vec<bool> =
         (0..threads).map(|t| is_known(t) && !has_ended(t) && asks(t).is_none()).collect();
     loop {
@@ -211,7 +212,7 @@ pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
             let can_take = |lock: LockId, shared: bool| {
                 let blocks =
                     |u: usize| (has(u, lock, false) || !shared && has(u, lock, true)) && !going[u];
-                // A writer that waits goes before later readers.
+                // A waiting writer goes before later readers.
                 let queued = |u: usize| {
                     let Some(asked) = asks(u).filter(|_| u != t && !going[u]) else { return false };
                     trace.events[asked].op() == Op::Request && trace.events[asked].lock() == lock
@@ -240,7 +241,8 @@ pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
     (0..threads).filter(stuck).map(ThreadId::new).collect()
 }
 
-/// Whether a notification is left for a wait that has not ended: more came since it began than other waits took.
+/// Whether a notification is left for a wait that has not ended: more came since it began than
+/// other waits consumed.
 fn still_woken(trace: &Trace, matched: &[Option<usize>], begin: usize) -> bool {
     let cond = trace.events[begin].cond();
     let waits_on = |i: usize| {
@@ -251,7 +253,8 @@ fn still_woken(trace: &Trace, matched: &[Option<usize>], begin: usize) -> bool {
         let thread = trace.events[i].thread();
         (i + 1..trace.events.len()).find(|&j| trace.events[j].thread() == thread)
     };
-    // Each notification goes to those that waited longest without one, unless a wait that ended took it over.
+    // Each notification goes to those that waited longest without one, unless a wait that ended
+    // took it over.
     let mut kept: Vec<(usize, Option<usize>)> = Vec::new();
     for (i, e) in trace.events.iter().enumerate() {
         if waits_on(i) {
@@ -278,7 +281,7 @@ fn still_woken(trace: &Trace, matched: &[Option<usize>], begin: usize) -> bool {
     kept.iter().any(|one| one.0 == begin && one.1.is_some())
 }
 
-/// The event before another one in its thread.
+/// The preceding event of the same thread.
 fn previous(trace: &Trace, event: usize) -> Option<usize> {
     let thread = trace.events[event].thread();
     (0..event).rfind(|&i| trace.events[i].thread() == thread)
@@ -292,7 +295,7 @@ fn thread_count(trace: &Trace) -> usize {
     threads.max().map_or(0, |t| t.index() + 1)
 }
 
-/// What the threads of one state are about to do, and who keeps them from it.
+/// The next steps of the threads in one state, and which threads block them.
 struct WaitsFor {
     next: Vec<Option<usize>>,
     blockers: Vec<Vec<usize>>,

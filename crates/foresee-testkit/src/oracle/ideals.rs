@@ -1,4 +1,4 @@
-//! All consistent cuts: what can be said of exponentially many runs in one pass over the lattice.
+//! All consistent cuts: questions about exponentially many runs in one pass over the lattice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ impl Ideals {
     /// The cuts of `events`.
     ///
     /// # Panics
-    /// With more than 127 events: a cut is a set in a machine word here, and there would be far too
-    /// many of them anyway.
+    /// With more than 127 events: a cut is a bit set in an integer, and there would be far too many
+    /// of them anyway.
     pub fn new(order: &Order, events: &[usize]) -> Ideals {
         assert!(events.len() < 128, "this oracle is for fewer than 128 events");
         let set_below = |&b: &usize| {
@@ -29,9 +29,9 @@ impl Ideals {
         Ideals { events: events.to_vec(), below: events.iter().map(set_below).collect() }
     }
 
-    /// Carries something from the empty cut to the full one: `extend` takes it over an event,
-    /// `merge` unites what arrives at one cut by different events, and `visit` sees what each cut
-    /// ends up with.
+    /// Propagates something from the empty cut to the full one: `extend` carries it over an event,
+    /// `merge` combines what reaches one cut by different events, and `visit` sees the result for
+    /// each cut.
     pub fn fold<T>(
         &self,
         start: T,
@@ -66,7 +66,7 @@ impl Ideals {
         full
     }
 
-    /// The number of cuts, the empty and the full one included.
+    /// The number of cuts, including the empty and the full one.
     pub fn count(&self) -> u64 {
         let mut cuts = 0;
         self.fold((), |(), _| (), |(), ()| (), |()| cuts += 1);
@@ -83,7 +83,7 @@ impl Ideals {
         )
     }
 
-    /// The states in which an automaton can be after some run. To learn whether it can be in a
+    /// The states in which an automaton can be after some run. To find out whether it can be in a
     /// state on the way, let it stay there.
     pub fn states<S: Ord + Clone>(
         &self,
@@ -99,8 +99,8 @@ impl Ideals {
     }
 }
 
-/// The events that a text such as `T1 w(count)` or `T2 enter(add,list)` speaks of: thread and
-/// operation as in the std format, with all values or without any. `_` stands for every thread.
+/// The events that a text such as `T1 w(count)` or `T2 enter(add,list)` describes: thread and
+/// operation as in the std format, with all values or without any. `_` means any thread.
 pub fn matching_events(trace: &Trace, text: &str) -> Vec<usize> {
     let (thread, operation) = text.split_once(' ').unwrap_or(("", text));
     let matches = |&i: &usize| {

@@ -1,8 +1,8 @@
-//! Happens-before of C11 straight from its definition: every edge, and then their closure.
+//! Happens-before of C11 directly from its definition: every edge, and then their closure.
 
 use foresee_trace::{Event, Id, Op, Trace};
 
-/// Which events happen before which, in the order observed, by the rules of the language.
+/// Which events happen before which, in the observed order, by the rules of the language.
 #[derive(Debug)]
 pub struct Language {
     past: Vec<Vec<bool>>,
@@ -41,7 +41,7 @@ fn is_edge(events: &[Event], i: usize, j: usize) -> bool {
     a.thread() == b.thread()
         || a.op() == Op::Fork && a.other() == b.thread()
         || b.op() == Op::Join && b.other() == a.thread()
-        // A thread without events was forked all the same before it could be joined.
+        // A thread without events was still forked before it could be joined.
         || a.op() == Op::Fork && b.op() == Op::Join && a.other() == b.other()
         || given(a).zip(taken(b)).is_some_and(|(x, y)| x.0 == y.0 && !(x.1 && y.1))
         || matches!(a.op(), Op::Notify | Op::NotifyAll)
@@ -68,7 +68,7 @@ fn taken(event: &Event) -> Option<(u32, bool)> {
     }
 }
 
-/// What is said of an access by the event of its thread before it.
+/// The remark on an access, which is the preceding event of its thread.
 fn remark(events: &[Event], i: usize) -> Option<Op> {
     let before = events[..i].iter().rfind(|e| e.thread() == events[i].thread())?;
     Some(before.op()).filter(|op| op.weakens())
@@ -86,7 +86,7 @@ fn acquires(events: &[Event], i: usize) -> bool {
         && !matches!(remark(events, i), Some(Op::Relaxed | Op::ReleaseOnly))
 }
 
-/// Whether what `i` releases, by itself or as a fence, is acquired by `j`.
+/// Whether `j` acquires what `i` releases, by itself or as a fence.
 fn synchronises(events: &[Event], i: usize, j: usize) -> bool {
     let is_atomic = |k: &usize| events[*k].op().is_atomic();
     let heads: Vec<usize> = match events[i].op() {

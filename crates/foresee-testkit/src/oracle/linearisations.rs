@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::Order;
 
-/// Calls `visit` with every order of the chosen events that keeps `order`, until it breaks off.
+/// Calls `visit` with every order of the chosen events that preserves `order`, until it breaks.
 ///
 /// By the projection lemma these are also the orders in which the chosen events appear in the
 /// linearisations of the whole trace.

@@ -1,7 +1,7 @@
 //! Which notification ended which wait.
 //!
-//! A trace does not say. The rule is one that a stream can follow, and that finds a match wherever
-//! the events allow one.
+//! A trace does not record this. The rule works on a stream, and it finds a match wherever the
+//! events allow one.
 
 use foresee_trace::{Op, ThreadId, Trace};
 
@@ -10,17 +10,17 @@ struct Waiting {
     thread: ThreadId,
     condition: u32,
     began: usize,
-    /// The notification meant for it so far.
+    /// The notification assigned to it so far.
     notification: Option<usize>,
 }
 
-/// For each event the notification that ended the wait, if it is the end of a wait and there is
-/// such a notification; without one the wait timed out, was interrupted, or ended for no reason.
+/// For each event that ends a wait, the notification that ended it, if there is one; otherwise the
+/// wait timed out, was interrupted, or ended spuriously.
 ///
 /// - A `notify` goes to the thread that has waited longest among those that have none yet, a
 ///   `notify_all` to each thread that has none yet.
 /// - A wait that ends without one takes over the earliest `notify` that came after the wait began
-///   and was meant for another thread still waiting: whom it woke is the machine's choice.
+///   and was assigned to another thread still waiting: which thread it woke is up to the machine.
 /// - The end of a wait whose beginning was not recorded goes with the latest notification.
 pub fn matched_notifications(trace: &Trace) -> Vec<Option<usize>> {
     let mut matched = vec![None; trace.events.len()];

@@ -1,4 +1,4 @@
-//! Races straight from their definition: two accesses that are both next somewhere.
+//! Races directly from their definition: two accesses that are both next in some state.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use foresee_trace::{Event, Id, Op, ThreadId, Trace};
 
 use super::reorder::{Reads, Reorderings, State};
 
-/// Whether two accesses could race at all: of different threads, to one variable, at least one of
+/// Whether two accesses could race at all: of different threads, on one variable, at least one of
 /// them a write and not both atomic.
 pub fn conflict(a: &Event, b: &Event) -> bool {
     let accesses = |e: &Event| e.op().reads() || e.op().writes();
@@ -19,20 +19,20 @@ pub fn conflict(a: &Event, b: &Event) -> bool {
         && !(atomic(a) && atomic(b))
 }
 
-/// All pairs of conflicting accesses, the earlier one first, that are both the next of their threads
+/// All pairs of conflicting accesses, earlier one first, that are both the next of their threads
 /// after some correct reordering.
 ///
 /// # Panics
-/// When there are too many reorderings: the trace is too large for this oracle.
+/// If there are too many reorderings: the trace is too large for this oracle.
 pub fn races(trace: &Trace) -> BTreeSet<[usize; 2]> {
     // A thread whose last read saw another value has no next event.
     races_reading(trace, Reads::Strict)
 }
 
-/// The same where reads may see this.
+/// Like [`races`], with this rule for reads.
 ///
 /// # Panics
-/// When there are too many reorderings: the trace is too large for this oracle.
+/// If there are too many reorderings: the trace is too large for this oracle.
 pub fn races_reading(trace: &Trace, reads: Reads) -> BTreeSet<[usize; 2]> {
     let all = Reorderings::new(trace, reads);
     let threads = trace.names.threads.len();

@@ -1,14 +1,15 @@
-//! Correct reorderings: everything that could have happened instead, as far as one run can tell.
+//! Correct reorderings: everything that could have happened instead, as far as one run shows.
 //!
 //! A correct reordering takes a prefix of each thread and puts the events in any order in which
-//! locks exclude each other, fork, join and notification keep their order, and every read sees the
-//! write it saw in the trace or another one of the same value, where both values are known. Then each
-//! thread was told what it was told in the trace, and does what it did there. Unlike in the
-//! Mazurkiewicz order, critical sections can swap and events can be missing.
+//! critical sections of a lock exclude each other, fork, join and notification keep their order,
+//! and every read sees the write it saw in the trace or another one of the same value, if both
+//! values are known. Each thread then gets the same inputs as in the trace, so it acts as it did
+//! there. Unlike in the Mazurkiewicz order, critical sections can be swapped and events can be
+//! missing.
 //!
-//! With terminal reads, the last event of a thread may also be a read that sees another value:
-//! nothing is claimed of the thread after it. A read-modify-write always finds its value, because
-//! it would leave another one behind.
+//! With terminal reads, the last event of a thread may also be a read that sees another value: the
+//! thread takes no further step. A read-modify-write always finds its value, because it would
+//! otherwise write another one.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
@@ -19,7 +20,7 @@ use super::busy::section_in_the_way;
 use super::closure::reads_from;
 use super::notify::matched_notifications;
 
-/// After this many states the search has no chance to end in a test's time.
+/// With more states, the search would not end within the time of a test.
 const MAX_STATES: usize = 4_000_000;
 
 /// What reads may see.
@@ -33,20 +34,20 @@ pub enum Reads {
     Identical,
     /// The last read of a thread may see any write, others only the one they saw.
     IdenticalTerminal,
-    /// Any value, and every thread goes on as in the trace.
+    /// Any value, and every thread continues as in the trace.
     Any,
 }
 
-/// How far each thread has come, and who wrote what is in the variables.
+/// The progress of each thread, and the last writer of each variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// For each thread, the number of its events so far.
     done: Vec<usize>,
-    /// For each variable, the last write; `None` is the initial value.
+    /// For each variable, the last write; `None` for the initial value.
     writer: Vec<Option<usize>>,
     /// The threads whose last read saw another write than in the trace.
     stopped: Vec<bool>,
-    /// The ends of waits whose notification came before the wait began: they cannot happen.
+    /// The ends of waits whose notification came before the wait began: they are impossible.
     lost: BTreeSet<usize>,
 }
 
@@ -68,15 +69,15 @@ pub struct Reorderings<'t> {
     threads: Vec<Vec<usize>>,
     /// The place of each event in its thread.
     place: Vec<usize>,
-    /// For each thread, the locks it has (and whether shared) after each number of its events.
+    /// For each thread, the locks it holds (and whether shared) after each number of its events.
     held: Vec<Vec<BTreeSet<(LockId, bool)>>>,
-    /// What must have happened before each event, besides program order.
+    /// The dependencies of each event besides program order.
     needs: Vec<Vec<usize>>,
     /// For each notification the waits it ends: their beginnings and their ends.
     ended: Vec<Vec<(usize, usize)>>,
     saw: Vec<Option<usize>>,
     values: Values,
-    /// For each failed try-lock, the end of the section that was in its way.
+    /// For each failed try-lock, the end of the critical section that blocked it.
     until: Vec<Option<usize>>,
     variables: usize,
 }
@@ -123,7 +124,7 @@ impl<'t> Reorderings<'t> {
         }
     }
 
-    /// The thread's next event in this state, whether or not it can happen.
+    /// The thread's next event in this state, whether or not it is possible.
     pub fn next(&self, state: &State, thread: ThreadId) -> Option<usize> {
         let own = self.threads.get(thread.index())?;
         own.get(state.done[thread.index()]).copied().filter(|_| !state.stopped[thread.index()])
@@ -134,18 +135,18 @@ impl<'t> Reorderings<'t> {
         self.place[event] < state.done[self.trace.events[event].thread().index()]
     }
 
-    /// The last write of a variable, `None` for its initial value.
+    /// The last write of a variable; `None` for its initial value.
     pub fn last_writer(&self, state: &State, variable: VarId) -> Option<usize> {
         state.writer.get(variable.index()).copied().flatten()
     }
 
-    /// Whether a thread has a lock, and if so whether it shares it.
+    /// Whether a thread holds a lock, and if so whether it is shared.
     pub fn holds(&self, state: &State, thread: ThreadId, lock: LockId) -> Option<bool> {
         let held = &self.held[thread.index()][state.done[thread.index()]];
         [false, true].into_iter().find(|&shared| held.contains(&(lock, shared)))
     }
 
-    /// Whether the thread's next event could happen now, if it could see any write.
+    /// Whether the thread's next event is possible now, if it may see any write.
     fn is_free(&self, state: &State, event: usize) -> bool {
         let it = &self.trace.events[event];
         let happened = |&need: &usize| self.has_happened(state, need);
@@ -200,14 +201,14 @@ impl<'t> Reorderings<'t> {
         next
     }
 
-    /// A shortest reordering that leads to a state as wanted. Initial values are not listed.
+    /// A shortest reordering that leads to a wanted state. Initial values are not listed.
     pub fn reach(&self, mut wanted: impl FnMut(&State) -> bool) -> Option<Vec<usize>> {
         self.search((), |(), _| Some(()), |state, ()| wanted(state))
     }
 
-    /// A shortest reordering that drives a monitor into a bad state. `step` may answer `None`
-    /// where the event is not to happen in this way, for instance because what it is called
-    /// depends on the value read.
+    /// A shortest reordering that drives a monitor into a bad state. `step` may return `None` if
+    /// the event must not happen in this way, for example because its name depends on the value
+    /// read.
     pub fn with_monitor<M: Clone + Eq + Hash>(
         &self,
         start: M,
@@ -217,11 +218,11 @@ impl<'t> Reorderings<'t> {
         self.search(start, step, |_, monitor| is_bad(monitor))
     }
 
-    /// A shortest reordering that leads to a state and a monitor state as wanted, by breadth-first
-    /// search over pairs of them.
+    /// A shortest reordering that leads to a wanted pair of state and monitor state, by
+    /// breadth-first search.
     ///
     /// # Panics
-    /// When there are too many of them: the trace is too large for this oracle.
+    /// If there are too many pairs: the trace is too large for this oracle.
     pub fn search<M: Clone + Eq + Hash>(
         &self,
         start: M,
@@ -235,7 +236,7 @@ impl<'t> Reorderings<'t> {
             lost: BTreeSet::new(),
         };
         let mut seen = HashSet::from([(state.clone(), start.clone())]);
-        // Each with the event that led to it, and from where.
+        // Each with the event that led to it, and its predecessor.
         let mut found = vec![(state, start, usize::MAX, 0)];
         let mut at = 0;
         while at < found.len() {
@@ -264,7 +265,7 @@ impl<'t> Reorderings<'t> {
     }
 }
 
-/// What each read found, and what each variable held at first, where it is known.
+/// The value that each read found, and the initial value of each variable, if they are known.
 #[derive(Debug)]
 pub(super) struct Values {
     found: Vec<Option<Value>>,
@@ -272,7 +273,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// From a trace, and from which write each read sees.
+    /// From a trace, and the write that each read saw.
     pub(super) fn new(trace: &Trace, saw: &[Option<usize>]) -> Values {
         let events = &trace.events;
         let found: Vec<Option<Value>> = events.iter().map(|e| found(trace, e)).collect();
@@ -310,7 +311,7 @@ impl Values {
     }
 }
 
-/// The value that a read found, where it is known.
+/// The value that a read found, if it is known.
 fn found(trace: &Trace, event: &Event) -> Option<Value> {
     match (event.op(), &*trace.pool.values(event)) {
         (Op::Rmw, [old, _]) => Some(*old),
@@ -319,7 +320,7 @@ fn found(trace: &Trace, event: &Event) -> Option<Value> {
     }
 }
 
-/// The lock that an event takes, and whether it shares it.
+/// The lock that an event acquires, and whether it is shared.
 pub(super) fn taken(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
         Op::Acquire => Some((event.lock(), false)),
@@ -329,7 +330,7 @@ pub(super) fn taken(event: &Event) -> Option<(LockId, bool)> {
     }
 }
 
-/// The lock that an event gives back, and whether it shared it.
+/// The lock that an event releases, and whether it was shared.
 pub(super) fn given(event: &Event) -> Option<(LockId, bool)> {
     match event.op() {
         Op::Release => Some((event.lock(), false)),
@@ -366,10 +367,10 @@ fn ended_waits(trace: &Trace) -> Vec<Vec<(usize, usize)>> {
     ended
 }
 
-/// Fork before the thread's events; all of them, and the fork, before its join; a notification
-/// before the end of the wait that it ends; a section before the try-locks that fail because of it.
-/// That the wait has begun before it, since it would have
-/// been lost otherwise, is asked only where the wait does end.
+/// A fork before the thread's events; all of them, and the fork, before its join; a notification
+/// before the end of the wait that it ends; a critical section before the try-locks that fail
+/// because of it. That a wait begins before its notification, which would otherwise be lost, is
+/// required only if the wait ends.
 fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut needs = vec![Vec::new(); trace.events.len()];
     let notifications = matched_notifications(trace);
@@ -394,9 +395,9 @@ fn needs(trace: &Trace, threads: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// For each event that reads, the writes it could see (`None` is the initial value) if it were the
-/// last event of a reordering in which all others see the write they saw. A read that could see another write than in the
-/// trace makes the program nondeterministic. A read-modify-write counts as a read like any other:
-/// as the last event it leaves nothing behind that anybody sees.
+/// last event of a reordering in which all others see the write they saw. A read that could see
+/// another write than in the trace makes the program nondeterministic. A read-modify-write counts
+/// as a read: as the last event, no other event sees what it writes.
 pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
     let all = Reorderings::new(trace, Reads::Identical);
     let mut writers = vec![BTreeSet::new(); trace.events.len()];
@@ -415,8 +416,8 @@ pub fn possible_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
     writers
 }
 
-/// For each variable, the writes that could be its last one after a reordering of the whole trace in which
-/// every read sees the write it saw.
+/// For each variable, the writes that could be its last one after a reordering of the whole trace
+/// in which every read sees the write it saw.
 pub fn final_writers(trace: &Trace) -> Vec<BTreeSet<Option<usize>>> {
     let all = Reorderings::new(trace, Reads::Identical);
     let mut writers = vec![BTreeSet::new(); all.variables];
@@ -470,7 +471,7 @@ mod tests {
         let trace = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: r(x)=1, w(y)=2 };
         assert!(reaches(&trace, Reads::Strict, &[4, 1]).is_some());
         assert_eq!(reaches(&trace, Reads::Identical, &[4, 1]), None);
-        // The initial value is one, too, stated or read.
+        // The initial value counts as a write, too, declared or read.
         let reset = trace! { T1: r(x)=0, w(x)=1, w(x)=0; T2: r(x)=0, w(y)=2 };
         assert!(reaches(&reset, Reads::Strict, &[4, 1]).is_some());
         let stated = trace! { T1: init(x)=0; T1: w(x)=1, w(x)=0; T2: r(x)=0, w(y)=2 };
@@ -481,7 +482,7 @@ mod tests {
         assert_eq!(reaches(&unknown, Reads::Strict, &[4, 1]), None);
         let counted = trace! { T1: w(x)=1, w(y)=1, w(x)=1; T2: rmw(x)=1->2, w(y)=2 };
         assert!(reaches(&counted, Reads::Strict, &[4, 1]).is_some());
-        // What may be an address is not compared: other memory may have had it by then.
+        // Possible addresses are not compared: other memory may have had the address by then.
         let addresses =
             trace! { T1: w(x)=93824992, w(y)=1, w(x)=93824992; T2: r(x)=93824992, w(y)=2 };
         assert_eq!(reaches(&addresses, Reads::Strict, &[4, 1]), None);

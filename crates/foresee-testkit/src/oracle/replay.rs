@@ -1,4 +1,5 @@
-//! Is this one order a correct reordering? A linear replay that shares nothing with the search but what values are the same.
+//! Is this one order a correct reordering? A linear replay that shares only the comparison of
+//! values with the search.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,10 +16,10 @@ struct Lock {
     readers: HashSet<ThreadId>,
 }
 
-/// Whether `order`, a list of event indices, is a correct reordering of a prefix of each thread;
-/// see [`super::Reorderings`] for what that means, and the answer for why it is not. With
-/// `terminal`, the last event of a thread may be a read that sees another value. Initial values may
-/// be listed, before everything else, or left out.
+/// Checks whether `order`, a list of event indices, is a correct reordering of a prefix of each
+/// thread (see [`super::Reorderings`]); the error says why not. With `terminal`, the last event of
+/// a thread may be a read that sees another value. Initial values may be listed, before everything
+/// else, or left out.
 pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> Result<(), String> {
     let events = &trace.events;
     let name = |i: usize| {
@@ -58,7 +59,7 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
             ));
         }
 
-        // All that must have happened before.
+        // Everything that must have happened before.
         let mut before = notifications[i].into_iter().collect::<Vec<_>>();
         for (j, other) in events.iter().enumerate().filter(|(_, e)| e.op() != Op::Init) {
             let earlier_of_thread = j < i && other.thread() == t;
@@ -85,7 +86,7 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
         if let Some((begin, end)) = section_in_the_way(trace, i) {
             let is_open = happened.contains(&begin) && end.is_none_or(|e| !happened.contains(&e));
             if !is_open {
-                return Err(format!("{} finds nobody in its way", name(i)));
+                return Err(format!("{} finds no thread in its way", name(i)));
             }
         }
         if let Some(&read) = (op == Op::Join).then(|| stopped.get(&event.other())).flatten() {
@@ -111,7 +112,7 @@ pub fn is_correct_reordering(trace: &Trace, order: &[usize], terminal: bool) -> 
                 _ => lock.owner == Some(t),
             };
             if !possible {
-                return Err(format!("{} finds the lock in other hands", name(i)));
+                return Err(format!("{} finds the lock held by another thread", name(i)));
             }
             match op {
                 Op::Acquire | Op::WaitEnd => lock.owner = Some(t),
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(is_correct_reordering(&t, &[0, 2, 1], true), Ok(()));
 
         let t = trace! { T1: acq(l), rel(l); T2: acq(l) };
-        check(&t, &[0, 2], false, "in other hands");
+        check(&t, &[0, 2], false, "held by another thread");
         assert_eq!(is_correct_reordering(&t, &[2], false), Ok(()));
 
         let t = trace! { T1: fork(T2); T2: r(x); T1: join(T2), w(x) };

@@ -1,4 +1,4 @@
-//! Races by schedulable happens-before, with plain vectors and every earlier access at hand.
+//! Races by schedulable happens-before, with plain vectors and all earlier accesses.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ fn join(into: &mut Vec<usize>, from: &[usize]) {
     }
 }
 
-/// All places of accesses that schedulable happens-before leaves unordered with another one. The
-/// trace has accesses, exclusive locks, forks and joins, and nothing else.
+/// All locations of accesses that schedulable happens-before leaves unordered with another one. The
+/// trace may have only accesses, exclusive locks, forks and joins.
 pub fn racy_places(trace: &Trace) -> BTreeSet<LocId> {
     let mut threads: Vec<Vec<usize>> = Vec::new();
     let mut locks: Vec<Vec<usize>> = Vec::new();
     let mut writes: Vec<Vec<usize>> = Vec::new();
-    // Event, thread and time in it.
+    // Event, thread, and time in the thread.
     let mut accesses: Vec<Vec<(usize, usize, usize)>> = Vec::new();
     let mut places = BTreeSet::new();
     for (i, event) in trace.events.iter().enumerate() {

@@ -1,34 +1,34 @@
-//! Could these events be an execution? Each event is judged by looking through all events before it.
+//! Could these events be an execution? Each event is checked against all events before it.
 //!
-//! The rules are those of `foresee_trace::Validated`, checked without any state that could go
+//! The rules are those of `foresee_trace::Validated`, checked without any state that could become
 //! stale.
 
 use foresee_trace::{Event, FileOrder, LockId, Op, ThreadId, Trace, Value};
 
-/// What an event can be wrong about.
+/// The rules for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The noted first event of a thread is its first, and nothing follows the noted last one or a
-    /// join of the thread.
+    /// The recorded first event of a thread is its first, and nothing follows the recorded last one
+    /// or a join of the thread.
     Life,
     /// A thread is forked once, by another one, before its first event.
     Fork,
     /// A thread is joined by another one, and not while it is known to be running.
     Join,
-    /// A lock is taken when no other thread is in the way, given back by a holder, and not to be had
-    /// only when another thread is in the way.
+    /// A lock is acquired if no other thread blocks it, released by a holder, and an acquire fails
+    /// only if another thread blocks it.
     Lock,
-    /// Exactly the outermost operations on a lock are called so. Traces that still have to be
-    /// normalised break this rule.
+    /// Exactly the outermost operations on a lock are marked as outermost. Traces that have not
+    /// been normalised violate this rule.
     Outermost,
-    /// A wait is begun by the holder of the lock, nothing happens during it, and it ends with the
-    /// same condition and lock. What a thread asks for is what it gets next.
+    /// The holder of the lock begins a wait, the thread does nothing during it, and it ends with
+    /// the same condition and lock. After a request, a thread's next event is what it requested.
     Wait,
-    /// Methods and regions are left in the opposite order of entering, if their entering is known.
+    /// Methods and regions are left in reverse order of entering, if their entry is known.
     Nesting,
-    /// An initial value is stated once, before any access.
+    /// An initial value is declared once, before any access.
     Initial,
-    /// A read sees the value written last, where both are known.
+    /// A read sees the value written last, if both are known.
     Value,
 }
 
@@ -41,8 +41,8 @@ pub struct Violation {
     pub rule: Rule,
 }
 
-/// All events that break a rule, in file order. Only the first can be taken at its word: those
-/// after it are judged as if it were right.
+/// All events that violate a rule, in file order. Only the first is reliable: those after it are
+/// checked as if it were correct.
 pub fn violations(trace: &Trace) -> Vec<Violation> {
     let judge = |event: usize| {
         let before = Before { trace, events: &trace.events[..event] };
@@ -51,7 +51,7 @@ pub fn violations(trace: &Trace) -> Vec<Violation> {
     (0..trace.events.len()).filter_map(judge).collect()
 }
 
-/// The events before the one that is judged.
+/// The events before the one that is checked.
 struct Before<'t> {
     trace: &'t Trace,
     events: &'t [Event],
@@ -94,7 +94,7 @@ impl<'t> Before<'t> {
                 let is_stuck = self.open_wait(u).is_some() || self.unanswered(u).is_some();
                 (runs || u == t || is_stuck).then_some(Rule::Join)
             }
-            // A method may be left whose entering was not recorded.
+            // A method may be left even if its entry was not recorded.
             Op::Exit if !self.is_inside(event) => None,
             Op::Exit => self.leaves(event, Op::Enter),
             Op::End => self.leaves(event, Op::Begin),
@@ -123,7 +123,7 @@ impl<'t> Before<'t> {
         self.events.iter().filter(move |e| e.thread() == t && e.op() != Op::Init)
     }
 
-    /// What the thread has asked for and not been given.
+    /// What the thread has requested and not received.
     fn unanswered(&self, t: ThreadId) -> Option<&'t Event> {
         self.of(t).next_back().filter(|e| e.op().requests())
     }
@@ -134,7 +134,7 @@ impl<'t> Before<'t> {
         half.filter(|e| e.op() == Op::WaitBegin)
     }
 
-    /// How often the thread has taken the lock without giving it back.
+    /// How often the thread has acquired the lock without releasing it.
     fn depth(&self, t: ThreadId, lock: LockId, shared: bool) -> usize {
         let given_up = self.open_wait(t).is_some_and(|wait| wait.wait_lock() == Some(lock));
         if given_up && !shared {
@@ -150,7 +150,7 @@ impl<'t> Before<'t> {
         count(true).saturating_sub(count(false))
     }
 
-    /// Whether another thread keeps `t` from taking the lock.
+    /// Whether another thread prevents `t` from acquiring the lock.
     fn in_the_way(&self, t: ThreadId, lock: LockId, shared: bool) -> bool {
         let others = self.events.iter().map(Event::thread).filter(|&u| u != t);
         let holds = |u, shared| self.depth(u, lock, shared) > 0;
@@ -205,7 +205,7 @@ impl<'t> Before<'t> {
 
     fn sees_last(&self, event: &Event) -> bool {
         let values = self.trace.pool.values(event);
-        // One value of a read-modify-write is the new one.
+        // A single value of a read-modify-write is the new one.
         let known = event.op() != Op::Rmw || values.len() == 2;
         match (values.first(), self.last_value(event)) {
             (Some(&seen), Some(last)) if known => {
@@ -215,11 +215,11 @@ impl<'t> Before<'t> {
         }
     }
 
-    /// What the event's variable is known to hold.
+    /// The known value of the event's variable.
     fn last_value(&self, event: &Event) -> Option<Value> {
         let on_variable =
             self.events.iter().rev().filter(|e| self.variable(e) == self.variable(event));
-        // A read without a value changes nothing and says nothing.
+        // A read without a value changes nothing and reveals nothing.
         let telling = |e: &&Event| e.op().writes() || self.trace.pool.value(e).is_some();
         on_variable.into_iter().find(telling).and_then(|e| self.trace.pool.value(e))
     }
