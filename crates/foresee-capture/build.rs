@@ -10,7 +10,8 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let (object, library) = (out.join("foresee_rt.o"), out.join("libforesee_rt.so"));
     let target = env::var("TARGET").expect("cargo sets TARGET");
-    // The runtime is built for where foresee itself runs; elsewhere capture says that it is not supported.
+    // The runtime is built for the platform of foresee itself; on others, capture reports that it
+    // is not supported.
     if target != "x86_64-unknown-linux-gnu" {
         for file in [object, library] {
             fs::write(file, []).expect("OUT_DIR is writable");
@@ -34,8 +35,8 @@ fn main() {
 
 fn compile(sources: &Path, target: &str, kind: &str, to: &Path) {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    // Link-time optimisation makes it one object that needs nothing but libc. Unwinding tables let threads be cancelled
-    // while one of our functions is on their stack.
+    // Link-time optimisation makes it one object that depends only on libc. Unwinding tables allow
+    // threads to be cancelled while one of our functions is on their stack.
     let status = Command::new(rustc)
         .arg(sources.join("lib.rs"))
         .args(["--edition", "2024", "--crate-name", "foresee_rt", "--cfg", "foresee_object"])
@@ -49,7 +50,8 @@ fn compile(sources: &Path, target: &str, kind: &str, to: &Path) {
     assert!(status.success(), "the runtime could not be compiled as {kind}");
 }
 
-/// The first file in an archive that is not a table of its own: ours, as rustc writes it before those of its library.
+/// The first file in an archive that is not a symbol table: ours, which rustc writes before those
+/// of its library.
 fn first_member(archive: &[u8]) -> Vec<u8> {
     assert!(archive.starts_with(b"!<arch>\n"), "rustc writes archives");
     let mut at = 8;
@@ -65,7 +67,8 @@ fn first_member(archive: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Makes the definitions of other people's functions weak, so that a program's own `malloc`, say, goes before ours.
+/// Makes the definitions of functions with foreign names weak, so that a program's own `malloc`,
+/// for example, overrides ours.
 fn weaken(object: &mut [u8]) {
     const TABLE: u32 = 2;
     let long = |object: &[u8], at: usize| {

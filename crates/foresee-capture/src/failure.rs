@@ -1,4 +1,4 @@
-//! That a program failed: what there is to say of it, and where.
+//! Describes how and where a program failed.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,10 +8,10 @@ use crate::launch::Ended;
 use crate::log::{Last, Log, Pc};
 use crate::symbols::Symbols;
 
-/// What findings of this kind are called.
+/// The name of findings of this kind.
 pub const PROGRAM_FAILURE: &str = "program-failure";
 
-/// How a program failed, in words: `ended with exit status 7`; nothing if it did not.
+/// How a program failed, in words: `ended with exit status 7`; `None` if it did not.
 pub fn how(ended: &Ended) -> Option<String> {
     match (ended.status.code(), ended.status.signal()) {
         _ if ended.hung.contains(&ended.process) => {
@@ -29,7 +29,7 @@ pub fn how(ended: &Ended) -> Option<String> {
     }
 }
 
-/// What the commonest signals are called.
+/// The names of the most common signals.
 fn meaning(signal: i32) -> &'static str {
     match signal {
         4 => " (SIGILL)",
@@ -44,7 +44,7 @@ fn meaning(signal: i32) -> &'static str {
     }
 }
 
-/// The finding that `program` failed, with what its log tells of it.
+/// The finding that `program` failed, with details from its log.
 pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symbols)>) -> Finding {
     let mut finding = Finding {
         kind: FindingKind::Observed,
@@ -82,7 +82,7 @@ pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symb
     let of = |thread: u32| log.last_places().find(|(number, _)| *number == thread);
     if let Some((what, pc, thread)) = told {
         finding.details.push(("thread".to_owned(), log.thread_name(thread)));
-        // Libraries, and our runtime, abort and fault for what their callers did.
+        // Libraries, and our runtime, abort and fault because of what their callers did.
         let stack = log.header.stack.iter().map(|&word| log.place(word));
         let stack = stack.filter(|pc| pc.module.is_some_and(|m| log.modules[m].instrumented));
         let mut known = std::iter::once(pc).chain(stack).filter(|&pc| is_own(symbols, pc));
@@ -97,7 +97,7 @@ pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symb
     finding
 }
 
-/// Whether a place is in the program's own code, of which the lines are known.
+/// Whether a location is in the program's own code with known lines.
 fn is_own(symbols: &Symbols, pc: Pc) -> bool {
     let place = symbols.place(pc.address.wrapping_sub(1));
     let is_ours = |name: &String| name.starts_with("foresee_rt::");
@@ -107,7 +107,7 @@ fn is_own(symbols: &Symbols, pc: Pc) -> bool {
         .is_some_and(|frame| frame.line.is_some() && !frame.function.as_ref().is_some_and(is_ours))
 }
 
-/// Where something happened, as a detail and as what suppressions name.
+/// Adds a location both as a detail and as a name for suppressions.
 trait AddPlace {
     fn add_place(&mut self, what: &str, place: String);
 }

@@ -1,5 +1,5 @@
-//! The processes of one recording: the program and whatever it started, found in `/proc` by the
-//! folder that their environment names, so that a daemon or a new session does not get away.
+//! The processes of one recording: the program and everything it started. They are found in `/proc`
+//! by the directory that their environment names, so that daemons and new sessions are included.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,15 +13,15 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The variable that tells a process where to record.
 pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
 
-/// Who records into a folder.
+/// The processes that record into a directory.
 pub(crate) struct Family {
     folder: PathBuf,
-    /// How the folder stands in the environment of its processes.
+    /// The entry for the directory in the environment of its processes.
     mark: Vec<u8>,
 }
 
 impl Family {
-    /// Those who record into this folder.
+    /// The processes that record into this directory.
     pub(crate) fn of(folder: &Path) -> Family {
         let mut mark = VARIABLE.as_bytes().to_vec();
         mark.push(b'=');
@@ -29,7 +29,7 @@ impl Family {
         Family { folder: folder.to_owned(), mark }
     }
 
-    /// The processes with a log that still run. What they are writing cannot be read yet.
+    /// The running processes with a log, which cannot be read yet.
     pub(crate) fn recording(&self) -> Vec<u32> {
         let Ok(files) = fs::read_dir(&self.folder) else { return Vec::new() };
         let names = files.filter_map(|file| Some(file.ok()?.file_name()));
@@ -41,7 +41,7 @@ impl Family {
         found
     }
 
-    /// All that still run, recorded or not; a recorded one may have just been started.
+    /// All running processes, recorded or not; a recorded one may have just been started.
     pub(crate) fn running(&self) -> Vec<u32> {
         let mut found: Vec<u32> = processes().into_keys().collect();
         found.sort_unstable();
@@ -49,8 +49,8 @@ impl Family {
         found
     }
 
-    /// Ends them all, and whatever descends from `first`. A process that is just being born is
-    /// found the next time round.
+    /// Kills them all, and all descendants of `first`. A process that is just being created is
+    /// found in the next round.
     pub(crate) fn end(&self, first: u32) {
         for _ in 0..ROUNDS {
             let members = self.members(first);
@@ -58,7 +58,7 @@ impl Family {
                 return;
             }
             for process in members.iter().filter_map(|&id| Pid::from_raw(i32::try_from(id).ok()?)) {
-                // It may be gone by now, or belong to somebody else.
+                // It may be gone by now, or belong to another user.
                 let _ = kill_process(process, Signal::KILL);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -69,7 +69,7 @@ impl Family {
         let all = processes();
         let own = std::process::id();
         let descends = |process: u32| {
-            // Among processes that come and go, a chain of parents could be a circle.
+            // While processes come and go, a chain of parents could be a cycle.
             let chain = std::iter::successors(Some(process), |id| all.get(id).copied());
             chain.take(all.len()).any(|id| id == first)
         };
@@ -79,29 +79,29 @@ impl Family {
         all.keys().copied().filter(|&process| is_member(process)).collect()
     }
 
-    /// Whether a process was given our folder; one that is gone or a zombie was not.
+    /// Whether a process has our directory; `false` for one that is gone or a zombie.
     fn is_marked(&self, process: u32) -> bool {
         let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == self.mark)
     }
 }
 
-/// Enough for any program but one that does nothing but fork, or has rights that we have not.
+/// Enough for all programs except fork bombs and those with more privileges than we have.
 const ROUNDS: usize = 400;
 
-/// `123.0.tail` is of the process 123.
+/// `123.0.tail` belongs to process 123.
 pub(crate) fn leading_number(name: &OsStr) -> Option<u32> {
     name.to_str()?.split('.').next()?.parse().ok()
 }
 
-/// All processes that run, with their parents.
+/// All running processes, with their parents.
 fn processes() -> HashMap<u32, u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter_map(|name| living(name.parse().ok()?)).collect()
 }
 
-/// Whether a process has just so many threads, and all of them sleep.
+/// Whether a process has exactly this many threads, and all of them sleep.
 pub(crate) fn is_asleep(process: u32, threads: u32) -> bool {
     let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
     let mut sleeping = 0;
@@ -112,7 +112,7 @@ pub(crate) fn is_asleep(process: u32, threads: u32) -> bool {
         };
         match after_name(&line).and_then(|mut words| words.next()) {
             Some("S") => sleeping += 1,
-            // The first thread of a process stays when it has ended.
+            // The first thread of a process remains as a zombie after it has ended.
             Some("Z" | "X") => {}
             _ => return false,
         }
@@ -120,7 +120,7 @@ pub(crate) fn is_asleep(process: u32, threads: u32) -> bool {
     sleeping == threads
 }
 
-/// What the kernel says of a process or thread, from its state on. The name before it, between parentheses, may contain
+/// The fields of a `stat` line from the state on. The name before them, in parentheses, may contain
 /// anything.
 fn after_name(line: &str) -> Option<std::str::SplitWhitespace<'_>> {
     Some(line.rsplit_once(')')?.1.split_whitespace())

@@ -1,8 +1,9 @@
-//! Programs that can do nothing any more: all their threads wait for each other.
+//! Detects programs that hang: all their threads wait for each other.
 //!
-//! The runtime counts, in the head of its log, the threads that live and those that are in a call which only another thread of the
-//! process can end. If these are all, if the kernel says that they all sleep, and if nothing changes for a while, then nothing
-//! will: the calls have no limit in time, other processes cannot reach what they wait for, and no signal handler could.
+//! The runtime counts, in the head of its log, the living threads and those in a call that only
+//! another thread of the process can end. If the two are equal, the kernel reports that all threads
+//! sleep, and nothing changes for a while, the program hangs: the calls have no timeout, other
+//! processes cannot reach what they wait for, and there is no signal handler.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,25 +17,25 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::family::{is_asleep, leading_number};
 
-/// How long nothing may change.
+/// How long nothing must change.
 const CALM: Duration = Duration::from_millis(300);
 
-/// Looks for programs that hang, and ends them.
+/// Detects programs that hang, and kills them.
 pub(crate) struct Hangs {
     folder: PathBuf,
-    /// Since when nothing has changed in what may hang, by process: and how many changes there were before.
+    /// For each process that may hang: the number of changes so far, and the time of the last one.
     calm: HashMap<u32, (u32, Instant)>,
-    /// The processes that were ended.
+    /// The processes that were killed.
     pub(crate) ended: Vec<u32>,
 }
 
 impl Hangs {
-    /// Those that record into this folder.
+    /// The processes that record into this directory.
     pub(crate) fn in_folder(folder: &Path) -> Hangs {
         Hangs { folder: folder.to_owned(), calm: HashMap::new(), ended: Vec::new() }
     }
 
-    /// Ends those that have hung for a while, and notes it in their logs.
+    /// Kills processes that have hung for a while, and records it in their logs.
     pub(crate) fn end(&mut self) {
         let Ok(files) = fs::read_dir(&self.folder) else { return };
         let tails = files.filter_map(|file| Some(file.ok()?.path()));
@@ -60,7 +61,7 @@ impl Hangs {
     }
 }
 
-/// If every thread of a process waits for another: how many changes there were of that.
+/// If every thread of a process waits for another: the number of changes so far.
 fn hung(tail: &Path, process: u32) -> Option<u32> {
     let mut head = [0; size_of::<Head>()];
     File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
@@ -73,7 +74,8 @@ fn hung(tail: &Path, process: u32) -> Option<u32> {
     is_it.then(|| word(offset_of!(Head, changes)))
 }
 
-/// Notes in a log why the program ends here. If that fails, the log tells of a program that was killed, which is true.
+/// Records in a log why the program ends here. If that fails, the log shows a killed program, which
+/// is true.
 fn note(tail: &Path) {
     let state = offset_of!(Head, state) as u64;
     let file = File::options().write(true).open(tail);

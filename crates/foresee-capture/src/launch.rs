@@ -16,43 +16,43 @@ use crate::hang::Hangs;
 pub struct Recording<'a> {
     /// Whether threads run freely, so that only the order of notes is known.
     pub is_free_running: bool,
-    /// Whether accesses to memory of one thread alone are recorded too.
+    /// Whether accesses to memory that only one thread uses are recorded, too.
     pub is_unfiltered: bool,
     /// What is recorded in any case; see [`crate::watch`].
     pub watch: Option<&'a Path>,
-    /// How many bytes of log at most.
+    /// The maximum size of the log in bytes.
     pub limit: Option<u64>,
-    /// What the lengths of turns begin with: equal seeds make equal turns.
+    /// The seed of the lengths of turns: equal seeds give equal turns.
     pub seed: u64,
 }
 
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// By itself, or by a signal.
+    /// The exit status or the signal.
     pub status: ExitStatus,
-    /// Whether we ended it because its time was up.
+    /// Whether it was killed because of the timeout.
     pub timed_out: bool,
     /// How long it ran.
     pub took: Duration,
     /// The process.
     pub process: u32,
-    /// The processes that we ended because their threads waited for each other.
+    /// The processes that were killed because their threads waited for each other.
     pub hung: Vec<u32>,
 }
 
 /// How long to wait.
 pub struct Patience<'p> {
-    /// After this time everything that runs is ended.
+    /// After this time, everything that still runs is killed.
     pub timeout: Option<Duration>,
-    /// Somebody does not want to wait for what the program left running.
+    /// The user does not want to wait for what the program left running.
     pub is_interrupted: &'p AtomicBool,
-    /// Is told of processes that outlive the program.
+    /// Called with the processes that outlive the program.
     pub outlived: &'p mut dyn FnMut(Outlived<'_>),
 }
 
-/// Runs a command to its end, with our own standard streams, and records into a folder. Recorded
-/// processes that it leaves behind are waited for: a log that is still written cannot be read.
+/// Runs a command to its end, with our own standard streams, and records into a directory. Waits
+/// for recorded processes that it leaves behind, because an unfinished log cannot be read.
 pub fn launch(
     command: &[OsString],
     folder: &Path,
@@ -80,7 +80,7 @@ pub fn launch(
     let process = child.id();
     let mut hangs = Hangs::in_folder(folder);
     let (tell, told) = mpsc::channel();
-    // Nobody asks any more if this fails.
+    // If this fails, the receiver is gone.
     std::thread::spawn(move || drop(tell.send(child.wait())));
     let status = loop {
         match told.recv_timeout(LOOK) {
@@ -104,7 +104,7 @@ pub fn launch(
             let (took, hung) = (start.elapsed(), hangs.ended);
             return Ok(Ended { status, timed_out: true, took, process, hung });
         }
-        // Others are none of our business, once they have had the time to begin a log.
+        // Other processes are ignored once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
             (patience.outlived)(Outlived::NotRecorded(&left));
             break;
@@ -119,7 +119,7 @@ pub fn launch(
     Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
 }
 
-/// How often it is looked whether a program still does something.
+/// How often to check whether a program still runs.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a process that the program left behind may take to begin its log.
@@ -127,9 +127,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Processes that outlive the program that started them.
 pub enum Outlived<'p> {
-    /// Their logs are not complete yet: they are waited for.
+    /// Their logs are incomplete: the launcher waits for them.
     Recorded(&'p [u32]),
-    /// They have no log, and are left alone.
+    /// They have no log, and are left running.
     NotRecorded(&'p [u32]),
 }
 
@@ -141,7 +141,7 @@ fn end_all(family: &Family, first: u32) -> io::Result<()> {
     }
 }
 
-/// Short at first, for most programs are.
+/// A pause that is short at first, because most programs are.
 struct Pause(Duration);
 
 impl Default for Pause {

@@ -1,4 +1,4 @@
-//! The host side of capture: what stands between a program built for capture and a trace.
+//! The host side of capture: everything between a program built for capture and a trace.
 
 pub mod assembler;
 pub mod compiler;

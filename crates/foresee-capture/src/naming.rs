@@ -16,28 +16,28 @@ pub fn symbols_of(log: &Log) -> Symbols {
     symbols
 }
 
-/// Names what was captured by its symbols, and what a specification speaks of as it does.
+/// Names captured things by their symbols, and variables of a specification as it names them.
 pub struct Naming<'s> {
     symbols: &'s Symbols,
-    /// By address: how it is spelt, and how it is read.
+    /// By address: the name in the specification, and the type.
     spelt: BTreeMap<u64, (String, Scalar)>,
-    /// Places that allocate.
+    /// Locations that allocate.
     sites: HashMap<u64, Site>,
-    /// The numbers of their names. A line of a template has one name and as many addresses as it has instances.
+    /// The numbers of their names. A line of a template has one name and one address per instance.
     site_names: HashMap<String, u64>,
 }
 
-/// A place that allocates memory.
+/// A location that allocates memory.
 struct Site {
     name: String,
     number: u64,
-    /// What is in the blocks from there.
+    /// The type of the blocks from there.
     content: Option<Content>,
 }
 
 impl<'s> Naming<'s> {
-    /// Names from symbols; `spelt` are the variables of a specification with its own names for
-    /// them, of which the first counts.
+    /// Names from symbols; `spelt` are the variables of a specification with its names for them,
+    /// the first of which is used.
     pub fn new(symbols: &'s Symbols, spelt: &[(String, Variable)]) -> Naming<'s> {
         let mut names = BTreeMap::new();
         for (name, variable) in spelt {
@@ -47,7 +47,7 @@ impl<'s> Naming<'s> {
         Naming { symbols, spelt: names, sites: HashMap::new(), site_names: HashMap::new() }
     }
 
-    /// The place that allocates a block.
+    /// The location that allocates a block.
     fn site_of(&mut self, site: u64) -> &Site {
         let (symbols, names) = (self.symbols, &mut self.site_names);
         self.sites.entry(site).or_insert_with(|| {
@@ -129,7 +129,7 @@ impl Names for Naming<'_> {
         } else if let Some(block) = block {
             let mut name = String::new();
             self.in_block(address, 4, block, &mut name);
-            // What stands between parentheses is a place, and files may have strange names.
+            // The part in parentheses is a location, and file names may contain anything.
             let path = name.rfind(')').unwrap_or(0);
             let end = name[path..].find("._").map_or(name.len(), |at| path + at);
             out.push_str(&name[..end]);
@@ -144,7 +144,7 @@ impl Names for Naming<'_> {
 
     fn function(&mut self, pc: Pc, out: &mut String) {
         let place = self.symbols.place(pc.address.wrapping_sub(1));
-        // What was inlined has no entry of its own.
+        // Inlined functions have no entry of their own.
         match place.0.last().and_then(|frame| frame.function.as_ref()) {
             Some(name) => out.push_str(name),
             None => self.unknown(pc.address, out),
@@ -152,7 +152,7 @@ impl Names for Naming<'_> {
     }
 }
 
-/// `alice.lock.__data.__lock` is the lock `alice.lock` to everyone but the C library.
+/// To everything but the C library, `alice.lock.__data.__lock` is the lock `alice.lock`.
 fn without_innards(name: &str) -> &str {
     let end = name.find("._").or_else(|| name.find('+')).unwrap_or(name.len());
     &name[..end]

@@ -1,10 +1,10 @@
-//! Variables that only one thread ever touches. In whatever order threads run, such a thread sees
-//! there what it wrote itself, so leaving its accesses out changes nothing that can be asked about
-//! other orders: unlike the runtime's filter, this is exact for every space of reorderings. Which
-//! variables they are is known only at the end of a run, so a trace is written first and copied then.
+//! Variables that only one thread ever accesses. In every order, such a thread sees there what it
+//! wrote itself, so leaving out its accesses does not affect any question about other orders:
+//! unlike
+//! the runtime's filter, this is exact for every space of reorderings. The private variables are
+//! known only at the end of a run, so a trace is written first and copied then.
 //!
-//! Who gives memory back touches all of it: the block of one thread that another one frees is not
-//! private.
+//! Freeing memory accesses all of it: a block of one thread that another one frees is not private.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,11 @@ use foresee_trace::{
     TooManyNames, Value, VarId, entry, object_of,
 };
 
-/// Whose each variable is, as far as a trace has been seen.
+/// The owner of each variable, as far as the trace has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     owners: Vec<Owner>,
-    /// Who gave each block of memory back.
+    /// The thread that freed each block of memory.
     freed: HashMap<SymId, ThreadId>,
 }
 
@@ -33,7 +33,7 @@ fn is_access(event: &Event) -> bool {
     event.op().target_kind() == TargetKind::Var
 }
 
-/// The block of memory that an event gives back; `free` is the name of such events.
+/// The block of memory that an event frees; `free` is the name of such events.
 fn freed_by(event: &Event, pool: &Pool, free: Option<SymId>) -> Option<SymId> {
     let is_free = event.op() == Op::Event && free.is_some() && event.sym() == free;
     match pool.values(event).first() {
@@ -43,7 +43,7 @@ fn freed_by(event: &Event, pool: &Pool, free: Option<SymId>) -> Option<SymId> {
 }
 
 impl Owners {
-    /// Looks at the next stretch of a trace.
+    /// Processes the next part of a trace.
     pub(crate) fn see(&mut self, batch: &Batch, names: &Names) {
         let free = names.syms.lookup(HEAP_FREE);
         for event in &batch.events {
@@ -54,7 +54,7 @@ impl Owners {
             }
             let owner = entry(&mut self.owners, event.var().index());
             *owner = match *owner {
-                // Somebody waits there for others.
+                // A thread blocks there, waiting for others.
                 _ if event.op() == Op::Block => Owner::Many,
                 Owner::Nobody => Owner::One(event.thread()),
                 Owner::One(thread) if thread == event.thread() => continue,
@@ -63,17 +63,17 @@ impl Owners {
         }
     }
 
-    /// Whether more than one thread touches a variable.
+    /// Whether more than one thread accesses a variable.
     pub(crate) fn is_shared(&self, var: VarId) -> bool {
         self.owners.get(var.index()) == Some(&Owner::Many)
     }
 
-    /// Keeps a variable whoever touches it.
+    /// Keeps a variable, whichever threads access it.
     pub(crate) fn keep(&mut self, var: VarId) {
         *entry(&mut self.owners, var.index()) = Owner::Many;
     }
 
-    /// What remains without the variables of one thread; none if there are no such variables.
+    /// What remains without private variables; `None` if there are none.
     pub(crate) fn shared(&self, names: &Names) -> Result<Option<Shared>, TooManyNames> {
         let block_of = |name: &str| {
             let block = names.syms.lookup(object_of(name))?;
@@ -100,19 +100,19 @@ impl Owners {
     }
 }
 
-/// The variables that more than one thread touches, numbered anew.
+/// The variables that more than one thread accesses, renumbered.
 #[derive(Debug)]
 pub(crate) struct Shared {
     numbers: Vec<Option<VarId>>,
-    /// The blocks of memory that they are in.
+    /// The blocks of memory that contain them.
     blocks: HashSet<SymId>,
     free: Option<SymId>,
-    /// All names that are left.
+    /// All remaining names.
     pub(crate) names: Names,
 }
 
 impl Shared {
-    /// Leaves out of a stretch of the trace what is of one thread alone.
+    /// Removes the accesses to private variables from a part of the trace.
     pub(crate) fn narrow(&self, batch: &mut Batch) {
         let Batch { events, pool } = batch;
         events.retain_mut(|event| {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use foresee_testkit::trace;
 
-    /// Events in words, with the names that their numbers stand for.
+    /// Events as text, with their names.
     fn told(batch: &Batch, names: &Names) -> Vec<String> {
         batch.events.iter().map(|e| e.describe(names, &batch.pool).to_string()).collect()
     }
@@ -152,7 +152,7 @@ mod tests {
         let left = ["acq(l)", "w(ours)=2", "w(named)=3", "rel(l)", "acq(l)", "r(ours)=2", "rel(l)"];
         assert_eq!(told(&batch, &shared.names), left);
         assert_eq!(shared.names.vars.len(), 2);
-        // Nothing more can be left out of what is left.
+        // A second pass removes nothing more.
         let mut owners = Owners::default();
         owners.see(&batch, &shared.names);
         owners.keep(shared.names.vars.lookup("named").expect("it was kept"));

@@ -1,5 +1,5 @@
-//! What can be said of a program before it runs: whether it was built for capture, and where its
-//! variables and functions will be.
+//! What is known about a program before it runs: whether it was built for capture, and the
+//! addresses of its variables and functions.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,33 +15,33 @@ use crate::symbols::{Module, Symbols};
 pub enum Built {
     /// Its runtime is linked in, or that of one of its libraries.
     ForCapture,
-    /// It was built without.
+    /// It was built without capture.
     Plain,
-    /// It has no dynamic linker, so nothing can stand between it and its libraries.
+    /// It has no dynamic linker, so the runtime cannot intercept its library calls.
     Static,
     /// The compiler's own sanitizer runtime is linked in.
     Sanitizer,
-    /// Both runtimes are linked in, and it will crash at start.
+    /// Both runtimes are linked in, so it will crash at start.
     TwoRuntimes,
     /// It is a script or something else that starts programs.
     Starter,
 }
 
-/// A program as its files tell it.
+/// A program, as described by its files.
 pub struct Program {
     /// The file that is run.
     pub path: PathBuf,
     /// What kind of program it is.
     pub built: Built,
-    /// Its files, each as if loaded at a place of its own: a variable's module and address in it
-    /// are known, not yet where the process will have it.
+    /// Its files, each at an artificial base address: a variable's module and its address in it are
+    /// known, but not yet its address in the process.
     pub symbols: Symbols,
     /// Whether it may load more at run time.
     pub loads_more: bool,
 }
 
 impl Program {
-    /// Looks at the program that a command names; none if there is no such file.
+    /// Examines the program that a command names; `None` if there is no such file.
     pub fn find(command: &OsStr) -> Option<Program> {
         let path = fs::canonicalize(which(command)?).ok()?;
         let mut program =
@@ -76,7 +76,7 @@ impl Program {
         Some(program)
     }
 
-    /// The file that an address of `symbols` is in, and the address there; no file stands for the
+    /// The file that contains an address of `symbols`, and the address there; no file means the
     /// program itself.
     pub fn place(&self, address: u64) -> Option<(Option<&Path>, u64)> {
         let module = self.symbols.modules().find(|m| m.range.contains(&address))?;
@@ -106,7 +106,7 @@ impl Facts {
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             match symbol.name() {
                 Ok("foresee_runtime") if symbol.is_definition() => facts.has_runtime = true,
-                // Only the sanitizer's own runtime has this.
+                // Only the sanitizer's own runtime defines this.
                 Ok(
                     "__tsan_default_options" | "__tsan_on_report" | "__sanitizer_print_stack_trace",
                 ) if symbol.is_definition() => {
@@ -120,7 +120,7 @@ impl Facts {
     }
 }
 
-/// The libraries that the dynamic linker would load, in its order: it is asked itself.
+/// The libraries that the dynamic linker would load, in its order, according to the linker itself.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let mut ask = Command::new(program);
     ask.env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null()).stderr(Stdio::null());
@@ -134,7 +134,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
     text.lines().filter_map(path).collect()
 }
 
-/// The file behind a command, as the shell finds it.
+/// The file of a command, as the shell finds it.
 fn which(command: &OsStr) -> Option<PathBuf> {
     if command.as_encoded_bytes().contains(&b'/') {
         return Path::new(command).is_file().then(|| command.into());

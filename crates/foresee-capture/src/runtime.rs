@@ -2,10 +2,10 @@
 
 /// The object for programs; empty where capture is not supported.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/foresee_rt.o"));
-/// The same as a library, for libraries that are linked so that they need nothing unknown.
+/// The same as a library, for libraries that are linked without undefined symbols.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libforesee_rt.so"));
 /// `foresee.h`.
 pub const HEADER: &str = foresee_rt::HEADER;
 
-/// Headers that stand in front of libstdc++'s.
+/// Headers that precede libstdc++'s.
 pub const CXX_HEADERS: &[(&str, &str)] = foresee_rt::CXX_HEADERS;

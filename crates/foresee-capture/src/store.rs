@@ -1,4 +1,4 @@
-//! From the log of a process to a trace with names, in a file.
+//! Converts the log of a process to a trace with names, in a file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,41 +14,40 @@ use crate::private::Owners;
 use crate::summary::Summary;
 use crate::symbols::{Symbols, Variable};
 
-/// Why a log did not become a trace.
+/// Why a log was not converted.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The log makes no sense.
+    /// The log is invalid.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The trace cannot be written.
     #[error("cannot write {0}: {1}")]
     Write(PathBuf, #[source] io::Error),
-    /// The program has too many things.
+    /// The program has too many names.
     #[error(transparent)]
     Names(#[from] TooManyNames),
 }
 
-/// A log, and what is wanted of its trace.
+/// The conversion of a log to a trace.
 pub struct Told<'l> {
     /// The log.
     pub log: &'l Log,
     /// The names of its process; see [`crate::naming::symbols_of`].
     pub symbols: &'l Symbols,
-    /// Variables of specifications, with the names that those give them.
+    /// Variables of specifications, with their names there.
     pub spelt: &'l [(String, Variable)],
     /// Libraries that may be without hooks; see [`Summary::new`].
     pub trusted: &'l [String],
-    /// Whether variables that only one thread ever touches are kept.
+    /// Whether variables that only one thread accesses are kept.
     pub keeps_private: bool,
 }
 
 impl Told<'_> {
-    /// Writes the trace to `path`, in the native format. `scratch` is a folder for what is not
-    /// needed afterwards; `progress` is told how many events there are so far. Returns what there
-    /// is to say about the trace besides.
+    /// Writes the trace to `path`, in the native format. `scratch` is a directory for temporary
+    /// files; `progress` is called with the number of events so far. Returns notes about the trace.
     pub fn store(
         &self,
         path: &Path,
@@ -58,7 +57,7 @@ impl Told<'_> {
         if self.keeps_private || self.log.header.filtered {
             return Ok(self.write(path, progress)?.notes);
         }
-        // Everything is named once, and copied from there without what proves to be private.
+        // Everything is named once, and then copied without what turns out to be private.
         let all = scratch.join("everything.fse");
         let written = self.write(&all, progress)?;
         let Written { notes, names, remarks, mut owners } = written;
@@ -80,7 +79,7 @@ impl Told<'_> {
             }
         }
         sink.finish(shared.as_ref().map_or(&names, |shared| &shared.names), &remarks)?;
-        // It is in a folder that goes away anyway.
+        // Its directory is removed anyway.
         let _ = std::fs::remove_file(&all);
         Ok(notes)
     }
@@ -89,8 +88,8 @@ impl Told<'_> {
         self.write_by(None, path, progress)
     }
 
-    /// Writes all of the log. Where order has to be kept for the sake of writes that no hook saw is known only then:
-    /// if there are such writes, it is written again by a `plan`.
+    /// Writes the whole log. Only then is it known where order must be kept because of unseen
+    /// writes: if there are any, it is written again according to a `plan`.
     fn write_by(
         &self,
         plan: Option<Plan>,
@@ -132,10 +131,10 @@ impl Told<'_> {
         Ok(Written { notes, names: source.names().clone(), remarks, owners })
     }
 
-    /// What the variables of the specifications held when the program began, as the first events.
+    /// The initial values of the specifications' variables, as the first events.
     fn initial_values(&self, names: &mut Names, batch: &Batch) -> Result<Batch, TooManyNames> {
         let mut first = Batch::default();
-        // Nobody's steps, but every event has some thread.
+        // They are not steps of any thread, but every event needs one.
         let thread = match batch.events.first() {
             Some(event) => event.thread(),
             None if self.spelt.is_empty() => ThreadId(0),
@@ -143,7 +142,7 @@ impl Told<'_> {
         };
         let mut seen = Vec::new();
         for (name, variable) in self.spelt {
-            // Whoever spells it otherwise means the same.
+            // Another spelling of the same variable.
             if seen.contains(&variable.address) {
                 continue;
             }
@@ -158,7 +157,7 @@ impl Told<'_> {
     }
 }
 
-/// A trace that has been written, and what was learnt along the way.
+/// A written trace, and what was learnt along the way.
 struct Written {
     notes: Vec<String>,
     names: Names,
@@ -166,7 +165,7 @@ struct Written {
     owners: Owners,
 }
 
-/// A trace file, which is named when something goes wrong.
+/// A trace file that is named in its errors.
 struct Sink<'p> {
     path: &'p Path,
     output: Output,

@@ -1,12 +1,12 @@
-//! What was captured and what was not, in words.
+//! Describes what was captured and what was not.
 
 use std::path::Path;
 
 use crate::log::{Log, Stats};
 use crate::symbols::{Coverage, Symbols};
 
-/// Libraries that stand between a program and the system. What they do to synchronise threads is
-/// recorded at their door, and they keep their hands off a program's variables otherwise.
+/// Libraries between a program and the system. The synchronisation that they perform is recorded at
+/// their interface, and they do not access a program's variables otherwise.
 const SYSTEM: [&str; 19] = [
     "linux-vdso",
     "ld-linux",
@@ -34,7 +34,7 @@ const SYSTEM: [&str; 19] = [
 pub struct Summary {
     /// Modules with hooks.
     pub captured: usize,
-    /// Modules in all, without those of the system.
+    /// All modules, except those of the system.
     pub modules: usize,
     /// Functions with hooks and functions in all, in modules with hooks that have debugging
     /// information.
@@ -45,19 +45,19 @@ pub struct Summary {
     pub nameless: Vec<String>,
     /// Functions in which not every access has a hook, with the reason.
     pub doubtful: Vec<(String, String)>,
-    /// Source files whose hooks are the compiler's alone, which are not all.
+    /// Source files with only the compiler's hooks, which are incomplete.
     pub incomplete_units: u64,
 }
 
 impl Summary {
-    /// What was captured of the process of a log. Libraries in `trusted`, by the beginning of their
-    /// file names, do not count as missing.
+    /// What was captured of the process of a log. Libraries whose file names begin with one of
+    /// `trusted` do not count as missing.
     pub fn new(log: &Log, symbols: &Symbols, trusted: &[String]) -> Summary {
         let mut summary = Summary::default();
         for module in &log.modules {
             let name = file_name(&module.path);
             let is_trusted = trusted.iter().any(|t| name.starts_with(t.as_str()));
-            // Tables of characters are loaded by libc when they are needed, and belong to it.
+            // libc loads tables of character sets on demand.
             let is_table = module.path.parent().is_some_and(|folder| folder.ends_with("gconv"));
             if name.is_empty() || is_table || SYSTEM.iter().any(|s| name.starts_with(s)) {
                 continue;
@@ -112,7 +112,7 @@ impl Summary {
             0 => ", no events".to_owned(),
             n if exact == n && is_complete => ", all events exact".to_owned(),
             n if exact == n => ", all recorded events exact".to_owned(),
-            // Rounded down: a hundred per cent is said only when it is true.
+            // Rounded down: 100 % is printed only if it is exact.
             n => {
                 format!(", {:.2} % of events exact", (exact as f64 / n as f64 * 1e4).floor() / 1e2)
             }
@@ -128,7 +128,7 @@ impl Summary {
         line
     }
 
-    /// Why the trace does not hold everything, if it does not.
+    /// Why the trace is incomplete, if it is.
     pub fn partial(&self) -> Option<String> {
         let mut reasons = Vec::new();
         if !self.missing.is_empty() {

@@ -229,8 +229,8 @@ impl Read for Feed {
                 }
                 if spool.is_full() {
                     return Err(io::Error::other(
-                        "the trace has to be read again from its start, but is longer than may be \
-                         put aside: allow more with --disk, or keep it with --keep",
+                        "the trace must be read again from its start, but it exceeds the limit for \
+                         spooled traces: raise it with --disk, or keep the trace with --keep",
                     ));
                 }
                 self.ended = spool.is_finished();

@@ -77,7 +77,7 @@ pub enum WireError {
     Cut(&'static str),
     /// The peer uses another protocol.
     #[error("the peer is not a foresee sender: its first bytes are not a hello")]
-    Stranger,
+    OtherProtocol,
     /// An unsupported version.
     #[error("the sender uses protocol version {0}, but only version {VERSION} is supported")]
     Version(u16),
@@ -123,7 +123,7 @@ impl Hello {
             return Ok(None);
         }
         if bytes[..have] != MAGIC[..have] {
-            return Err(WireError::Stranger);
+            return Err(WireError::OtherProtocol);
         }
         if have < MAGIC.len() || read_full(input, &mut bytes[8..10])? < 2 {
             return Err(WireError::Cut("its hello"));
@@ -361,7 +361,7 @@ mod tests {
         let error = Hello::read(&mut newer.as_slice()).unwrap_err();
         assert!(matches!(error, WireError::Version(9)), "{error}");
         let error = Hello::read(&mut b"GET / HTTP/1.1\r\n".as_slice()).unwrap_err();
-        assert!(matches!(error, WireError::Stranger), "{error}");
+        assert!(matches!(error, WireError::OtherProtocol), "{error}");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
         "the events at which threads would wait for each other, each for the next, and which method \
          lets them through: `Y` yes, `-` no",
     ),
-    ("waits", "the beginnings of waits that nobody may end"),
+    ("waits", "the beginnings of waits that may never end"),
     ("settled", "whether no deadlock is possible besides those, which is proved"),
 ];
 

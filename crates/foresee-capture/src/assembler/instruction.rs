@@ -1,6 +1,6 @@
-//! Instructions as compilers write them (AT&T syntax, x86-64), as far as their memory goes.
+//! Instructions as compilers write them (AT&T syntax, x86-64), as far as they concern memory.
 
-/// The registers whose values are followed, in the order of their numbers.
+/// The tracked registers, in the order of their numbers.
 const NAMES: [[&str; 4]; 16] = [
     ["rax", "eax", "ax", "al"],
     ["rcx", "ecx", "cx", "cl"],
@@ -29,7 +29,7 @@ pub(super) const RSI: usize = 6;
 pub(super) const RDI: usize = 7;
 /// Registers that a call may change.
 pub(super) const CHANGED_BY_CALLS: [usize; 9] = [RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11];
-/// Registers that hand arguments to a call; the tenth is that of nested functions.
+/// Registers that pass arguments to a call; the tenth is that of nested functions.
 pub(super) const ARGUMENTS: [usize; 7] = [RDI, RSI, RDX, RCX, 8, 9, 10];
 
 /// One instruction, without its comment.
@@ -93,7 +93,7 @@ pub(super) fn name(register: usize) -> &'static str {
 }
 
 impl<'a> Instruction<'a> {
-    /// Reads one; none if the text is empty.
+    /// Parses an instruction; `None` if the text is empty.
     pub(super) fn parse(text: &'a str) -> Option<Instruction<'a>> {
         let (mut prefix, mut rest) = ("", text.trim());
         loop {

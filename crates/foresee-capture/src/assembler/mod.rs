@@ -1,15 +1,17 @@
-//! The assembler behind `foresee cc`: what compilers write, with the hooks that they left out.
+//! The assembler behind `foresee cc`: it adds the hooks that compilers leave out.
 //!
-//! The thread-sanitizer passes of gcc and clang see statements of their inner languages. Structures that are passed by
-//! value or returned, copies that are carried out without a call and more besides become loads and stores only
-//! afterwards, and have no hook. In the assembly everything is there, whatever it came from: each access without a hook
-//! gets a call of the runtime that keeps all registers (`function/`).
+//! The thread-sanitizer passes of gcc and clang work on their intermediate languages. Structures
+//! passed or returned by value, copies without a call, and more become loads and stores only later,
+//! and have no hook. In the assembly, all of them are visible: each access without a hook gets a
+//! call of the runtime that preserves all registers (`function/`).
 //!
-//! The compiler is told where to look for its assembler (`-B`), and finds this in place of its own, which is run in the end.
-//! Nothing else of the build changes, whether files are compiled one by one or many at a time.
+//! The compiler is told where to look for its assembler (`-B`) and finds this one in place of its
+//! own, which this one runs at the end. Nothing else in the build changes, whether files are
+//! compiled one by one or many at a time.
 //!
-//! What was done is written down in a section of the object, a line each: `unit` for the file, and `doubt FUNCTION REASON`
-//! for functions in which something was not understood. Linkers put these together; see [`Notes`].
+//! A section of the object records what was done, one item per line: `unit` for the file, and
+//! `doubt FUNCTION REASON` for functions in which something was not understood. Linkers concatenate
+//! these; see [`Notes`].
 
 mod function;
 mod instruction;
@@ -24,22 +26,22 @@ use std::{env, fs};
 
 use function::{Source, complete};
 
-/// The section that tells what was done.
+/// The section that records what was done.
 pub const SECTION: &str = ".foresee.hooks";
-/// The environment variable with the compiler whose assembler is meant.
+/// The environment variable with the compiler whose assembler to run.
 pub const COMPILER: &str = "FORESEE_COMPILER";
 
-/// What the objects of a program say about their hooks.
+/// What the objects of a program record about their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// How many files had their hooks completed.
+    /// The number of files whose hooks were completed.
     pub units: usize,
-    /// Functions in which something was not understood, with what it was.
+    /// Functions in which something was not understood, with the reason.
     pub doubts: Vec<(String, String)>,
 }
 
 impl Notes {
-    /// Reads the section.
+    /// Parses the section.
     pub fn read(section: &[u8]) -> Notes {
         let mut notes = Notes::default();
         for line in String::from_utf8_lossy(section).split(['\n', '\0']) {
@@ -56,7 +58,7 @@ impl Notes {
     }
 }
 
-/// Assembly with all hooks; none if it is nothing that a compiler wrote for capture.
+/// The assembly with all hooks; `None` if it is not compiler output for capture.
 pub fn rewrite(text: &str) -> Option<String> {
     if !text.contains("__tsan_init") || text.contains(".intel_syntax") {
         return None;
@@ -82,7 +84,7 @@ pub fn rewrite(text: &str) -> Option<String> {
             _ => {}
         }
     }
-    // These run before the linker has filled in where the runtime is.
+    // These run before the linker has resolved the runtime's symbols.
     let has_resolvers = text.contains("@gnu_indirect_function");
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut notes = String::from("unit\\n");
@@ -110,9 +112,9 @@ fn note(text: &str) -> String {
     format!("\t.section\t{SECTION},\"\",@progbits\n\t.ascii\t\"{text}\"\n")
 }
 
-/// The function that begins at a line, and the line behind it.
+/// The function that begins at a line, and the line after it.
 fn function_at<'a>(lines: &[&'a str], at: usize) -> Option<(&'a str, usize)> {
-    // `.type f, @function`, then perhaps more about it, then its label; at last `.size f, .-f`.
+    // `.type f, @function`, then possibly more about it, then its label; finally `.size f, .-f`.
     let (name, kind) = lines[at].trim().strip_prefix(".type")?.split_once(',')?;
     let name = name.trim();
     if !kind.trim_start().starts_with("@function") {
@@ -137,7 +139,7 @@ pub fn run(arguments: &[OsString]) -> io::Result<ExitStatus> {
             io::stdin().lock().read_to_end(&mut bytes)?;
             bytes
         }
-        // What cannot be read, the assembler itself complains of best.
+        // The assembler itself gives the best message for a file that cannot be read.
         Input::File(at) => match fs::read(&arguments[at]) {
             Ok(bytes) => bytes,
             Err(_) => return Err(real.args(arguments).exec()),
@@ -152,7 +154,7 @@ pub fn run(arguments: &[OsString]) -> io::Result<ExitStatus> {
     let Some(complete) = std::str::from_utf8(&text).ok().and_then(rewrite) else {
         return feed(&mut real, &text);
     };
-    // Should the assembler not understand what we made of it, the program is still built, and says so.
+    // If the assembler rejects our output, the program is still built without it and says so.
     real.stderr(Stdio::null());
     let status = feed(&mut real, complete.as_bytes())?;
     if status.success() {
@@ -165,14 +167,14 @@ pub fn run(arguments: &[OsString]) -> io::Result<ExitStatus> {
 fn feed(command: &mut Command, text: &[u8]) -> io::Result<ExitStatus> {
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // One that ends early says itself why.
+        // An assembler that ends early reports why itself.
         let _ = input.write_all(text);
     }
     child.wait()
 }
 
 enum Input {
-    /// A question, or several files.
+    /// A query, or several files.
     None,
     Standard,
     /// The argument with this number.
@@ -200,7 +202,7 @@ fn input(arguments: &[OsString]) -> Input {
     found
 }
 
-/// The assembler that the compiler would run without us.
+/// The assembler that the compiler would run by itself.
 fn real_assembler() -> OsString {
     let ask = |words: &str| {
         let mut words = words.split_whitespace();
@@ -232,7 +234,7 @@ fn in_path(name: &OsStr) -> OsString {
 mod tests {
     use super::*;
 
-    /// A function of its own in a file that was compiled for capture.
+    /// A function in a file that was compiled for capture.
     fn completed(body: &str) -> String {
         let text = format!(
             "\t.type\tf, @function\nf:\n\t.cfi_startproc\n{body}\tret\n\t.cfi_endproc\n\t.size\tf, .-f\n\
@@ -273,7 +275,8 @@ mod tests {
         ] {
             assert_eq!(added(body), [""; 0], "{body}");
         }
-        // A hook is for what follows it, not for what another way leads to, comes after a call, or is larger.
+        // A hook applies to what follows it, but not across merges of control flow or calls, nor to
+        // larger accesses.
         for body in [
             "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n.L3:\n\tcmpl\t$2, x(%rip)\n",
             "\tleaq\tx(%rip), %rdi\n\tcall\t__tsan_read4@PLT\n\tcall\tg\n\tcmpl\t$2, x(%rip)\n",
@@ -297,11 +300,11 @@ mod tests {
         ] {
             assert_eq!(added(body), [""; 0], "{body}");
         }
-        // A variable whose address is handed on.
+        // A variable whose address is passed on.
         let known = "\tsubq\t$40, %rsp\n\t.cfi_def_cfa_offset 48\n\tleaq\t8(%rsp), %rdi\n\tcall\tg\n\tmovq\t8(%rsp), %rdi\t# v,\n";
         assert_eq!(added(known), ["read_x"]);
         assert_eq!(added(&known.replace("# v", "# %sfp")), [""; 0]);
-        // Its caller's argument on the stack is another.
+        // Its caller's argument on the stack is separate.
         assert_eq!(added(&known.replace("movq\t8(", "movq\t56(")), [""; 0]);
     }
 

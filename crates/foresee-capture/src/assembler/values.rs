@@ -1,4 +1,4 @@
-//! What registers hold, as sums of things that are not known: enough to see that two places are one.
+//! Symbolic values of registers, as sums of unknowns: enough to recognise equal addresses.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ pub(super) struct Value {
     pub(super) constant: i64,
 }
 
-/// Something that is not known, with the factor it is taken by.
+/// An unknown with its factor.
 type Terms = Vec<(u32, i64)>;
 
-/// What something that is not known is.
+/// The origin of an unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Atom {
     /// Different from everything else.
     New,
-    /// The place of a symbol.
+    /// The address of a symbol.
     Symbol(String),
     /// The frame of the function.
     Frame,
-    /// The stack pointer, where it is not known how far from the frame it is.
+    /// The stack pointer at an unknown distance from the frame.
     Stack,
-    /// What a register held where control flow comes together.
+    /// The contents of a register where control flow merges.
     Entry(usize),
-    /// What an instruction makes of operands.
+    /// The result of an instruction on operands.
     Made(String, Vec<Value>),
-    /// What a place in the frame holds, until it is changed for the so many-th time.
+    /// The contents of a frame slot after this many changes.
     Held(Value, u32),
 }
 
@@ -129,7 +129,7 @@ impl Values {
         Value { constant: self_value.constant.wrapping_add(constant), ..self_value }
     }
 
-    /// How far `b` is behind `a`, if they differ by a constant.
+    /// The distance from `a` to `b`, if they differ by a constant.
     pub(super) fn distance(a: Value, b: Value) -> Option<i64> {
         (a.terms == b.terms).then(|| b.constant.wrapping_sub(a.constant))
     }
@@ -142,12 +142,12 @@ impl Values {
         self.sums[value.terms as usize].iter().any(|(atom, _)| test(&self.atoms[*atom as usize]))
     }
 
-    /// Whether a place is in the function's own frame: the frame or the stack and something.
+    /// Whether an address is in the function's own frame: the frame or the stack plus something.
     pub(super) fn is_in_frame(&self, value: Value) -> bool {
         self.any(value, &|atom| matches!(atom, Atom::Frame | Atom::Stack))
     }
 
-    /// Whether a place is a known distance from the frame.
+    /// The offset of an address from the frame, if it is known.
     pub(super) fn frame_offset(&self, value: Value) -> Option<i64> {
         match self.sums[value.terms as usize].as_slice() {
             [(atom, 1)] if self.atoms[*atom as usize] == Atom::Frame => Some(value.constant),
@@ -155,13 +155,13 @@ impl Values {
         }
     }
 
-    /// Whether one of the symbols in a place passes a test.
+    /// Whether one of the symbols in an address passes a test.
     pub(super) fn has_symbol(&self, value: Value, test: impl Fn(&str) -> bool) -> bool {
         self.any(value, &|atom| matches!(atom, Atom::Symbol(name) if test(name)))
     }
 
-    /// Whether a value may be an address in the frame: it is computed from one, or comes from a register or a place in
-    /// the frame that holds one somewhere.
+    /// Whether a value may be an address in the frame: it is computed from one, or comes from a
+    /// register or frame slot that holds one somewhere.
     pub(super) fn may_point_into_frame(
         &self,
         value: Value,

@@ -1,4 +1,5 @@
-//! The assembler of `foresee cc` as a program of its own: what tests of this crate have in place of `foresee`.
+//! The assembler of `foresee cc` as a separate program, which the tests of this crate use in place
+//! of `foresee`.
 
 use std::process::ExitCode;
 

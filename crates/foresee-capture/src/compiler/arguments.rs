@@ -1,4 +1,4 @@
-//! What a compiler's arguments ask for, as far as capture has to know.
+//! Parses a compiler's arguments as far as capture needs it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,15 +10,15 @@ use super::CompilerError;
 /// How far the compiler goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It answers a question, or has nothing to work on.
+    /// It only answers a query, or has no input.
     Other,
     Preprocess,
     Compile,
-    /// To a program or library, with or without compiling before.
+    /// To a program or library, with or without compiling first.
     Link,
 }
 
-/// What was read off the arguments.
+/// The parsed arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments {
     pub(super) step: Step,
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     sanitizer_library: Option<String>,
 }
 
-/// Files of arguments within files of arguments at most.
+/// The maximum depth of nested files of arguments.
 const DEEPEST: usize = 16;
 
 impl Arguments {
@@ -80,7 +80,7 @@ impl Arguments {
                 "-g0" => read.has_debug_info = false,
                 "-###" | "--help" | "--version" | "-V" | "-qversion" => asks = true,
                 "-x" => {
-                    // Inputs without an ending are sources from here on.
+                    // From here on, inputs without an extension are sources.
                     let language = words.next().map(|w| w.to_string_lossy());
                     read.compiles |= language.is_some_and(|l| l != "none");
                 }
@@ -114,7 +114,7 @@ impl Arguments {
         Ok(read)
     }
 
-    /// Says no to what cannot be captured.
+    /// Rejects what cannot be captured.
     pub(super) fn refuse(&self) -> Result<(), CompilerError> {
         if let Some(word) = &self.other_sanitizer {
             return Err(CompilerError::OtherSanitizer(word.clone()));
@@ -132,7 +132,7 @@ impl Arguments {
     }
 }
 
-/// An argument less its wish for the thread sanitizer; none if nothing is left of it.
+/// An argument without its request for the thread sanitizer; `None` if nothing is left.
 pub(super) fn without_thread_sanitizer(word: &OsString) -> Option<OsString> {
     let Some(list) = word.to_str().and_then(|text| text.strip_prefix("-fsanitize=")) else {
         return Some(word.clone());
@@ -231,7 +231,7 @@ fn is_sanitizer_library(word: &str) -> bool {
     word == "-ltsan" || name.starts_with("libtsan.") || name.starts_with("libclang_rt.tsan")
 }
 
-/// Puts the contents of `@file` in its place, as the compiler does.
+/// Replaces `@file` with its contents, as the compiler does.
 fn expand(from: &[OsString], depth: usize, into: &mut Vec<OsString>) -> Result<(), CompilerError> {
     for word in from {
         let path = match word.as_bytes().strip_prefix(b"@") {
@@ -241,7 +241,7 @@ fn expand(from: &[OsString], depth: usize, into: &mut Vec<OsString>) -> Result<(
                 continue;
             }
         };
-        // One that does not exist is an ordinary word to the compiler.
+        // To the compiler, a file that does not exist is an ordinary word.
         if !path.exists() {
             into.push(word.clone());
             continue;
@@ -253,8 +253,8 @@ fn expand(from: &[OsString], depth: usize, into: &mut Vec<OsString>) -> Result<(
     Ok(())
 }
 
-/// Words between white space; quotes of either kind hold them together, a backslash takes the next
-/// byte as it is.
+/// Words separated by white space; either kind of quotes groups them, and a backslash escapes the
+/// next byte.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -351,7 +351,7 @@ mod tests {
         fs::write(&outer, format!("-I \"x y\" @{}", inner.display())).unwrap();
         let read = Arguments::read(&[format!("@{}", outer.display()).into()]).unwrap();
         assert!(read.is_shared && read.compiles && read.step == Step::Link);
-        // One that contains itself ends somewhere.
+        // A file that includes itself must not recurse for ever.
         fs::write(&inner, format!("-c @{}", inner.display())).unwrap();
         assert!(Arguments::read(&[format!("@{}", inner.display()).into()]).is_ok());
         assert_eq!(split(b"a\\ b 'c\"d' \"\" e"), ["a b", "c\"d", "", "e"]);

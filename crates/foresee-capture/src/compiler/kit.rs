@@ -1,4 +1,4 @@
-//! The files that compilers and linkers need of us, put where they find them.
+//! Installs the files that compilers and linkers need.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use object::{Object, ObjectSymbol};
 
 use crate::runtime;
 
-/// Where everything is.
+/// The paths of the installed files.
 #[derive(Clone, Debug)]
 pub struct Kit {
-    /// The folder of all the rest.
+    /// The directory of all the others.
     pub folder: PathBuf,
     /// The runtime that programs are linked with.
     pub object: PathBuf,
@@ -22,15 +22,15 @@ pub struct Kit {
     pub exports: PathBuf,
     /// gcc's specs that place the hooks.
     pub specs: PathBuf,
-    /// The folder of `foresee.h`.
+    /// The directory of `foresee.h`.
     pub include: PathBuf,
-    /// The folder of headers that stand in front of libstdc++'s.
+    /// The directory of headers that precede libstdc++'s.
     pub cxx_include: PathBuf,
-    /// The folder of the assembler that completes the compiler's hooks.
+    /// The directory of the assembler that completes the compiler's hooks.
     pub assembler: PathBuf,
 }
 
-/// Why the files could not be put in place.
+/// Why the files could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum KitError {
     /// This foresee was built without a runtime.
@@ -41,9 +41,9 @@ pub enum KitError {
     /// A file could not be written.
     #[error("cannot write {path}: {source}; FORESEE_CACHE names another folder for the runtime", path = path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The runtime itself is broken.
@@ -51,20 +51,20 @@ pub enum KitError {
     Broken(String),
 }
 
-/// Appended to what `cc1` and `cc1plus` are told; the driver, which would link the sanitizer's own
+/// Appended to the options of `cc1` and `cc1plus`; the driver, which would link the sanitizer's own
 /// library, does not see it.
 const SPECS: &str = "*cc1_options:\n+ -fsanitize=thread\n\n";
 
 impl Kit {
-    /// The files in the user's cache, written there if they are not yet. This program is the assembler.
+    /// The files in the user's cache, installed if necessary. This program is the assembler.
     pub fn install() -> Result<Kit, KitError> {
         let own = std::env::current_exe().map_err(|e| KitError::Broken(e.to_string()))?;
         Kit::install_under(&cache(), &own)
     }
 
-    /// The files in a folder of their own under `root`, which is named after what they contain:
-    /// another version of foresee has another. `assembler` is what acts as [`crate::assembler`] when it is
-    /// called `as`.
+    /// The files in a directory under `root` that is named after their contents, so that each
+    /// version of foresee has its own. `assembler` is the program that acts as [`crate::assembler`]
+    /// when it is called `as`.
     pub fn install_under(root: &Path, assembler: &Path) -> Result<Kit, KitError> {
         if runtime::OBJECT.is_empty() {
             return Err(KitError::Unsupported);
@@ -115,7 +115,8 @@ fn cache() -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("foresee-cache"))
 }
 
-/// Writes a file unless it is there. Others may do the same at the same time: it appears whole.
+/// Writes a file unless it exists. Other processes may do the same at the same time, so it appears
+/// atomically.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|m| m.len() == bytes.len() as u64) {
         return Ok(());
@@ -124,13 +125,13 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
-    // A program that one user builds may be run by another.
+    // One user may build a program that another runs.
     fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))?;
     file.persist(path)?;
     Ok(())
 }
 
-/// Makes a link unless it is there.
+/// Creates a link unless it exists.
 fn link_to(target: &Path, path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -141,7 +142,8 @@ fn link_to(target: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Everything the object defines, as a list for the linker: a plugin must find the program's copy.
+/// Everything that the object defines, as a list for the linker: a plugin must find the program's
+/// copy.
 fn exports(object: &[u8]) -> Result<String, KitError> {
     let file = object::File::parse(object).map_err(|e| KitError::Broken(e.to_string()))?;
     let mut names: Vec<&str> = file

@@ -1,8 +1,8 @@
-//! The compiler wrapper behind `foresee cc` and `foresee c++`: the command that the user wrote,
-//! with what capture needs.
+//! The compiler wrapper behind `foresee cc` and `foresee c++`: runs the user's command with what
+//! capture needs.
 //!
-//! Compiling places the hooks of the compiler's thread sanitizer; linking puts our runtime where
-//! the sanitizer's own would go, which need not be installed. In between, an assembler of our own
+//! Compiling places the hooks of the compiler's thread sanitizer; linking adds our runtime instead
+//! of the sanitizer's own, which need not be installed. In between, our own assembler
 //! ([`crate::assembler`]) adds the hooks that compilers leave out.
 //!
 //! | compiler | hooks | no runtime of its own |
@@ -22,14 +22,15 @@ use arguments::{Arguments, Step};
 
 pub use kit::{Kit, KitError};
 
-/// Functions that gcc would carry out itself where sizes are known, without a hook; as calls they are seen.
+/// Functions that gcc would expand inline if sizes are known, without a hook; as calls they are
+/// seen.
 const CALLED: [&str; 22] = [
     "memcpy", "memmove", "memset", "memcmp", "memchr", "mempcpy", "bcmp", "bcopy", "bzero",
     "strlen", "strnlen", "strcmp", "strncmp", "strcpy", "stpcpy", "strncpy", "strcat", "strncat",
     "strchr", "strrchr", "sprintf", "snprintf",
 ];
 
-/// Which language the driver takes a source to be in by default.
+/// The default language of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// `foresee cc`.
@@ -38,24 +39,24 @@ pub enum Language {
     Cpp,
 }
 
-/// The compilers we know how to talk to.
+/// The supported compilers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Gcc,
     Clang,
 }
 
-/// Why a command cannot be carried out.
+/// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
-    /// Nothing answers to the name.
+    /// There is no such compiler.
     #[error(
         "cannot run the compiler `{name}`: {source}; name another with FORESEE_CC and FORESEE_CXX, or after `--`"
     )]
     Missing {
         /// The compiler.
         name: String,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// It is neither gcc nor clang.
@@ -66,15 +67,15 @@ pub enum CompilerError {
     /// The word after `--` is missing.
     #[error("expected the name of a compiler after `--`, as in `foresee cc -- clang -c main.c`")]
     NoName,
-    /// The linker is asked for a program that has no dynamic linker.
+    /// The linker would produce a program without a dynamic linker.
     #[error(
         "`{0}` makes a program that cannot be captured: the runtime stands between the program and its libraries, so link without it"
     )]
     Static(String),
-    /// Another sanitizer wants the same memory.
+    /// Another sanitizer needs the same memory.
     #[error("`{0}` cannot be combined with capture: build without this sanitizer")]
     OtherSanitizer(String),
-    /// The sanitizer's own library beside ours.
+    /// The sanitizer's own library is linked besides ours.
     #[error(
         "`{0}` links the sanitizer's own runtime beside that of foresee, and the program would crash at start: leave it out"
     )]
@@ -84,16 +85,16 @@ pub enum CompilerError {
     Response {
         /// The file.
         path: std::path::PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The parts of the runtime cannot be put in place.
+    /// The parts of the runtime cannot be installed.
     #[error(transparent)]
     Kit(#[from] KitError),
 }
 
-/// What to run in place of `foresee cc ARGS…`. `environment` is the value of `FORESEE_CC` or
-/// `FORESEE_CXX`, which goes before what the arguments name.
+/// The command to run for `foresee cc ARGS…`. `environment` is the value of `FORESEE_CC` or
+/// `FORESEE_CXX`, which overrides the arguments.
 pub fn command(
     language: Language,
     arguments: &[OsString],
@@ -131,7 +132,7 @@ pub fn command(
     read.refuse()?;
     let kit = kit()?;
     command.env(assembler::COMPILER, given);
-    // What a user wrote for another sanitizer build asks for nothing that is not done already.
+    // Requests for the thread sanitizer are redundant.
     command.args(rest.iter().filter_map(arguments::without_thread_sanitizer));
     command.args(compile_flags(family, &read, &kit));
     if read.step == Step::Link {
@@ -142,25 +143,26 @@ pub fn command(
 
 fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
     let mut flags: Vec<OsString> = vec!["-idirafter".into(), kit.include.clone().into()];
-    // Before the compiler's own folders and behind those of the user.
+    // After the user's directories and before the compiler's own.
     flags.extend(["-isystem".into(), kit.cxx_include.clone().into()]);
     if !read.has_debug_info {
         flags.push("-g".into());
     }
     match family {
-        // Preprocessing alone has no hooks to place, but the same macros.
+        // Preprocessing places no hooks, but needs the same macros.
         Family::Gcc if read.step == Step::Preprocess => flags.push("-fsanitize=thread".into()),
         Family::Gcc => {
             let mut specs = OsString::from("-specs=");
             specs.push(&kit.specs);
             flags.push(specs);
-            // Nothing the user said may bring in the sanitizer's library; `cc1` hears ours last.
+            // The user's options must not add the sanitizer's library; `cc1` sees ours last.
             flags.push("-fno-sanitize=thread".into());
-            // Fences are fine with our runtime, and some programs make warnings errors.
+            // Our runtime supports fences, and some programs turn warnings into errors.
             flags.push("-Wno-tsan".into());
             flags.push("-grecord-gcc-switches".into());
             if read.has_openmp {
-                // Some of its atomic operations get no hook, for they are made when hooks are placed already.
+                // Some atomic operations are generated after the hooks are placed, and would have
+                // none.
                 flags.push("-fno-inline-atomics".into());
             }
             flags.extend(CALLED.iter().map(|name| format!("-fno-builtin-{name}").into()));
@@ -168,30 +170,32 @@ fn compile_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
         Family::Clang => {
             flags.push("-fsanitize=thread".into());
             if read.compiles {
-                // Without it `x++` is a write alone.
+                // Otherwise `x++` would be only a write.
                 flags.extend(["-mllvm", "-tsan-instrument-read-before-write=1"].map(Into::into));
-                // A variable that a loop changes only sometimes would be read before it in any case, also by threads that never do.
+                // Otherwise a variable that a loop changes only sometimes would be read in any
+                // case, even by threads that never change it.
                 flags.extend(["-mllvm", "-disable-licm-promotion"].map(Into::into));
-                // The note of it tells later what was built for capture; types must be whole.
+                // Later, the recorded command line shows what was built for capture; types must be
+                // complete.
                 flags.extend(["-grecord-command-line", "-fstandalone-debug"].map(Into::into));
             }
         }
     }
     if read.step != Step::Preprocess && read.compiles {
-        // Our own assembler stands in front of the compiler's.
+        // Our own assembler precedes the compiler's.
         let mut prefix = OsString::from("-B");
         prefix.push(&kit.assembler);
         prefix.push("/");
         flags.push(prefix);
         match family {
-            // Its comments tell variables from what the compiler keeps for itself.
+            // Its comments distinguish variables from the compiler's own data.
             Family::Gcc => flags.push("-fverbose-asm".into()),
             Family::Clang => {
                 flags.extend(["-fno-integrated-as", "-fverbose-asm"].map(Into::into));
             }
         }
     }
-    // The checks of fortified headers are builtins, carried out without a call where sizes are known.
+    // The checks of fortified headers are builtins, which are expanded inline if sizes are known.
     flags.push("-U_FORTIFY_SOURCE".into());
     // Hooks are placed file by file; at link time it would be too late for gcc.
     flags.push("-fno-lto".into());
@@ -208,14 +212,14 @@ fn link_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
         flags.push(word.to_owned());
     };
     if read.is_relocatable || read.has_no_libraries {
-        // Whoever links without libraries brings everything along.
+        // A link without libraries brings everything along.
     } else if read.is_shared {
-        // Finds the program's own copy when there is one, and stands in for it when not.
+        // Uses the program's own copy if there is one, and replaces it otherwise.
         linker(kit.library.as_os_str());
         linker("-rpath".as_ref());
         linker(kit.folder.as_os_str());
     } else {
-        // As a word for the linker it is an object whatever `-x` said before.
+        // Passed to the linker, it is an object even after an `-x` option.
         linker(kit.object.as_os_str());
         linker("--dynamic-list".as_ref());
         linker(kit.exports.as_os_str());
@@ -224,7 +228,7 @@ fn link_flags(family: Family, read: &Arguments, kit: &Kit) -> Vec<OsString> {
     flags
 }
 
-/// gcc or clang, by its name or else by what it says of itself.
+/// gcc or clang, by its name or else by its predefined macros.
 fn family(name: &OsStr, first: &[OsString]) -> Result<Family, CompilerError> {
     let last = first.iter().rfind(|a| !a.as_encoded_bytes().starts_with(b"-"));
     let file = Path::new(last.map_or(name, |a| a.as_os_str())).file_name().unwrap_or(name);
@@ -235,7 +239,7 @@ fn family(name: &OsStr, first: &[OsString]) -> Result<Family, CompilerError> {
     if file.contains("gcc") || file.contains("g++") {
         return Ok(Family::Gcc);
     }
-    // `cc` may be either; what it defines tells.
+    // `cc` may be either; its predefined macros decide.
     let mut ask = Command::new(name);
     ask.args(first).args(["-dM", "-E", "-x", "c", "/dev/null"]).stderr(Stdio::null());
     let missing = |source| CompilerError::Missing { name: file.to_string(), source };

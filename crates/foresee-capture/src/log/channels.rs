@@ -4,7 +4,7 @@ use foresee_rt::format::Tag;
 
 use super::HashMap;
 
-/// Who uses a channel, and how.
+/// The threads that use a channel, and how.
 #[derive(Debug)]
 struct Users {
     first: u32,
@@ -14,7 +14,7 @@ struct Users {
     looks: bool,
 }
 
-/// What is done to channels in the whole log.
+/// All uses of channels in the log.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     users: HashMap<u64, Users>,
@@ -36,8 +36,8 @@ impl Channels {
         users.looks |= tag == Tag::Look;
     }
 
-    /// Whether what one thread does to the channel can matter to another. What is only written to (a terminal, a log of
-    /// the program) orders nothing: nobody here can tell.
+    /// Whether one thread's use of the channel can affect another. A channel that is only written
+    /// to (a terminal, a log file of the program) orders nothing, because no thread here reads it.
     pub(super) fn is_shared(&self, channel: u64) -> bool {
         self.users.get(&channel).is_some_and(|u| u.several && (u.receives || u.looks && u.sends))
     }

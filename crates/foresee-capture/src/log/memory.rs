@@ -1,10 +1,11 @@
-//! Memory as variables, and what is in them.
+//! Memory as variables, and their values.
 //!
-//! Programs access memory in pieces that overlap: a structure is copied as a whole and read field by field. Causality speaks
-//! of variables, so memory is cut into *cells* such that every access is one of whole cells: at every byte where some access
-//! of the run begins or ends, and where a type is known, along its scalars. Two threads that access different bytes of one
-//! scalar have nothing to do with each other, so it is cut, too; only what a specification speaks of stays whole, for the
-//! sake of its value. A cell never goes beyond eight aligned bytes.
+//! Programs access memory in overlapping pieces: a structure is copied as a whole and read field by
+//! field. Causality is defined on variables, so memory is divided into *cells* such that every
+//! access consists of whole cells: at every byte where some access of the run begins or ends and,
+//! if a type is known, along its scalars. Two threads that access different bytes of one scalar do
+//! not conflict, so it is divided, too; only variables of a specification stay whole, because their
+//! values are needed. A cell never crosses eight aligned bytes.
 
 use super::pages::Pages;
 use super::{HashMap, Piece};
@@ -12,7 +13,7 @@ use foresee_trace::{Value, VarId};
 
 use crate::symbols::Scalar;
 
-/// Where accesses begin and end, for each eight bytes: a bit for each byte that one of them begins at.
+/// Where accesses begin and end: for each eight bytes, a bit for each byte at which one begins.
 #[derive(Debug, Default)]
 pub(super) struct Boundaries {
     starts: Pages<u8>,
@@ -45,7 +46,7 @@ impl Boundaries {
     }
 }
 
-/// What is known of eight aligned bytes.
+/// The state of eight aligned bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Granule {
     /// The bytes at which cells begin.
@@ -55,16 +56,16 @@ pub(super) struct Granule {
     bytes: [u8; 8],
     /// When each cell was last known, by its first byte.
     seen: [u32; 8],
-    /// The cells that have been touched, by their first bytes.
+    /// The cells that have been accessed, by their first bytes.
     touched: u8,
     /// The variables of cells, by their first byte.
     pub(super) vars: [Option<VarId>; 8],
     kinds: [Option<Scalar>; 8],
-    /// Whether it was freed: then libc writes there what it likes.
+    /// Whether it was freed, so that libc may write there.
     pub(super) is_freed: bool,
 }
 
-/// A piece of memory that is a variable.
+/// A piece of memory that is one variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) offset: u8,
@@ -108,19 +109,20 @@ impl Granule {
         Granule { starts, known: 0, bytes, seen, touched: 0, vars, kinds, is_freed: false }
     }
 
-    /// It holds these bytes since then.
+    /// Sets the bytes, known since the given time.
     fn holding(mut self, (bytes, since): ([u8; 8], u32)) -> Granule {
         (self.known, self.bytes, self.seen) = (0xff, bytes, [since; 8]);
         self
     }
 
-    /// When a cell was last known, and whether it was touched then.
+    /// When a cell was last known, and whether it was accessed then.
     pub(super) fn last_known(&self, cell: Cell) -> (u32, bool) {
         let at = usize::from(cell.offset);
         (self.seen[at], self.touched >> at & 1 != 0)
     }
 
-    /// The bytes in `mask` of a cell are known now. Of a part of a cell the rest is known since before.
+    /// The bytes in `mask` of a cell are known now. If that is only a part of the cell, the rest
+    /// was known before.
     pub(super) fn saw(&mut self, cell: Cell, mask: u8, now: u32) {
         let at = usize::from(cell.offset);
         if mask & cell.mask() == cell.mask() {
@@ -142,7 +144,7 @@ impl Granule {
             .filter(move |cell| cell.mask() & mask != 0)
     }
 
-    /// Takes over the bytes in `mask`; whether some of them were known to be others.
+    /// Takes over the bytes in `mask`; returns whether some of them were known to differ.
     pub(super) fn learn(&mut self, mask: u8, bytes: [u8; 8]) -> bool {
         let mut differs = false;
         for i in (0..8).filter(|i| mask >> i & 1 != 0) {
@@ -153,7 +155,7 @@ impl Granule {
         differs
     }
 
-    /// Whether the bytes of a cell in `mask` are known to be others than `bytes`.
+    /// Whether the bytes of a cell in `mask` are known to differ from `bytes`.
     pub(super) fn differs(&self, cell: Cell, mask: u8, bytes: [u8; 8]) -> bool {
         let mask = mask & cell.mask() & self.known;
         (0..8).any(|i| mask >> i & 1 != 0 && self.bytes[i] != bytes[i])
@@ -164,7 +166,7 @@ impl Granule {
         self.known &= !mask;
     }
 
-    /// What a cell holds.
+    /// The value of a cell.
     pub(super) fn value(&self, cell: Cell) -> Option<Value> {
         if self.known & cell.mask() != cell.mask() {
             return None;
@@ -180,15 +182,15 @@ impl Granule {
     }
 }
 
-/// All memory that has been touched.
+/// All memory that has been accessed.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     granules: HashMap<u64, Granule>,
 }
 
 impl Memory {
-    /// The eight bytes at an address that is a multiple of eight. `holds` says what they hold, and since
-    /// when, before they are touched.
+    /// The eight bytes at an aligned address. `holds` returns their contents before the first
+    /// access, and since when.
     pub(super) fn granule(
         &mut self,
         address: u64,
@@ -205,7 +207,7 @@ impl Memory {
         })
     }
 
-    /// Whether a stretch of memory has a variable.
+    /// Whether a range of memory has a variable.
     pub(super) fn has_variables(&self, address: u64, size: u64) -> bool {
         let has = |granule: &Granule| granule.vars.iter().any(Option::is_some);
         let end = address.saturating_add(size);
@@ -216,7 +218,8 @@ impl Memory {
         }
     }
 
-    /// A stretch of memory is freed, and its variables with it. Nobody knows what they hold now.
+    /// A range of memory is freed, together with its variables. Their contents are unknown from now
+    /// on.
     pub(super) fn free(&mut self, address: u64, size: u64) {
         for at in (address & !7..address.saturating_add(size)).step_by(8) {
             if let Some(granule) = self.granules.get_mut(&at) {
@@ -225,7 +228,7 @@ impl Memory {
         }
     }
 
-    /// Begins a new life of a stretch of memory.
+    /// Begins a new life of a range of memory.
     pub(super) fn renew(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size);
         if (size / 8) as usize > self.granules.len() {

@@ -1,8 +1,8 @@
-//! The raw log that the runtime leaves behind, and the way from there to a trace.
+//! The raw log of the runtime, and its conversion to a trace.
 //!
-//! [`find`] lists the logs in a directory, one for each program image that was recorded; [`Log::open`] goes through one for
-//! what must be known before its first event; [`Log::source`] turns it into a stream of events. The format is described in
-//! `docs/capture-log.md`.
+//! [`find`] lists the logs in a directory, one per recorded program image; [`Log::open`] scans one
+//! for what must be known before its first event; [`Log::source`] converts it to a stream of
+//! events. `docs/capture-log.md` describes the format.
 
 mod channels;
 mod memory;
@@ -36,7 +36,7 @@ pub enum LogError {
     /// The operating system could not read it.
     #[error("cannot read {0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// It is something else.
+    /// The file is not a log.
     #[error("{0} is not a log of foresee's runtime")]
     NotALog(PathBuf),
     /// It was written by another version of the runtime.
@@ -44,10 +44,10 @@ pub enum LogError {
         "{0} has version {1} of the log, this foresee reads version {VERSION}; build the program again with this `foresee cc`"
     )]
     Version(PathBuf, u32),
-    /// The program found no room for it.
+    /// The program had no disk space for it.
     #[error("{0} is empty: there was no room for it on the disk when the program started")]
     Empty(PathBuf),
-    /// It makes no sense.
+    /// It is invalid.
     #[error("{0} is damaged at byte {1}: {2}")]
     Corrupt(PathBuf, u64, String),
 }
@@ -55,36 +55,36 @@ pub enum LogError {
 /// How a program's recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It did not: the program runs, or it was killed.
+    /// It did not end: the program is running, or was killed.
     Running,
-    /// With the program.
+    /// Together with the program.
     Ended,
     /// The log could not be written; the error number says why.
     Failed(u32),
     /// The log reached the limit that was set for it.
     Limit,
-    /// The program handed over to another.
+    /// The program replaced itself with another.
     Replaced,
-    /// All threads waited for each other, and the launcher ended them.
+    /// All threads waited for each other, and the launcher killed them.
     Hung,
 }
 
-/// What a program did to end itself.
+/// How a program ended itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// It called `exit` or a relative, with this status.
+    /// It called `exit` or a variant, with this status.
     Exit(u8),
     /// It called `abort`.
     Abort,
     /// An assertion failed.
     Assertion,
-    /// It could not carry out an instruction, and got this signal.
+    /// An instruction faulted with this signal.
     Fault(u8),
     /// It sent itself this signal.
     Raise(u8),
 }
 
-/// What a log says of itself.
+/// The header of a log.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The process.
@@ -95,32 +95,32 @@ pub struct Header {
     pub free_running: bool,
     /// Whether accesses that add no order were left out.
     pub filtered: bool,
-    /// How it ended.
+    /// How the recording ended.
     pub end: End,
     /// Hooks answered.
     pub hooks: u64,
-    /// How often the token was taken from a thread that slept.
+    /// How often the token was taken from a sleeping thread.
     pub takes: u32,
     /// Nanoseconds since 1970.
     pub started: u64,
-    /// Bytes of log.
+    /// The size of the log in bytes.
     pub size: u64,
-    /// What the program did to end itself, the return address and the thread.
+    /// How the program ended itself, the return address and the thread.
     pub last: Option<(Last, u64, u32)>,
-    /// What lay on top of the stack then, if that was a fault.
+    /// The top of the stack then, if that was a fault.
     pub stack: Vec<u64>,
 }
 
 /// A file of code or data that was in the program's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The file; empty for what the kernel adds.
+    /// The file; empty for modules of the kernel.
     pub path: PathBuf,
-    /// What is to be added to the file's addresses.
+    /// The offset of its addresses in memory.
     pub base: u64,
     /// Its first byte in memory.
     pub low: u64,
-    /// The byte behind its last.
+    /// The byte after its last.
     pub end: u64,
     /// The linker's fingerprint of the file.
     pub build_id: Vec<u8>,
@@ -128,16 +128,16 @@ pub struct Module {
     pub instrumented: bool,
 }
 
-/// A log, as far as it has to be known before its first event.
+/// A log, as far as it must be known before its first event.
 #[derive(Debug)]
 pub struct Log {
-    /// What it says of itself.
+    /// Its header.
     pub header: Header,
     /// The files in the program's memory.
     pub modules: Vec<Module>,
-    /// How many threads it has records of.
+    /// The number of threads with records.
     pub threads: usize,
-    /// How many records it has.
+    /// The number of records.
     pub records: u64,
     tail: PathBuf,
     /// Accesses that were held back, by thread and place.
@@ -147,15 +147,15 @@ pub struct Log {
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
-    /// The store that was under way when the program died.
+    /// The store that was in progress when the program died.
     pending: Option<(u32, u64, u64, u64)>,
-    /// Where the records of requests stand that were never answered.
+    /// The positions of requests that were never answered.
     unanswered: HashSet<u64>,
-    /// What became of each thread.
+    /// The life of each thread.
     lives: BTreeMap<u32, Life>,
 }
 
-/// What became of a thread.
+/// The life of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
     has_begun: bool,
@@ -164,11 +164,11 @@ struct Life {
     place: u64,
     /// Where it was started.
     started: u64,
-    /// Where the record of what it asked for last stands, if it has done nothing since.
+    /// The position of its last request, if it has done nothing since.
     request: Option<u64>,
-    /// How many counted records it has.
+    /// The number of its counted records.
     counted: u32,
-    /// Where the wait began that it is in.
+    /// Where its current wait began.
     wait: Option<u32>,
 }
 
@@ -182,13 +182,13 @@ struct Held {
 }
 
 impl Held {
-    /// Whose it is, and where among that thread's records.
+    /// Its thread, and its place among that thread's records.
     fn place(&self) -> (u32, u32) {
         (self.delayed.thread, self.delayed.place)
     }
 }
 
-/// The logs in a directory, the oldest first.
+/// The logs in a directory, oldest first.
 pub fn find(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -215,7 +215,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
     let failed = |e| LogError::Io(path.to_owned(), e);
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
-    // A tail is half a megabyte; what is much longer is something else.
+    // A tail is half a megabyte; a much longer file is something else.
     file.take(64 << 20).read_to_end(&mut bytes).map_err(failed)?;
     let not = || LogError::NotALog(path.to_owned());
     if bytes.is_empty() {
@@ -266,7 +266,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
 }
 
 impl Log {
-    /// Goes through the log that belongs to a tail.
+    /// Scans the log that belongs to a tail.
     pub fn open(tail: &Path) -> Result<Log, LogError> {
         let (head, mut records) = Log::records(tail)?;
         let mut log = Log {
@@ -334,7 +334,7 @@ impl Log {
                 match record.what {
                     What::Sync(Tag::WaitBegin) => thread.wait = Some(thread.counted),
                     What::Sync(Tag::WaitEnd) => thread.wait = None,
-                    // It comes back from the wait.
+                    // It returns from the wait.
                     What::Sync(Tag::Turn) => {}
                     _ => {
                         if let Some(place) = thread.wait {
@@ -356,12 +356,12 @@ impl Log {
             }
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
-        // Of what comes after the end of a log nothing is known.
+        // Nothing is known after the end of a log.
         if !matches!(log.header.end, End::Limit | End::Failed(_)) {
             log.unanswered = threads.values().filter_map(|life| life.request).collect();
         }
         log.lives = threads.into_iter().collect();
-        // In the order of the log among themselves: a write stands before the reads of what it wrote.
+        // Stable, so that a write stays before the reads of its value.
         log.delayed.sort_by_key(Held::place);
         for pc in instrumented {
             if let Some(m) = log.modules.iter_mut().find(|m| (m.low..m.end).contains(&pc)) {
@@ -371,7 +371,7 @@ impl Log {
         Ok(log)
     }
 
-    /// The records of the log that belongs to a tail, as they stand there.
+    /// The raw records of the log that belongs to a tail.
     fn records(tail: &Path) -> Result<(Head, Records), LogError> {
         let mut head = read_head(tail)?;
         let path = tail.with_extension("log");
@@ -392,7 +392,7 @@ impl Log {
         self.planned(names, None)
     }
 
-    /// The same once it is known where order has to be kept for the sake of unseen writes.
+    /// The same, once it is known where order must be kept because of unseen writes.
     pub(crate) fn planned<N: Names>(
         &self,
         names: N,
@@ -402,17 +402,17 @@ impl Log {
         Ok(LogSource::new(self, records, names, plan))
     }
 
-    /// The records as they are.
+    /// The raw records.
     pub fn raw(&self) -> Result<Records, LogError> {
         Ok(Log::records(&self.tail)?.1)
     }
 
-    /// The place in the program that a return address stands for.
+    /// The location of a return address in the program.
     pub fn place(&self, address: u64) -> Pc {
         Pc { module: self.modules.iter().position(|m| (m.low..m.end).contains(&address)), address }
     }
 
-    /// The same for the low half of one: nothing is known of it if it fits two modules.
+    /// The same for the low half of an address: unknown if it matches two modules.
     fn place_of_half(&self, half: u32) -> Pc {
         let fits = |m: &Module| {
             let address = (m.low & !0xffff_ffff) | u64::from(half);
@@ -427,8 +427,8 @@ impl Log {
         }
     }
 
-    /// The threads that had not ended when the recording did, by number, and whether they had begun. Those that a library
-    /// keeps in reserve are not expected to end.
+    /// The threads that had not ended when the recording did, by number, and whether they had
+    /// begun. Idle threads of a library's pool are not expected to end.
     pub fn unfinished(&self) -> impl Iterator<Item = (u32, bool)> {
         let is_reserve = |life: &Life| {
             let module = self.place(life.started).module.map(|m| &self.modules[m].path);
@@ -440,18 +440,18 @@ impl Log {
         open.filter(move |(_, life)| !is_reserve(life)).map(|(&n, life)| (n, life.has_begun))
     }
 
-    /// Whether somebody still waits when the log ends.
+    /// Whether some thread still waits when the log ends.
     fn leaves_waiting(&self) -> bool {
         !self.unanswered.is_empty() || self.lives.values().any(|life| life.wait.is_some())
     }
 
-    /// Where each thread that has not ended was last seen.
+    /// The last known location of each thread that has not ended.
     pub fn last_places(&self) -> impl Iterator<Item = (u32, Pc)> {
         let open = self.lives.iter().filter(|(_, life)| !life.has_ended && life.counted > 0);
         open.map(|(&number, life)| (number, self.place(life.place)))
     }
 
-    /// What a thread is called in the trace, if no other has its name.
+    /// The name of a thread in the trace, if it is unique.
     pub fn thread_name(&self, number: u32) -> String {
         match (self.called.get(&number), number) {
             (Some(name), _) => name.clone(),

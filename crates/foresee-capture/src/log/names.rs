@@ -1,4 +1,4 @@
-//! Where names come from.
+//! The interface for names.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use crate::symbols::Scalar;
 /// A place in the program's code: a return address, so look up the byte before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pc {
-    /// Which of the log's modules it lies in.
+    /// The log's module that contains it.
     pub module: Option<usize>,
-    /// Where it was in memory.
+    /// The address in memory.
     pub address: u64,
 }
 
@@ -19,42 +19,43 @@ pub struct Pc {
 pub struct Block {
     /// Its address.
     pub start: u64,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it was allocated: how many records came before.
+    /// When it was allocated: the number of records before.
     pub since: u32,
-    /// Who asked for it.
+    /// The location that allocated it.
     pub site: Pc,
-    /// How many blocks were allocated before at places of that name; see [`Names::site`].
+    /// The number of blocks allocated before at locations with that name; see [`Names::site`].
     pub number: u64,
 }
 
 /// A scalar in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// Its address.
     pub start: u64,
-    /// How large it is and how to read it.
+    /// Its size and how to read it.
     pub kind: Scalar,
-    /// Whether accesses of parts of it are accesses of it, because somebody asks for its value.
+    /// Whether accesses of its parts are accesses of it, because its value is needed.
     pub is_whole: bool,
 }
 
-/// Names what was captured. Addresses are those of the run.
+/// Names captured things. Addresses are those of the run.
 pub trait Names {
-    /// The variable, field or element that holds the byte at `address`, if its type is known.
+    /// The variable, field or element that contains the byte at `address`, if its type is known.
     fn scalar(&mut self, address: u64) -> Option<Piece>;
 
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
 
-    /// A number for a place that allocates memory; places that have the same name have the same number, so that
-    /// blocks counted by it never share a name.
+    /// A number for a location that allocates memory. Locations with the same name have the same
+    /// number, so that blocks counted by it never share a name.
     fn site(&mut self, site: Pc) -> u64 {
         site.address
     }
 
-    /// Adds the name of a block of allocated memory, with which the names of the variables in it begin.
+    /// Adds the name of a block of allocated memory, which is a prefix of the names of its
+    /// variables.
     fn block(&mut self, block: &Block, out: &mut String);
 
     /// Adds the name of a lock, condition variable, semaphore, barrier or the like.
@@ -62,13 +63,13 @@ pub trait Names {
         self.variable(address, 0, block, out);
     }
 
-    /// Adds file and line; nothing if they are not known.
+    /// Adds file and line, if they are known.
     fn location(&mut self, pc: Pc, out: &mut String);
 
     /// Adds the name of a function.
     fn function(&mut self, pc: Pc, out: &mut String);
 
-    /// Adds the name of a thread: its number, the first being 0, or what the program called it.
+    /// Adds the name of a thread: its number, starting at 0, or its name in the program.
     fn thread(&mut self, number: u32, called: Option<&str>, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match (called, number) {

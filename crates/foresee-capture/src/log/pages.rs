@@ -1,17 +1,17 @@
-//! Tables with an entry for every eight bytes of memory that were touched.
+//! Tables with an entry for every eight bytes of memory that were accessed.
 
 use super::HashMap;
 
 /// Eight-byte granules on a page of memory.
 const PER_PAGE: usize = 512;
 
-/// A table with one entry for each granule of the pages that were touched.
+/// A table with one entry for each granule of the accessed pages.
 #[derive(Debug)]
 pub(super) struct Pages<T> {
-    /// Where each page stands.
+    /// The index of each page.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[T; PER_PAGE]>>,
-    /// The latest page and its place: most accesses are near the one before.
+    /// The latest page and its index: most accesses are near the previous one.
     latest: (u64, usize),
 }
 
@@ -39,7 +39,7 @@ impl<T: Copy + Default> Pages<T> {
         &mut self.pages[self.latest.1][slot(address)]
     }
 
-    /// The same where it must not be made.
+    /// The entry, without creating it.
     pub(super) fn get(&self, address: u64) -> Option<&T> {
         let place = *self.places.get(&(address >> 12))?;
         Some(&self.pages[place][slot(address)])

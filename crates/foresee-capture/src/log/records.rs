@@ -1,4 +1,4 @@
-//! The records of a log, decoded one after the other.
+//! Decodes the records of a log.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,10 +11,11 @@ use foresee_rt::format::{
 
 use super::LogError;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Memory was touched: so many bytes. Of runs the values stand in the record's bytes, of others in its value.
+    /// A memory access of this many bytes. For runs, the values are in the record's bytes,
+    /// otherwise in its value.
     Access(Access, usize),
     /// Anything else.
     Sync(Tag),
@@ -23,45 +24,45 @@ pub enum What {
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Whose it is.
+    /// Its thread.
     pub thread: u32,
-    /// What it says.
+    /// Its kind.
     pub what: What,
-    /// Whether it may stand in the wrong place or have the wrong value.
+    /// Whether its position or its value may be wrong.
     pub inexact: bool,
     /// The return address of the hook.
     pub pc: u64,
-    /// The address of what it is about.
+    /// The address of its object.
     pub address: u64,
-    /// What the tag says.
+    /// The meaning depends on the tag.
     pub value: u64,
     /// The value before a read-modify-write.
     pub old: u64,
-    /// What a read-modify-write orders.
+    /// The ordering of a read-modify-write.
     pub order: u8,
-    /// What the tag says.
+    /// The meaning depends on the tag.
     pub bytes: &'a [u8],
-    /// Where it stands, in the log and the tail behind it.
+    /// Its position in the log and the tail after it.
     pub at: u64,
 }
 
-/// What stands behind a chunk in memory, so that numbers of every size are read as words.
+/// Bytes after a chunk in memory, so that numbers of every size can be read as words.
 const PADDING: usize = 8;
 
-/// Goes through a log.
+/// Reads a log.
 #[derive(Debug)]
 pub struct Records {
     path: PathBuf,
     file: File,
-    /// Where the next chunk of the file stands, and where the file ends as far as it is valid.
+    /// The position of the next chunk in the file, and the end of the valid part of the file.
     next: u64,
     end: u64,
     /// What was still in the program's buffer, and the thread it begins with.
     tail: Option<Vec<u8>>,
     largest: u64,
-    /// The present chunk, and [`PADDING`] behind it.
+    /// The current chunk, followed by [`PADDING`].
     chunk: Vec<u8>,
-    /// Where the chunk stands.
+    /// The position of the chunk.
     base: u64,
     at: usize,
     pc: u64,
@@ -114,7 +115,8 @@ impl Records {
             self.chunk = tail;
             self.chunk.extend([0; PADDING]);
             self.at = CHUNK_HEAD;
-            // The runtime writes a chunk's header when it is full; the first record says whose it is.
+            // The runtime writes a chunk's header when the chunk is full; the first record names
+            // its thread.
             self.thread = 0;
             return Ok(true);
         }
@@ -134,7 +136,7 @@ impl Records {
         let body = &mut self.chunk[..length as usize];
         read(&mut self.file, self.next + CHUNK_HEAD as u64, body).map_err(failed)?;
         let is_whole = checksum(body) == word(8);
-        // What was read before may have been longer.
+        // The previous chunk may have been longer.
         self.chunk[length as usize..].fill(0);
         if !is_whole {
             return Err(self.corrupt("the chunk's checksum is wrong"));
@@ -145,7 +147,7 @@ impl Records {
         Ok(true)
     }
 
-    /// How long the chunk is.
+    /// The length of the chunk.
     #[inline]
     fn length(&self) -> usize {
         self.chunk.len() - PADDING
@@ -163,7 +165,7 @@ impl Records {
         Ok(u64::from_le_bytes(word).unbounded_shl(unused).unbounded_shr(unused))
     }
 
-    /// The next record; changes of threads are not records here.
+    /// The next record; changes of threads are not returned.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
         loop {
             while self.at >= self.length() {

@@ -232,7 +232,7 @@ pub fn random_trace(random: &mut Random, events: usize) -> Trace {
     trace
 }
 
-/// What the events mean, whatever their numbers. Text formats do not tell inner from outer lock
+/// What the events mean, whatever their numbers. Text formats do not distinguish inner and outer lock
 /// operations, so `outer` makes them all outer ones.
 pub fn meaning(trace: &Trace, outer: bool) -> Vec<String> {
     let names = &trace.names;

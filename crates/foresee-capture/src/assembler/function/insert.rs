@@ -1,11 +1,11 @@
-//! Hooks, put before the instructions that lack them.
+//! Inserts hooks before the instructions that lack them.
 
 use super::super::instruction::{Instruction, Memory, Operand, RAX, RBP, RCX, RDI, RSI, RSP, name};
 use super::super::values::Values;
 use super::{Hook, Walk};
 
 impl<'a> Walk<'_, 'a, '_> {
-    /// Something that the program's author wrote: nothing of it has a hook.
+    /// Handles inline assembly, which has no hooks.
     pub(super) fn foreign(&mut self, line: &'a str) {
         let code = line.split_once('#').map_or(line, |(code, _)| code);
         if code.trim_start().starts_with(['.', '"']) || code.contains('"') {
@@ -38,7 +38,8 @@ impl<'a> Walk<'_, 'a, '_> {
             return self.doubt("inline assembly");
         }
         let Some((_, memory)) = instruction.memory() else { return };
-        // Its own stack is where a function's variables are that nobody else knows, or a fence's victim.
+        // On the function's own stack are variables that no other thread knows, or the dummy
+        // operand of a fence.
         if memory.base == Some(RSP) || memory.base == Some(RBP) || memory.displacement.contains('@')
         {
             return;
@@ -54,12 +55,13 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    /// Adds a hook. One for a place that may be in the frame of a function that keeps its frame to itself says where
-    /// the frame is.
+    /// Adds a hook. If the address may be in a frame that the function keeps private, the hook gets
+    /// the position of the frame.
     pub(super) fn add(&mut self, memory: &Memory<'_>, hook: &str, size: u64, may_be_frame: bool) {
         self.completed.added += 1;
         if hook != "foresee_read" {
-            // Whatever was announced and has not happened is told too early: it gets a hook of its own.
+            // Stores that were announced and have not happened are recorded too early: they get
+            // hooks of their own.
             self.hooks.retain(|h| !h.writes);
         }
         let frame = match self.frame {
@@ -78,7 +80,7 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         let mut place = String::new();
         if thread {
-            // `lea` knows no segments.
+            // `lea` does not support segments.
             place.push_str("\tmovq\t%fs:0, %rdi\n");
         }
         let shift = if memory.base == Some(RSP) { format!("{ROOM}+") } else { String::new() };
@@ -106,7 +108,7 @@ impl<'a> Walk<'_, 'a, '_> {
         self.insert(&place);
     }
 
-    /// Code around which everything is kept: registers, flags and what is below the stack pointer.
+    /// Inserts code that preserves registers, flags and the memory below the stack pointer.
     pub(super) fn insert(&mut self, code: &str) {
         let of_stack = self.frame.is_some_and(|f| f.register == RSP);
         let (grow, shrink) = if of_stack {
@@ -126,7 +128,7 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    /// Through the table of the linker: finding the function the first time must not change registers.
+    /// Through the global offset table: lazy binding must not change registers.
     pub(super) fn call_of(&self, hook: &str) -> String {
         format!("\tcall\t*{hook}{}@GOTPCREL(%rip)\n", self.form)
     }
@@ -149,7 +151,7 @@ impl<'a> Walk<'_, 'a, '_> {
             "movs" => (true, true),
             "stos" => (true, false),
             "lods" => (false, true),
-            // How far these look is known only afterwards.
+            // How far these read is known only afterwards.
             _ => {
                 self.doubt(m);
                 (false, false)
@@ -200,10 +202,10 @@ impl<'a> Walk<'_, 'a, '_> {
     }
 }
 
-/// How far the stack pointer is moved around a hook.
+/// The distance by which the stack pointer is moved around a hook.
 const ROOM: i64 = 128 + 16;
 
-/// The hook for what an instruction does to memory.
+/// The hook for an instruction's effect on memory.
 pub(super) fn hook_for(reads: bool, writes: bool) -> Option<&'static str> {
     match (reads, writes) {
         (true, false) => Some("foresee_read"),
@@ -213,7 +215,7 @@ pub(super) fn hook_for(reads: bool, writes: bool) -> Option<&'static str> {
     }
 }
 
-/// What people jump to within their own assembly.
+/// Labels of inline assembly.
 fn is_label(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_.$".contains(c);
     !text.is_empty() && text.chars().all(is_part)

@@ -1,11 +1,13 @@
-//! One function: which accesses of memory have a hook, and hooks for the rest.
+//! One function: finds which memory accesses have a hook, and adds hooks for the rest.
 //!
-//! The compiler's hook of an access is a call between which and the access there is no other call, so both are in one
-//! stretch of code without a label. The values of registers are followed through such stretches; an access to a place
-//! that none of the hooks before it named gets one of ours. Where an access has a hook but that cannot be seen, it is
-//! recorded twice, by the same thread and with nothing in between: that is of no consequence for what is predicted.
+//! The compiler's hook of an access is a call with no other call between it and the access, so both
+//! are in one stretch of code without a label. The values of registers are tracked through such
+//! stretches; an access to an address that no preceding hook named gets one of ours. If an access
+//! has a hook that is not recognised, it is recorded twice, by the same thread and with nothing in
+//! between, which does not affect predictions.
 //!
-//! The function's own frame is left alone unless an address in it leaves the function: nobody else knows of it.
+//! Accesses to the function's own frame get no hooks unless an address in it escapes: no other
+//! thread knows of it.
 
 mod insert;
 mod registers;
@@ -16,54 +18,55 @@ use super::instruction::{Access, Instruction, Memory, Operand, RBP, RSP, number,
 use super::values::{Value, Values};
 use insert::hook_for;
 
-/// What is known of the whole file.
+/// What is known about the whole file.
 #[derive(Default)]
 pub(super) struct Source<'a> {
     pub(super) is_clang: bool,
-    /// Symbols of memory that nobody writes.
+    /// Symbols of read-only memory.
     pub(super) constants: HashSet<&'a str>,
 }
 
-/// What is known of a function once it has been gone through.
+/// What is known about a function after the first passes.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Facts {
-    /// Whether an address in the frame is handed to somebody else.
+    /// Whether an address in the frame escapes.
     escapes: bool,
-    /// Registers and places in the frame that may hold an address in the frame.
+    /// Registers and frame slots that may hold an address in the frame.
     registers: [bool; 16],
     slots: Vec<i64>,
-    /// Places in the frame whose address is taken.
+    /// Frame slots whose address is taken.
     taken: Vec<i64>,
-    /// The extent of each named variable, as far as it is accessed in place.
+    /// The extent of each named variable, as far as it is accessed directly.
     names: BTreeMap<String, (i64, i64)>,
-    /// Places in the frame that the compiler has hooks for, with their sizes. All accesses to them have hooks, or some
-    /// would see what none had written.
+    /// Frame slots with compiler hooks, and their sizes. All accesses to them have hooks; otherwise
+    /// some reads would see values that no write had stored.
     hooked: BTreeSet<(i64, i64)>,
-    /// What is exchanged in one step by instructions that the compiler has no hooks for. A load of it is the first guess
-    /// of the loop around such an instruction, and of no consequence.
+    /// Memory that is exchanged atomically by instructions without compiler hooks. A load of it is
+    /// the first guess of the loop around such an instruction, and irrelevant.
     exchanged: BTreeSet<String>,
 }
 
 impl Facts {
-    /// Whether an address in the frame is ever held.
+    /// Whether a register or slot ever holds an address in the frame.
     fn has_pointers(&self) -> bool {
         self.registers.contains(&true) || !self.slots.is_empty()
     }
 }
 
-/// What came of a function.
+/// The result for a function.
 #[derive(Default)]
 pub(super) struct Completed {
-    /// How many hooks were added.
+    /// The number of added hooks.
     pub(super) added: usize,
-    /// Why some accesses may still have no hook.
+    /// Why some accesses may still lack a hook.
     pub(super) doubt: Option<String>,
 }
 
-/// Goes through a function, and writes it with the hooks it lacks.
+/// Analyses a function and writes it with the missing hooks.
 pub(super) fn complete<'a>(lines: &[&'a str], source: &Source<'a>, out: &mut String) -> Completed {
     let mut facts = Facts::default();
-    // What may hold an address in the frame depends on itself; so few rounds are enough for any code seen.
+    // What may hold an address in the frame depends on itself; a few rounds suffice for all code
+    // seen so far.
     for _ in 0..4 {
         let mut walk = Walk::new(source, &facts, None);
         walk.all(lines);
@@ -78,8 +81,8 @@ pub(super) fn complete<'a>(lines: &[&'a str], source: &Source<'a>, out: &mut Str
     walk.completed
 }
 
-/// Which form of the hooks keeps every register that the function may use. One that never calls the hook of its own
-/// entry may hand on arguments that it does not name.
+/// The form of the hooks that preserves every register the function may use. A function that never
+/// calls the hook of its own entry may pass on arguments that it does not name.
 fn form(lines: &[&str]) -> &'static str {
     let names = |part: &str| lines.iter().any(|line| line.contains(part));
     if names("%ymm") || names("%zmm") || names("%k") {
@@ -91,18 +94,19 @@ fn form(lines: &[&str]) -> &'static str {
     }
 }
 
-/// A hook of the compiler's that may still be for an access to come.
+/// A compiler hook that may belong to a later access.
 #[derive(Clone, Copy)]
 struct Hook {
     at: Value,
     size: i64,
     reads: bool,
     writes: bool,
-    /// A load may follow that does over again what the runtime was called for, and whose result is not used.
+    /// A redundant load may follow that repeats what the runtime was called for, and whose result
+    /// is unused.
     leaves_load: bool,
 }
 
-/// Where the frame of the function ends, as the tables for unwinding say.
+/// The end of the function's frame according to the unwind tables.
 #[derive(Clone, Copy)]
 struct Frame {
     register: usize,
@@ -115,16 +119,17 @@ struct Walk<'s, 'a, 'o> {
     found: Facts,
     values: Values,
     registers: [Value; 16],
-    /// What places in the frame hold, by place and size, and whether they are the compiler's own.
+    /// The contents of frame slots, by slot and size, and whether they belong to the compiler
+    /// itself.
     held: HashMap<(Value, u64), (Value, bool)>,
-    /// Whether the instruction at hand moves a register to or from a place of the compiler's own.
+    /// Whether the current instruction moves a register to or from a slot of the compiler itself.
     is_spill: bool,
     changes: u32,
     hooks: Vec<Hook>,
     frame: Option<Frame>,
     remembered: Vec<Option<Frame>>,
     in_assembly: bool,
-    /// The form of hooks that is added.
+    /// The form of hooks that are added.
     form: &'static str,
     out: Option<&'o mut String>,
     completed: Completed,
@@ -199,7 +204,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         self.completed.doubt.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Nothing is known any more.
+    /// Discards everything that is known.
     fn forget(&mut self) {
         let stack = self.registers[RSP];
         let frame = self.registers[RBP];
@@ -213,7 +218,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         self.held.clear();
     }
 
-    /// Control flow comes together.
+    /// Control flow merges.
     fn join(&mut self) {
         self.hooks.clear();
         self.held.clear();
@@ -236,7 +241,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             ".cfi_startproc" => {
                 self.frame = Some(Frame { register: RSP, offset: 8 });
                 self.join();
-                // What the caller left in registers is nothing of this frame.
+                // What the caller left in registers does not belong to this frame.
                 for r in (0..16).filter(|r| *r != RSP) {
                     self.registers[r] = self.values.new_value();
                 }
@@ -263,9 +268,10 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 });
             }
             ".cfi_escape" => match rest.split(',').next().and_then(|byte| number(byte.trim())) {
-                // How many bytes of arguments are on the stack, and where a register was saved.
+                // The number of argument bytes on the stack, and where a register was saved.
                 Some(0x10 | 0x16 | 0x2e) => {}
-                // The frame ends where a slot says, because the stack was aligned; the frame pointer is set up as ever.
+                // A slot determines the end of the frame, because the stack was aligned; the frame
+                // pointer is set up as usual.
                 Some(0x0f) => self.frame = Some(Frame { register: RBP, offset: 16 }),
                 _ => self.frame = None,
             },
@@ -286,7 +292,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             let access = instruction.access();
             let place = self.place(memory);
             if memory.displacement.contains("@GOT") || memory.displacement.contains("@gottpoff") {
-                // What the linker fills in: a symbol's place.
+                // The linker fills this in: the address of a symbol.
                 loaded = memory.displacement().map(|(symbol, _)| symbol);
             } else {
                 match (access, place) {
@@ -316,7 +322,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         self.follow(instruction, loaded);
     }
 
-    /// What the compiler itself made an instruction that cannot be divided, after its hooks were in place.
+    /// Handles an atomic instruction that the compiler generated after its hooks were in place.
     fn one_step(&mut self, instruction: &Instruction<'a>, memory: &Memory<'a>, place: Value) {
         let Some(size) = instruction.atomic_size() else { return };
         // On the stack it is a fence.
@@ -329,7 +335,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         self.disturb();
     }
 
-    /// An access of memory: hooked already, nobody else's business, or given a hook now.
+    /// Handles a memory access: it has a hook already, is private, or gets a hook now.
     fn access(&mut self, memory: &Memory<'a>, place: Value, access: Access, named: Option<&str>) {
         let size = access.size as i64;
         let covers = |hook: &Hook| {
@@ -340,7 +346,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         if !writes && (!reads || self.is_done_over(memory, place, size)) {
             return;
         }
-        // A thread's control block, and what is there for the compiler alone.
+        // A thread's control block, and data of the compiler itself.
         let is_control = memory.segment == "fs"
             && memory.base.is_none()
             && number(memory.displacement).is_some();
@@ -359,7 +365,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
                 && !self.is_spill
                 && memory.base == Some(RSP)
                 && memory.index.is_none();
-            // clang has hooks for what is passed by value and lies on the stack, so it must be seen how it got there.
+            // clang has hooks for arguments passed by value on the stack, so it must be visible how
+            // they got there.
             if !is_argument && !self.matters_in_frame(place, size, named) {
                 return;
             }
@@ -369,7 +376,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         }
     }
 
-    /// Whether a load does over again what another instruction does, or the runtime did.
+    /// Whether a load repeats what another instruction, or the runtime, does.
     fn is_done_over(&mut self, memory: &Memory<'a>, place: Value, size: i64) -> bool {
         if self.values.is_in_frame(place) {
             return false;
@@ -396,7 +403,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         *extent = (extent.0.min(from), extent.1.max(from + size));
     }
 
-    /// Whether memory of the frame may be known to somebody else.
+    /// Whether other threads may know of memory in the frame.
     fn matters_in_frame(&self, place: Value, size: i64, named: Option<&str>) -> bool {
         let offset = self.values.frame_offset(place);
         let is_return_address = offset == Some(-8);
@@ -411,8 +418,9 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         if !self.facts.escapes {
             return false;
         }
-        // Where a variable ends is not known, so all above the first address taken may be part of it; but what the
-        // caller has put above the return address is apart from the function's own variables.
+        // The end of a variable is unknown, so everything above the first taken address may be part
+        // of it; but the caller's data above the return address is separate from the function's own
+        // variables.
         let may_be_part = |o: i64, t: i64| t < o + size && (t < 0) == (o < 0);
         if offset.is_some_and(|o| !self.facts.taken.iter().any(|t| may_be_part(o, *t))) {
             return false;
@@ -455,7 +463,7 @@ fn is_for_debugging(label: &str) -> bool {
     })
 }
 
-/// The name that the compiler's comment gives an operand: as many as there are operands, between commas.
+/// The name that the compiler's comment gives an operand: one per operand, separated by commas.
 fn name_of(comment: &str, index: usize) -> Option<&str> {
     let mut depth = 0;
     let mut parts = comment.split(|c: char| {
@@ -466,7 +474,7 @@ fn name_of(comment: &str, index: usize) -> Option<&str> {
     Some(name).filter(|n| !n.is_empty())
 }
 
-/// The variable that a name begins with; none for what is reached through a pointer.
+/// The variable at the start of a name; `None` for what is reached through a pointer.
 fn variable(name: &str) -> Option<&str> {
     let end =
         name.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(name.len());

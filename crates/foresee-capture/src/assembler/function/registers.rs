@@ -1,4 +1,4 @@
-//! What instructions do to registers and to the frame, as far as places are computed from them.
+//! The effect of instructions on registers and on the frame, as far as addresses depend on them.
 
 use super::super::instruction::{
     ARGUMENTS, CHANGED_BY_CALLS, Instruction, Memory, Operand, RAX, RBP, RDI, RDX, RSI, RSP, number,
@@ -7,7 +7,7 @@ use super::super::values::{Value, Values};
 use super::{Hook, Walk};
 
 impl<'a> Walk<'_, 'a, '_> {
-    /// The place that an operand names.
+    /// The address that an operand denotes.
     pub(super) fn place(&mut self, memory: &Memory<'a>) -> Option<Value> {
         let (symbol, constant) = memory.displacement()?;
         let mut sum = self.values.constant(constant);
@@ -28,7 +28,7 @@ impl<'a> Walk<'_, 'a, '_> {
         Some(sum)
     }
 
-    /// What a store does to what is known, and to who knows the frame.
+    /// The effect of a store on what is known, and on whether the frame escapes.
     pub(super) fn store(
         &mut self,
         instruction: &Instruction<'a>,
@@ -73,7 +73,7 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    /// A pointer may have been used to change what the frame holds, if there is one.
+    /// A pointer may have been used to change the contents of the frame, if there is one.
     pub(super) fn disturb(&mut self) {
         self.changes += 1;
         if self.facts.escapes || self.facts.has_pointers() {
@@ -103,10 +103,10 @@ impl<'a> Walk<'_, 'a, '_> {
         value
     }
 
-    /// A register gets a value.
+    /// Sets the value of a register.
     pub(super) fn set(&mut self, register: usize, value: Value) {
         self.registers[register] = value;
-        // The frame pointer itself is no variable's address.
+        // The frame pointer itself is not the address of a variable.
         let is_frame = register == RSP
             || (register == RBP && self.registers[RSP] == value)
             || self.frame.is_some_and(|f| f.register == register);
@@ -122,7 +122,7 @@ impl<'a> Walk<'_, 'a, '_> {
         }
     }
 
-    /// What an instruction does to registers. `loaded` is the symbol whose place it loads.
+    /// The effect of an instruction on registers. `loaded` is the symbol whose address it loads.
     pub(super) fn follow(&mut self, instruction: &Instruction<'a>, loaded: Option<&str>) {
         use Operand::{Immediate, Memory as At, Other, Register, Target};
         let m = instruction.mnemonic;
@@ -245,7 +245,7 @@ impl<'a> Walk<'_, 'a, '_> {
                         };
                         from.push(value);
                     }
-                    // What a move makes of its source does not depend on what was there before.
+                    // The result of a move does not depend on the previous contents.
                     if m.starts_with("mov") {
                         from.truncate(1);
                     }
@@ -313,7 +313,8 @@ impl<'a> Walk<'_, 'a, '_> {
                 "__tsan_memset",
             ];
             if KEPT.contains(&name) {
-                // The runtime sees these, as it sees hooks. Where they end is not always known: at the end of the frame.
+                // The runtime sees these calls like hooks. Their end is not always known: then it
+                // is the end of the frame.
                 let from = if name.ends_with("memset") { &[RDI][..] } else { &[RDI, RSI] };
                 let size = self.values.as_constant(self.registers[RDX]);
                 for offset in
@@ -328,7 +329,7 @@ impl<'a> Walk<'_, 'a, '_> {
             }
             self.hooks.clear();
             self.disturb();
-            // clang leaves the load in place that it had the runtime carry out.
+            // clang keeps the load that it also had the runtime carry out.
             if let Some(bits) =
                 name.strip_prefix("__tsan_atomic").and_then(|n| n.strip_suffix("_load"))
             {
@@ -344,7 +345,7 @@ impl<'a> Walk<'_, 'a, '_> {
     }
 }
 
-/// What a hook of the compiler announces: whether reads, whether writes, and how many bytes, if its name says.
+/// What a compiler hook announces: reads, writes, and the number of bytes, if its name has it.
 fn hook(name: &str) -> Option<(bool, bool, Option<i64>)> {
     let rest = name.strip_prefix("__tsan_")?;
     let rest = rest.strip_prefix("unaligned_").unwrap_or(rest);
@@ -366,7 +367,7 @@ fn hook(name: &str) -> Option<(bool, bool, Option<i64>)> {
     }
 }
 
-/// Instructions whose result depends on nothing but what they name.
+/// Instructions whose result depends only on their operands.
 fn is_pure(mnemonic: &str) -> bool {
     const PURE: [&str; 15] = [
         "add", "sub", "and", "or", "xor", "sal", "shl", "shr", "sar", "imul", "neg", "not", "inc",
@@ -376,7 +377,7 @@ fn is_pure(mnemonic: &str) -> bool {
         || PURE.iter().any(|p| matches!(mnemonic.strip_prefix(p), Some("l" | "q")))
 }
 
-/// Instructions that change registers which they do not name.
+/// Instructions that change registers other than their operands.
 fn has_hidden_results(mnemonic: &str, operands: usize) -> bool {
     let m = mnemonic;
     let one =
