@@ -9,6 +9,10 @@ use foresee_trace::{ReadError, Visible};
 
 use crate::specs::BadSpec;
 
+const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+const NOTE: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
+const HELP: anstyle::Style = anstyle::Style::new().bold();
+
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
@@ -60,17 +64,17 @@ pub(crate) fn error(error: &anyhow::Error) {
     // If standard error is gone there is nobody left to tell.
     let text = format!("{error:#}");
     let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
-    let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {}", lines.join("\n"));
+    let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", lines.join("\n"));
     let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());
     if let Some(help) = help {
-        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {help}");
+        let _ = writeln!(err, "{HELP}help{HELP:#}: {help}");
     }
 }
 
 /// Prints something the user should know that is no failure.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {}", Visible(text));
+    let _ = writeln!(err, "{NOTE}note{NOTE:#}: {}", Visible(text));
 }
 
 /// Prints text that is already as it should be to standard error.

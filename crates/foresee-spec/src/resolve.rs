@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foresee_support::nearest::{distance, nearest, tolerance};
 use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible};
 
 use crate::ast::Spec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::mentions::{Entity, Mention, mentions};
-use crate::nearest::{distance, nearest, tolerance};
 use crate::syntax::Reports;
 
 /// What the names of a specification are in a trace. A name without an entry does not occur there.

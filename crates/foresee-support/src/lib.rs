@@ -1,0 +1,5 @@
+//! Small mechanisms that several crates of foresee share and that know nothing of traces.
+//!
+//! This crate is internal: its interface changes whenever foresee needs it to.
+
+pub mod nearest;
