@@ -29,23 +29,11 @@ pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
 
 /// Writes a file that appears under its name only when it is whole.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    // Renaming works only inside one file system, so the file grows beside its final place.
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
-    // Otherwise the message would name the temporary file.
+    let folder = foresee_support::output::folder(path);
     let (name, place) = (path.display(), folder.display());
     ensure!(folder.is_dir(), "cannot write {name}: there is no folder {place}");
-    let write = || -> io::Result<()> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".foresee-").suffix(".part");
-        // Temporary files are private by default; this one should be as readable as others.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    write().with_context(|| format!("cannot write {name}"))
+    foresee_support::output::write(path, text.as_bytes())
+        .with_context(|| format!("cannot write {name}"))
 }
 
 /// Colours, if standard output is a terminal that wants them.

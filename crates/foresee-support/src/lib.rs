@@ -3,3 +3,4 @@
 //! This crate is internal: its interface changes whenever foresee needs it to.
 
 pub mod nearest;
+pub mod output;
