@@ -2,5 +2,6 @@
 //!
 //! This crate is internal: its interface changes whenever foresee needs it to.
 
+pub mod components;
 pub mod nearest;
 pub mod output;
