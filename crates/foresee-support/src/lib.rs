@@ -5,3 +5,4 @@
 pub mod components;
 pub mod nearest;
 pub mod output;
+pub mod svg;

@@ -30,7 +30,6 @@ mod trace;
 mod validate;
 mod value;
 pub mod varint;
-mod xml;
 
 pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name, Visible, is_hidden};
@@ -44,4 +43,3 @@ pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
 pub use validate::{Mode, Validated};
 pub use value::Value;
-pub use xml::Xml;
