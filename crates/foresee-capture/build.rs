@@ -5,6 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use object::elf::{FileHeader64, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, Sym64};
+use object::read::archive::ArchiveFile;
+use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
+use object::{FileKind, LittleEndian, pod};
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -50,50 +55,39 @@ fn compile(sources: &Path, target: &str, kind: &str, to: &Path) {
     assert!(status.success(), "the runtime could not be compiled as {kind}");
 }
 
-/// The first file in an archive that is not a symbol table: ours, which rustc writes before those
-/// of its library.
+/// The first object in an archive: ours, as rustc writes it before those of its library.
 fn first_member(archive: &[u8]) -> Vec<u8> {
-    assert!(archive.starts_with(b"!<arch>\n"), "rustc writes archives");
-    let mut at = 8;
-    loop {
-        let head = &archive[at..at + 60];
-        let size = std::str::from_utf8(&head[48..58]).expect("a number");
-        let size: usize = size.trim().parse().expect("a number");
-        let body = &archive[at + 60..at + 60 + size];
-        if body.starts_with(b"\x7fELF") {
-            return body.to_vec();
-        }
-        at += 60 + size + size % 2;
+    let file = ArchiveFile::parse(archive).expect("rustc writes archives");
+    let members = file.members().map(|member| member.expect("the archive is whole"));
+    let mut contents = members.map(|member| member.data(archive).expect("the archive is whole"));
+    let object = contents.find(|data| FileKind::parse(*data) == Ok(FileKind::Elf64));
+    object.expect("rustc puts an object into the archive").to_vec()
+}
+
+/// Makes the definitions of functions that are not ours weak, so that a program's own `malloc`, say, takes precedence.
+fn weaken(object: &mut [u8]) {
+    let (table, count, weak) = not_ours(object);
+    let (symbols, _) =
+        pod::slice_from_bytes_mut::<Sym64<LittleEndian>>(&mut object[table..], count)
+            .expect("the table of symbols was read there");
+    for index in weak {
+        let kind = symbols[index].st_type();
+        symbols[index].set_st_info(STB_WEAK, kind);
     }
 }
 
-/// Makes the definitions of functions with foreign names weak, so that a program's own `malloc`,
-/// for example, overrides ours.
-fn weaken(object: &mut [u8]) {
-    const TABLE: u32 = 2;
-    let long = |object: &[u8], at: usize| {
-        usize::try_from(u64::from_le_bytes(object[at..at + 8].try_into().expect("eight bytes")))
-            .expect("fits")
+/// Where the table of symbols is, how many it has, and which of them are global definitions of names that are not ours.
+fn not_ours(object: &[u8]) -> (usize, usize, Vec<usize>) {
+    let header = FileHeader64::<LittleEndian>::parse(object).expect("rustc writes ELF");
+    let sections = header.sections(LittleEndian, object).expect("the object has sections");
+    let table = sections.symbols(LittleEndian, object, SHT_SYMTAB).expect("the table can be read");
+    let section = sections.section(table.section()).expect("the object has a table of symbols");
+    let (offset, _) = section.file_range(LittleEndian).expect("the table is in the file");
+    let is_weakened = |symbol: &Sym64<LittleEndian>| {
+        let name = table.symbol_name(LittleEndian, symbol).expect("symbols have names");
+        let ours = name.starts_with(b"__tsan_") || name.starts_with(b"foresee_");
+        symbol.st_bind() == STB_GLOBAL && !symbol.is_undefined(LittleEndian) && !ours
     };
-    let word = |object: &[u8], at: usize| {
-        u32::from_le_bytes(object[at..at + 4].try_into().expect("four bytes"))
-    };
-    let sections = long(object, 0x28);
-    let count = usize::from(u16::from_le_bytes([object[0x3c], object[0x3d]]));
-    for section in (0..count).map(|i| sections + 64 * i) {
-        if word(object, section + 4) != TABLE {
-            continue;
-        }
-        let (symbols, size) = (long(object, section + 0x18), long(object, section + 0x20));
-        let names = sections + 64 * word(object, section + 0x28) as usize;
-        let names = long(object, names + 0x18);
-        for symbol in (symbols..symbols + size).step_by(24) {
-            let name = &object[names + word(object, symbol) as usize..];
-            let ours = name.starts_with(b"__tsan_") || name.starts_with(b"foresee_");
-            let defined = object[symbol + 6] != 0 || object[symbol + 7] != 0;
-            if object[symbol + 4] >> 4 == 1 && defined && !ours {
-                object[symbol + 4] = object[symbol + 4] & 0xf | 2 << 4;
-            }
-        }
-    }
+    let weak = table.iter().enumerate().filter(|(_, s)| is_weakened(s)).map(|(index, _)| index);
+    (usize::try_from(offset).expect("fits"), table.len(), weak.collect())
 }

@@ -9,6 +9,10 @@ use foresee_trace::{ReadError, Visible};
 
 use crate::specs::BadSpec;
 
+const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+const NOTE: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
+const HELP: anstyle::Style = anstyle::Style::new().bold();
+
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
@@ -25,23 +29,11 @@ pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
 
 /// Writes a file that appears under its name only when it is whole.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    // Renaming works only inside one file system, so the file grows beside its final place.
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
-    // Otherwise the message would name the temporary file.
+    let folder = foresee_support::output::folder(path);
     let (name, place) = (path.display(), folder.display());
     ensure!(folder.is_dir(), "cannot write {name}: there is no folder {place}");
-    let write = || -> io::Result<()> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".foresee-").suffix(".part");
-        // Temporary files are private by default; this one should be as readable as others.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    write().with_context(|| format!("cannot write {name}"))
+    foresee_support::output::write(path, text.as_bytes())
+        .with_context(|| format!("cannot write {name}"))
 }
 
 /// Colours, if standard output is a terminal that wants them.
@@ -60,17 +52,17 @@ pub(crate) fn error(error: &anyhow::Error) {
     // If standard error is gone there is nobody left to tell.
     let text = format!("{error:#}");
     let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
-    let _ = writeln!(err, "\x1b[1;31merror\x1b[0m: {}", lines.join("\n"));
+    let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", lines.join("\n"));
     let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());
     if let Some(help) = help {
-        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {help}");
+        let _ = writeln!(err, "{HELP}help{HELP:#}: {help}");
     }
 }
 
 /// Prints something the user should know that is no failure.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "\x1b[1;33mnote\x1b[0m: {}", Visible(text));
+    let _ = writeln!(err, "{NOTE}note{NOTE:#}: {}", Visible(text));
 }
 
 /// Prints text that is already as it should be to standard error.

@@ -1,12 +1,12 @@
 //! Creates a trace file that appears under its name only once it is complete.
 
 use std::cell::RefCell;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 use std::rc::Rc;
 
+use foresee_support::output::OutputFile;
 use foresee_trace::{Batch, EventSink, Names, Remarks};
-use tempfile::NamedTempFile;
 
 use crate::Format;
 
@@ -22,19 +22,7 @@ pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
     let place = if path == Path::new("-") {
         Place::Stdout(io::stdout())
     } else {
-        // A rename works only within one file system, so the temporary file is created next to its
-        // final location.
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".foresee-").suffix(".part");
-        // Temporary files are private by default; a trace gets the usual permissions.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.tempfile_in(directory)?;
-        Place::File(BufWriter::with_capacity(128 << 10, file), path.to_owned())
+        Place::File(OutputFile::create(path)?)
     };
     let coder = match path.extension().and_then(|e| e.to_str()) {
         Some("gz") => Coder::Gz(flate2::write::GzEncoder::new(place, flate2::Compression::fast())),
@@ -64,21 +52,21 @@ impl EventSink for Output {
 /// The destination of the bytes.
 enum Place {
     Stdout(io::Stdout),
-    File(BufWriter<NamedTempFile>, PathBuf),
+    File(OutputFile),
 }
 
 impl Write for Place {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Place::Stdout(stdout) => stdout.write(bytes),
-            Place::File(file, _) => file.write(bytes),
+            Place::File(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Place::Stdout(stdout) => stdout.flush(),
-            Place::File(file, _) => file.flush(),
+            Place::File(file) => file.flush(),
         }
     }
 }
@@ -102,10 +90,7 @@ impl Target {
         };
         match place {
             Place::Stdout(mut stdout) => stdout.flush(),
-            Place::File(file, path) => {
-                let file = file.into_inner().map_err(|error| error.into_error())?;
-                file.persist(path).map(drop).map_err(|error| error.error)
-            }
+            Place::File(file) => file.finish(),
         }
     }
 }

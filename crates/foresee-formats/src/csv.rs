@@ -5,58 +5,37 @@
 //! operation.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
 
-use foresee_trace::{
-    Event, EventSink, EventSource, Name, Names, Pool, ReadError, Remarks, ThreadId,
-};
+use foresee_trace::{Event, Name, Names, Pool, Remarks, ThreadId};
 use memchr::memchr;
 
-use crate::Format;
 use crate::operation::{OperationParser, leading_word, op_of_word, whole_name};
-use crate::parse_error::{ParseError, Parsed, shown};
-use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, read_directives, survey};
+use crate::text::{LineParser, LineWriter, TextFormat, read_directives};
+use crate::trouble::{Parsed, Trouble, shown};
 
 /// RAPID's column-per-thread text.
 #[derive(Clone, Copy, Debug)]
 pub struct Csv;
 
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        CsvLines::FORMAT
-    }
+impl TextFormat for Csv {
+    type Lines = CsvLines;
 
-    fn about(&self) -> &'static str {
-        "RAPID's column-per-thread text: each line has one op(target), in its thread's column"
-    }
+    const ABOUT: &'static str =
+        "RAPID's column-per-thread text: a line has one op(target), in its thread's column";
 
-    fn sniff(&self, head: &[u8]) -> bool {
-        match survey(head) {
-            Head::Declared(name) => name == self.name(),
-            Head::Line(line) => {
-                let mut buffer = String::new();
-                filled_cell(&mut buffer, line).is_ok_and(|(_, cell)| {
-                    let word = leading_word(cell);
-                    let rest = &cell[word.len()..];
-                    op_of_word(word.as_bytes()).is_some()
-                        && (rest.is_empty() || rest.starts_with(['(', '@']))
-                })
-            }
-            Head::CommentsOnly | Head::Nothing => false,
-        }
-    }
-
-    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
-        Ok(Box::new(TextSource::new(input, CsvLines::default())))
-    }
-
-    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
-        Box::new(TextSink::new(output, CsvLines::default()))
+    fn sniff_line(line: &str, _: &[u8]) -> bool {
+        let mut buffer = String::new();
+        filled_cell(&mut buffer, line).is_ok_and(|(_, cell)| {
+            let word = leading_word(cell);
+            let rest = &cell[word.len()..];
+            op_of_word(word.as_bytes()).is_some()
+                && (rest.is_empty() || rest.starts_with(['(', '@']))
+        })
     }
 }
 
 #[derive(Default)]
-struct CsvLines {
+pub(crate) struct CsvLines {
     operation: OperationParser,
     unquoted: String,
     cell: String,

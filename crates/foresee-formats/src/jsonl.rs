@@ -6,46 +6,32 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
 
-use foresee_trace::{
-    ErrorKind, Event, EventSink, EventSource, FileOrder, Names, Op, Pool, ReadError, Remarks, Value,
-};
+use foresee_trace::{ErrorKind, Event, FileOrder, Names, Op, Pool, Remarks, Value};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Format;
 use crate::cache::KnownNames;
 use crate::operation::{op_of_word, unknown_op};
 use crate::parse_error::{ParseError, Parsed, shown};
 use crate::shape::{MAX_VALUES, TargetRule, has_arguments, is_wait_half, max_values, target_rule};
-use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
+use crate::text::{LineParser, LineWriter, TextFormat};
+use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::{Scalar, scalar};
 
 /// One JSON object per event.
 #[derive(Clone, Copy, Debug)]
 pub struct Jsonl;
 
-impl Format for Jsonl {
-    fn name(&self) -> &'static str {
-        JsonLines::FORMAT
-    }
+impl TextFormat for Jsonl {
+    type Lines = JsonLines;
 
-    fn about(&self) -> &'static str {
-        "one JSON object per line: {\"thread\":\"T1\",\"op\":\"w\",\"target\":\"x\",\"value\":20}"
-    }
+    const ABOUT: &'static str =
+        "one JSON object a line: {\"thread\":\"T1\",\"op\":\"w\",\"target\":\"x\",\"value\":20}";
 
-    fn sniff(&self, head: &[u8]) -> bool {
-        let is_ours = |line: &str| line.contains("\"op\"") || line.contains("\"foresee\"");
-        matches!(survey(head), Head::Line(line) if line.starts_with('{') && is_ours(line))
-    }
-
-    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
-        Ok(Box::new(TextSource::new(input, JsonLines::default())))
-    }
-
-    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
-        Box::new(TextSink::new(output, JsonLines::default()))
+    fn sniff_line(line: &str, _: &[u8]) -> bool {
+        let is_ours = line.contains("\"op\"") || line.contains("\"foresee\"");
+        line.starts_with('{') && is_ours
     }
 }
 
@@ -80,7 +66,7 @@ struct Special<'a> {
 }
 
 #[derive(Default)]
-struct JsonLines {
+pub(crate) struct JsonLines {
     known: KnownNames,
     values: Vec<Value>,
 }

@@ -33,6 +33,7 @@ mod value;
 
 use std::io::{Read, Write};
 
+use foresee_support::nearest::nearest_within;
 use foresee_trace::{EventSink, EventSource, ReadError};
 
 pub use create::{Output, create};
@@ -80,13 +81,10 @@ pub fn by_name(name: &str) -> Result<&'static dyn Format, UnknownFormat> {
     if let Some(format) = FORMATS.iter().find(|f| f.name() == name) {
         return Ok(*format);
     }
+    let names = || FORMATS.iter().map(|f| f.name());
     let lower = name.to_lowercase();
-    let nearest = FORMATS
-        .iter()
-        .map(|f| (strsim::damerau_levenshtein(&lower, f.name()), f.name()))
-        .min()
-        .filter(|(distance, _)| *distance <= 2)
-        .map(|(_, name)| name);
+    let nearest = names().find(|known| *known == lower);
+    let nearest = nearest.or_else(|| nearest_within(2, &lower, names()));
     Err(UnknownFormat { name: name.to_owned(), nearest })
 }
 

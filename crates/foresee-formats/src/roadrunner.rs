@@ -4,46 +4,26 @@
 //! operations that RoadRunner does not have, we use words in the same style.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
 
-use foresee_trace::{Event, EventSink, EventSource, Name, Names, Op, Pool, ReadError, Remarks};
+use foresee_trace::{Event, Name, Names, Op, Pool, Remarks};
 
-use crate::Format;
 use crate::operation::{OperationParser, listed_name, whole_name};
-use crate::parse_error::{ParseError, Parsed, shown};
-use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
+use crate::text::{LineParser, LineWriter, TextFormat};
+use crate::trouble::{Parsed, Trouble, shown};
 
 /// RoadRunner's log.
 #[derive(Clone, Copy, Debug)]
 pub struct RoadRunner;
 
-impl Format for RoadRunner {
-    fn name(&self) -> &'static str {
-        RoadRunnerLines::FORMAT
-    }
+impl TextFormat for RoadRunner {
+    type Lines = RoadRunnerLines;
 
-    fn about(&self) -> &'static str {
-        "RoadRunner's log as RAPID reads it: @ Wr(0,x)  Final  A.java:7:9"
-    }
+    const ABOUT: &'static str = "RoadRunner's log as RAPID reads it: @ Wr(0,x)  Final  A.java:7:9";
 
-    fn sniff(&self, head: &[u8]) -> bool {
-        match survey(head) {
-            Head::Declared(name) => name == self.name(),
-            // The log begins with messages.
-            Head::Line(_) => {
-                let mut lines = head.split(|&b| b == b'\n');
-                lines.any(|l| std::str::from_utf8(l).is_ok_and(|l| event_of_line(l).is_some()))
-            }
-            Head::CommentsOnly | Head::Nothing => false,
-        }
-    }
-
-    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
-        Ok(Box::new(TextSource::new(input, RoadRunnerLines::default())))
-    }
-
-    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
-        Box::new(TextSink::new(output, RoadRunnerLines::default()))
+    fn sniff_line(_: &str, head: &[u8]) -> bool {
+        // Its messages come first.
+        let mut lines = head.split(|&b| b == b'\n');
+        lines.any(|l| std::str::from_utf8(l).is_ok_and(|l| event_of_line(l).is_some()))
     }
 }
 
@@ -100,7 +80,7 @@ fn event_of_line(line: &str) -> Option<(&str, &str)> {
 }
 
 #[derive(Default)]
-struct RoadRunnerLines {
+pub(crate) struct RoadRunnerLines {
     operation: OperationParser,
     unquoted: String,
     described: String,

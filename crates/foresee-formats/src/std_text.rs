@@ -1,48 +1,29 @@
 //! The std format: RAPID's text, one `thread|operation|location` per line.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
 
-use foresee_trace::{
-    Event, EventSink, EventSource, Name, Names, Op, Pool, ReadError, Remarks, TargetKind, Value,
-};
+use foresee_trace::{Event, Name, Names, Op, Pool, Remarks, TargetKind, Value};
 
-use crate::Format;
 use crate::lines::find_near;
 use crate::operation::{OperationParser, leading_word, whole_name};
-use crate::parse_error::{ParseError, Parsed, shown};
-use crate::text::{Head, LineParser, LineWriter, TextSink, TextSource, survey};
+use crate::text::{LineParser, LineWriter, TextFormat};
+use crate::trouble::{Parsed, Trouble, shown};
 use crate::value::small_number;
 
 /// RAPID's text format with our extensions for values and further operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Std;
 
-impl Format for Std {
-    fn name(&self) -> &'static str {
-        StdLines::FORMAT
-    }
+impl TextFormat for Std {
+    type Lines = StdLines;
 
-    fn about(&self) -> &'static str {
-        "RAPID's text, one event per line: thread|op(target)=value|location"
-    }
+    const ABOUT: &'static str = "RAPID's text, one event a line: thread|op(target)=value|location";
 
-    fn sniff(&self, head: &[u8]) -> bool {
-        match survey(head) {
-            Head::Declared(name) => name == self.name(),
-            Head::Line(line) => looks_like_std(line),
-            // An empty trace, unless it declares another format.
-            Head::CommentsOnly => true,
-            Head::Nothing => false,
-        }
-    }
+    /// An empty trace, unless it says what else it is.
+    const HAS_COMMENTS_ONLY: bool = true;
 
-    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
-        Ok(Box::new(TextSource::new(input, StdLines::default())))
-    }
-
-    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
-        Box::new(TextSink::new(output, StdLines::default()))
+    fn sniff_line(line: &str, _: &[u8]) -> bool {
+        looks_like_std(line)
     }
 }
 
@@ -58,7 +39,7 @@ fn looks_like_std(line: &str) -> bool {
 }
 
 #[derive(Default)]
-struct StdLines {
+pub(crate) struct StdLines {
     operation: OperationParser,
     unquoted: String,
 }

@@ -12,6 +12,7 @@ use foresee_trace::{
     Remarks,
 };
 
+use crate::Format;
 use crate::lines::{LineReader, MAX_LINE};
 use crate::operation::whole_name;
 use crate::parse_error::{ParseError, Parsed, shown};
@@ -20,9 +21,51 @@ use crate::shape::check_batch;
 /// A batch ends early if it has more values than this.
 pub(crate) const VALUES_PER_BATCH: usize = 65_536;
 
-/// The reading side of a text format.
-pub(crate) trait LineParser {
-    /// Parses a line that is neither blank nor a comment; `None` if it is not an event.
+/// A format whose traces are lines of text: this is all that tells one from another.
+pub(crate) trait TextFormat: Sync {
+    /// The reader and writer of lines.
+    type Lines: LineParser + LineWriter + Default;
+
+    /// One line for `--help`.
+    const ABOUT: &'static str;
+
+    /// Whether a file may be of this format whose first line that is not a comment is `line`.
+    fn sniff_line(line: &str, head: &[u8]) -> bool;
+
+    /// Whether comments and nothing else are an empty trace in this format.
+    const HAS_COMMENTS_ONLY: bool = false;
+}
+
+impl<T: TextFormat> Format for T {
+    fn name(&self) -> &'static str {
+        T::Lines::FORMAT
+    }
+
+    fn about(&self) -> &'static str {
+        T::ABOUT
+    }
+
+    fn sniff(&self, head: &[u8]) -> bool {
+        match survey(head) {
+            Head::Declared(name) => name == self.name(),
+            Head::Line(line) => T::sniff_line(line, head),
+            Head::CommentsOnly => T::HAS_COMMENTS_ONLY,
+            Head::Nothing => false,
+        }
+    }
+
+    fn read<'r>(&self, input: Box<dyn Read + 'r>) -> Result<Box<dyn EventSource + 'r>, ReadError> {
+        Ok(Box::new(TextSource::<T::Lines>::new(input)))
+    }
+
+    fn write<'w>(&self, output: Box<dyn Write + 'w>) -> Box<dyn EventSink + 'w> {
+        Box::new(TextSink::<T::Lines>::new(output))
+    }
+}
+
+/// The reading half of a text format.
+pub(crate) trait LineParser: 'static {
+    /// Reads a line that is neither blank nor a comment; `None` if it is not an event.
     fn line(
         &mut self,
         line: &str,
@@ -44,7 +87,7 @@ pub(crate) trait LineParser {
 }
 
 /// The events of a text.
-pub(crate) struct TextSource<'r, P> {
+struct TextSource<'r, P> {
     lines: LineReader<'r>,
     parser: P,
     names: Names,
@@ -58,11 +101,11 @@ pub(crate) struct TextSource<'r, P> {
     ended: bool,
 }
 
-impl<'r, P: LineParser> TextSource<'r, P> {
-    pub(crate) fn new(input: Box<dyn Read + 'r>, parser: P) -> Self {
+impl<'r, P: LineParser + Default> TextSource<'r, P> {
+    fn new(input: Box<dyn Read + 'r>) -> Self {
         TextSource {
             lines: LineReader::new(input),
-            parser,
+            parser: P::default(),
             names: Names::default(),
             remarks: Remarks::default(),
             first_line: 1,
@@ -71,7 +114,9 @@ impl<'r, P: LineParser> TextSource<'r, P> {
             ended: false,
         }
     }
+}
 
+impl<P: LineParser> TextSource<'_, P> {
     fn fill(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let mut values = 0;
         while batch.events.len() < Batch::EVENTS && values < VALUES_PER_BATCH {
@@ -253,9 +298,9 @@ pub(crate) fn survey(head: &[u8]) -> Head<'_> {
     if comments { Head::CommentsOnly } else { Head::Nothing }
 }
 
-/// The writing side of a text format.
-pub(crate) trait LineWriter {
-    /// The format's name, for a trace without events by which it could be recognised.
+/// The writing half of a text format.
+pub(crate) trait LineWriter: 'static {
+    /// The format's name, for a trace that has no event to be recognised by.
     const FORMAT: &'static str;
 
     /// Called before the events of a batch, if there may be new names.
@@ -286,7 +331,7 @@ pub(crate) trait LineWriter {
 }
 
 /// Writes events as lines.
-pub(crate) struct TextSink<'w, L> {
+struct TextSink<'w, L> {
     output: Box<dyn Write + 'w>,
     lines: L,
     buffer: String,
@@ -295,11 +340,14 @@ pub(crate) struct TextSink<'w, L> {
     order: FileOrder,
 }
 
-impl<'w, L: LineWriter> TextSink<'w, L> {
-    pub(crate) fn new(output: Box<dyn Write + 'w>, lines: L) -> Self {
-        TextSink { output, lines, buffer: String::new(), empty: true, order: FileOrder::Observed }
+impl<'w, L: LineWriter + Default> TextSink<'w, L> {
+    fn new(output: Box<dyn Write + 'w>) -> Self {
+        let (lines, order) = (L::default(), FileOrder::Observed);
+        TextSink { output, lines, buffer: String::new(), empty: true, order }
     }
+}
 
+impl<L: LineWriter> TextSink<'_, L> {
     fn flush(&mut self) -> std::io::Result<()> {
         self.output.write_all(self.buffer.as_bytes())?;
         self.buffer.clear();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use foresee_causality::judge::ChangedRead;
-use foresee_trace::{Event, Id, LockId, Name, Op, ThreadId, Trace, entry};
+use foresee_trace::{Id, LockEdge, Name, Op, ThreadId, Trace, entry};
 
 /// How many differences of one kind are told one by one.
 const TOLD: usize = 5;
@@ -56,24 +56,13 @@ fn changed_read(trace: &Trace, read: &ChangedRead) -> String {
     )
 }
 
-/// The lock that an event takes or gives back, and whether it takes it.
-fn section_edge(event: &Event) -> Option<(LockId, bool)> {
-    match event.op() {
-        Op::Acquire | Op::AcquireShared => Some((event.lock(), true)),
-        Op::Release | Op::ReleaseShared => Some((event.lock(), false)),
-        Op::WaitEnd => event.wait_lock().map(|lock| (lock, true)),
-        Op::WaitBegin => event.wait_lock().map(|lock| (lock, false)),
-        _ => None,
-    }
-}
-
 /// Neighbouring sections of a lock, of different threads, that were observed the other way round.
 fn swapped_sections(trace: &Trace, order: &[u64]) -> Vec<String> {
     let mut last: Vec<Option<(u64, ThreadId)>> = Vec::new();
     let mut swapped = Vec::new();
     for &index in order {
         let event = &trace.events[index as usize];
-        let Some((lock, true)) = section_edge(event) else { continue };
+        let Some(LockEdge { lock, takes: true, .. }) = event.lock_edge() else { continue };
         let before = entry(&mut last, lock.index()).replace((index, event.thread()));
         if let Some((other, thread)) = before
             && other > index

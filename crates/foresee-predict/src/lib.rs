@@ -18,6 +18,7 @@ pub mod lattice;
 mod monitorability;
 pub mod nondeterminism;
 mod observed;
+mod parallel;
 pub mod pattern;
 pub mod reorder;
 mod runner;

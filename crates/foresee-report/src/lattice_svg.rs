@@ -10,7 +10,7 @@ mod texts;
 use std::fmt::{self, Write as _};
 
 use foresee_predict::lattice::{Edge, Node, Picture};
-use foresee_trace::Xml;
+use foresee_support::svg::{Canvas, View, Xml};
 use unicode_width::UnicodeWidthStr;
 
 use layout::{Layout, Point};
@@ -25,7 +25,6 @@ const ASIDE: f64 = 3.5;
 /// The characters of a line of the legend.
 const LEGEND_LINE: usize = 72;
 const STYLE: &str = "\
-<style>
 text { fill: #1f2328 } .middle { text-anchor: middle } .bold { font-weight: bold } .dim { fill: #59636e }
 .ground, .back { fill: #fff } .back { fill-opacity: .88 } .cut { fill: #f6f8fa; stroke: #818b98 }
 .fails { fill: #ffebe9 } .step { stroke: #818b98 } .observed { stroke: #0550ae; stroke-width: 4; fill: none }
@@ -34,7 +33,6 @@ text { fill: #1f2328 } .middle { text-anchor: middle } .bold { font-weight: bold
 @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .dim { fill: #9198a1 } .ground, .back { fill: #0d1117 }
 .cut { fill: #161b22; stroke: #656c76 } .fails { fill: #3d1518 } .step { stroke: #656c76 } .observed { stroke: #58a6ff }
 .violating { stroke: #f85149 } .alarm, .badge { fill: #f85149 } .cross { stroke: #0d1117 } }
-</style>
 ";
 
 /// The lattice as an SVG document, from the initial state at the top to the last cut at the bottom.
@@ -49,51 +47,45 @@ pub fn lattice_svg(picture: &Picture) -> String {
     let top = MARGIN + LINE * (texts.head.len() as f64 + 1.0) + MARGIN;
     let legend_top = top + layout.bottom + 2.0 * MARGIN;
     let height = legend_top + legend.height() + MARGIN / 2.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"ui-monospace, monospace\" \
-         font-size=\"12\">\n<title>{}</title>\n{STYLE}\
-         <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-        Xml(&format!("lattice of {}", picture.property))
-    );
-    let mut canvas = Canvas { svg: &mut svg, picture, texts: &texts, layout: &layout };
-    // Writing to a string cannot fail.
-    let _ = canvas.head();
+    let mut svg = Canvas::new(View { left: 0.0, top: 0.0, width, height }, 12);
+    svg.title(&format!("lattice of {}", picture.property));
+    svg.style(STYLE);
+    svg.ground();
+    let mut drawing = Drawing { svg, picture, texts: &texts, layout: &layout };
+    drawing.head();
     let x = MARGIN + (inner - layout.left - layout.right) / 2.0;
-    let _ = writeln!(canvas.svg, "<g transform=\"translate({x:.1} {top:.1})\">");
-    let _ = canvas.lattice();
-    let _ = writeln!(canvas.svg, "</g>\n<g transform=\"translate({MARGIN} {legend_top:.1})\">");
-    let _ = legend.draw(canvas.svg);
-    svg.push_str("</g>\n</svg>\n");
-    svg
+    // Writing to a string cannot fail.
+    let _ = writeln!(drawing.svg, "<g transform=\"translate({x:.1} {top:.1})\">");
+    let _ = drawing.lattice();
+    let mut svg = drawing.svg;
+    let _ = writeln!(svg, "</g>\n<g transform=\"translate({MARGIN} {legend_top:.1})\">");
+    let _ = legend.draw(&mut svg);
+    let _ = writeln!(svg, "</g>");
+    svg.finish()
 }
 
-struct Canvas<'a> {
-    svg: &'a mut String,
+struct Drawing<'a> {
+    svg: Canvas,
     picture: &'a Picture,
     texts: &'a Texts,
     layout: &'a Layout,
 }
 
-impl Canvas<'_> {
-    fn head(&mut self) -> fmt::Result {
+impl Drawing<'_> {
+    fn head(&mut self) {
         let mut y = MARGIN + 4.0;
-        let name = Xml(&self.picture.property);
-        writeln!(self.svg, "<text class=\"bold\" x=\"{MARGIN}\" y=\"{y:.1}\">{name}</text>")?;
+        let name = &self.picture.property;
+        self.svg.text(format_args!("class=\"bold\" x=\"{MARGIN}\" y=\"{y:.1}\""), name);
         for line in &self.texts.head {
             y += LINE;
-            let line = Xml(line);
-            writeln!(
-                self.svg,
-                "<text xml:space=\"preserve\" x=\"{MARGIN}\" y=\"{y:.1}\">{line}</text>"
-            )?;
+            let at = format_args!("xml:space=\"preserve\" x=\"{MARGIN}\" y=\"{y:.1}\"");
+            self.svg.text(at, line);
         }
-        Ok(())
     }
 
     fn lattice(&mut self) -> fmt::Result {
         // What matters more is drawn later, on top.
-        let Canvas { picture, texts, layout, .. } = *self;
+        let Drawing { picture, texts, layout, .. } = *self;
         let rank = |(edge, _): &(&Edge, &Label)| (edge.violating, edge.observed);
         let mut edges: Vec<(&Edge, &Label)> = picture.edges.iter().zip(&texts.labels).collect();
         edges.sort_by_key(rank);
@@ -116,15 +108,16 @@ impl Canvas<'_> {
     fn step(&mut self, edge: &Edge, text: &Label) -> fmt::Result {
         let (from, to) = self.layout.line(edge.from, edge.to);
         let aside = if edge.observed && edge.violating { ASIDE } else { 0.0 };
-        writeln!(self.svg, "<g><title>{}</title>", Xml(&text.full))?;
+        write!(self.svg, "<g>")?;
+        self.svg.title(&text.full);
         if !edge.observed && !edge.violating {
-            line(self.svg, "step", from, to, 0.0)?;
+            line(&mut self.svg, "step", from, to, 0.0)?;
         }
         if edge.observed {
-            line(self.svg, "observed", from, to, -aside)?;
+            line(&mut self.svg, "observed", from, to, -aside)?;
         }
         if edge.violating {
-            line(self.svg, "violating", from, to, aside)?;
+            line(&mut self.svg, "violating", from, to, aside)?;
         }
         writeln!(self.svg, "</g>")
     }
@@ -152,9 +145,10 @@ impl Canvas<'_> {
             frame("violating", if node.observed { 5.0 } else { 0.0 })?;
         }
         if node.violated {
-            badge(self.svg, (left + width, top))?;
+            badge(&mut self.svg, (left + width, top))?;
         }
-        writeln!(self.svg, "<g class=\"middle\"><title>{}</title>", Xml(&text.full))?;
+        write!(self.svg, "<g class=\"middle\">")?;
+        self.svg.title(&text.full);
         let lines = 1 + text.values.len();
         let mut base = y - (lines as f64 - 1.0) * LINE / 2.0 + 4.0;
         let label = Xml(&text.label);
@@ -165,7 +159,7 @@ impl Canvas<'_> {
         writeln!(self.svg, "</text>")?;
         for line in &text.values {
             base += LINE;
-            writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{base:.1}\">{}</text>", Xml(line))?;
+            self.svg.text(format_args!("x=\"{x:.1}\" y=\"{base:.1}\""), line);
         }
         writeln!(self.svg, "</g>")
     }
@@ -188,7 +182,7 @@ impl Canvas<'_> {
 }
 
 /// A line, moved to its side.
-fn line(svg: &mut String, class: &str, from: Point, to: Point, aside: f64) -> fmt::Result {
+fn line(svg: &mut Canvas, class: &str, from: Point, to: Point, aside: f64) -> fmt::Result {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy).max(1.0);
     let (x, y) = (dy / length * aside, -dx / length * aside);
@@ -203,7 +197,7 @@ fn line(svg: &mut String, class: &str, from: Point, to: Point, aside: f64) -> fm
 }
 
 /// A cross: here some run violates the property.
-fn badge(svg: &mut String, (x, y): Point) -> fmt::Result {
+fn badge(svg: &mut Canvas, (x, y): Point) -> fmt::Result {
     writeln!(
         svg,
         "<circle class=\"badge\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8\"/>\
@@ -276,7 +270,7 @@ impl Legend {
     const TEXT: f64 = 50.0;
     const ROW: f64 = 20.0;
 
-    fn draw(&self, svg: &mut String) -> fmt::Result {
+    fn draw(&self, svg: &mut Canvas) -> fmt::Result {
         let mut y = 0.0;
         for (sign, lines) in &self.entries {
             match sign {
@@ -291,11 +285,8 @@ impl Legend {
                 Sign::None => {}
             }
             for text in lines {
-                let (x, base, text) = (Self::TEXT, y + 4.0, Xml(text));
-                writeln!(
-                    svg,
-                    "<text xml:space=\"preserve\" x=\"{x}\" y=\"{base:.1}\">{text}</text>"
-                )?;
+                let (x, base) = (Self::TEXT, y + 4.0);
+                svg.text(format_args!("xml:space=\"preserve\" x=\"{x}\" y=\"{base:.1}\""), text);
                 y += Self::ROW;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use foresee_trace::Xml;
+use foresee_support::svg::{Canvas, View};
 
 use crate::diagram::Diagram;
 
@@ -11,43 +11,36 @@ const TOP: usize = 44;
 const LEFT: usize = 64;
 /// The width of a character of the monospaced font at the size used.
 const CHAR: usize = 7;
+const STYLE: &str = "\
+text { fill: #1f2328; stroke: #fff; stroke-width: 4px; paint-order: stroke }
+.ground { fill: #fff } .dim { fill: #6e7781 } .line { stroke: #d0d7de }
+.dot { fill: #0969da } .arrow { stroke: #bc4c00; fill: none } #head path { fill: #bc4c00 }
+@media (prefers-color-scheme: dark) { text { fill: #e6edf3; stroke: #0d1117 } .ground { fill: #0d1117 } \
+.dim { fill: #8b949e } .line { stroke: #30363d } }
+";
 
 impl Diagram {
     /// The diagram as an SVG document: time runs downwards, a line for each thread, an arrow from
     /// each cause to its effect in another thread.
     pub fn to_svg(&self) -> String {
         let columns = Columns::of(self);
-        let (width, height) = (columns.width, TOP + self.rows.len() * ROW + 16);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace, monospace\" \
-             font-size=\"12\">\n\
-             <style>\n\
-             text {{ fill: #1f2328; stroke: #fff; stroke-width: 4px; paint-order: stroke }}\n\
-             .ground {{ fill: #fff }} .dim {{ fill: #6e7781 }} .line {{ stroke: #d0d7de }}\n\
-             .dot {{ fill: #0969da }} .arrow {{ stroke: #bc4c00; fill: none }} #head path \
-             {{ fill: #bc4c00 }}\n\
-             @media (prefers-color-scheme: dark) {{ text {{ fill: #e6edf3; stroke: #0d1117 }} \
-             .ground {{ fill: #0d1117 }} .dim {{ fill: #8b949e }} .line {{ stroke: #30363d }} }}\n\
-             </style>\n\
-             <defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" \
-             markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/>\
-             </marker></defs>\n\
-             <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n"
-        );
+        let height = TOP + self.rows.len() * ROW + 16;
+        let view = View { left: 0.0, top: 0.0, width: columns.width as f64, height: height as f64 };
+        let mut canvas = Canvas::new(view, 12);
+        canvas.style(STYLE);
+        canvas.arrow_heads(&["head"], 0);
+        canvas.ground();
         // Writing to a string cannot fail.
-        let _ = self.draw(&columns, &mut svg);
-        svg.push_str("</svg>\n");
-        svg
+        let _ = self.draw(&columns, &mut canvas);
+        canvas.finish()
     }
 
-    fn draw(&self, columns: &Columns, svg: &mut String) -> fmt::Result {
+    fn draw(&self, columns: &Columns, svg: &mut Canvas) -> fmt::Result {
         let y = |row: usize| TOP + row * ROW + ROW / 2;
         let bottom = TOP + self.rows.len() * ROW;
         for (column, name) in self.threads.iter().enumerate() {
             let x = columns.x[column];
-            let name = Xml(name);
-            writeln!(svg, "<text x=\"{x}\" y=\"24\" font-weight=\"bold\">{name}</text>")?;
+            svg.text(format_args!("x=\"{x}\" y=\"24\" font-weight=\"bold\""), name);
             writeln!(
                 svg,
                 "<line class=\"line\" x1=\"{x}\" y1=\"{TOP}\" x2=\"{x}\" y2=\"{bottom}\"/>"
@@ -70,18 +63,16 @@ impl Diagram {
         for (i, row) in self.rows.iter().enumerate() {
             let (x, y) = (columns.x[row.column], y(i));
             let base = y + 4;
-            writeln!(
-                svg,
-                "<text class=\"dim\" x=\"{}\" y=\"{base}\" text-anchor=\"end\">{}</text>",
-                LEFT - 20,
-                row.index
-            )?;
+            let number = LEFT - 20;
+            svg.text(
+                format_args!("class=\"dim\" x=\"{number}\" y=\"{base}\" text-anchor=\"end\""),
+                &row.index.to_string(),
+            );
             writeln!(svg, "<circle class=\"dot\" cx=\"{x}\" cy=\"{y}\" r=\"4\"/>")?;
-            let text = Xml(&row.text);
-            writeln!(svg, "<text x=\"{}\" y=\"{base}\">{text}</text>", x + 10)?;
+            svg.text(format_args!("x=\"{}\" y=\"{base}\"", x + 10), &row.text);
             if !row.loc.is_empty() {
-                let (x, loc) = (columns.locs, Xml(&row.loc));
-                writeln!(svg, "<text class=\"dim\" x=\"{x}\" y=\"{base}\">{loc}</text>")?;
+                let x = columns.locs;
+                svg.text(format_args!("class=\"dim\" x=\"{x}\" y=\"{base}\""), &row.loc);
             }
         }
         Ok(())

@@ -24,20 +24,20 @@ pub enum Style {
 }
 
 impl Style {
-    fn wrap(self, code: &str, text: &str) -> String {
+    fn wrap(self, style: anstyle::Style, text: &str) -> String {
         match self {
             Style::Plain => text.to_owned(),
-            Style::Colour => format!("\x1b[{code}m{text}\x1b[0m"),
+            Style::Colour => format!("{style}{text}{style:#}"),
         }
     }
     fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
+        self.wrap(anstyle::Style::new().bold(), text)
     }
     fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
+        self.wrap(anstyle::Style::new().dimmed(), text)
     }
     fn alarm(self, text: &str) -> String {
-        self.wrap("1;31", text)
+        self.wrap(anstyle::AnsiColor::Red.on_default().bold(), text)
     }
 }
 

@@ -18,62 +18,9 @@ pub mod format;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 mod runtime;
 
-macro_rules! sources {
-    ($($path:literal)*) => {
-        /// The text of every source file, by its path under `src`.
-        #[cfg(not(foresee_object))]
-        pub const SOURCES: &[(&str, &str)] = &[$(($path, include_str!($path))),*];
-    };
-}
-
-sources! {
-    "lib.rs"
-    "format.rs"
-    "runtime/mod.rs"
-    "runtime/access.rs"
-    "runtime/added.rs"
-    "runtime/alloc.rs"
-    "runtime/atomics.rs"
-    "runtime/blocking.rs"
-    "runtime/c11.rs"
-    "runtime/calls.rs"
-    "runtime/channels.rs"
-    "runtime/clocks.rs"
-    "runtime/conds.rs"
-    "runtime/config.rs"
-    "runtime/containers.rs"
-    "runtime/cxx.rs"
-    "runtime/ending.rs"
-    "runtime/events.rs"
-    "runtime/formats.rs"
-    "runtime/kernel.rs"
-    "runtime/locks.rs"
-    "runtime/log.rs"
-    "runtime/memory.rs"
-    "runtime/modules.rs"
-    "runtime/next.rs"
-    "runtime/openmp/mod.rs"
-    "runtime/openmp/gnu.rs"
-    "runtime/openmp/llvm.rs"
-    "runtime/openmp/locks.rs"
-    "runtime/openmp/tasks.rs"
-    "runtime/others.rs"
-    "runtime/printing.rs"
-    "runtime/process.rs"
-    "runtime/scanning.rs"
-    "runtime/shadow.rs"
-    "runtime/signals.rs"
-    "runtime/sorting.rs"
-    "runtime/stdio.rs"
-    "runtime/strings.rs"
-    "runtime/sys.rs"
-    "runtime/tenancy.rs"
-    "runtime/thread.rs"
-    "runtime/threads.rs"
-    "runtime/token.rs"
-    "runtime/tsan.rs"
-    "runtime/turns.rs"
-}
+// `SOURCES`, the text of every source file by its path under `src`: the build script lists what is there.
+#[cfg(not(foresee_object))]
+include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// `foresee.h`, for programs that want to name events.
 #[cfg(not(foresee_object))]

@@ -17,7 +17,6 @@ pub mod logic;
 pub mod ltl;
 mod mentions;
 pub mod monitor;
-mod nearest;
 pub mod observe;
 pub mod params;
 mod past;

@@ -7,12 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foresee_support::nearest::{distance, nearest, tolerance};
 use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible};
 
 use crate::ast::Spec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::mentions::{Entity, Mention, mentions};
-use crate::nearest::{distance, nearest, tolerance};
 use crate::syntax::Reports;
 
 /// The names of a specification in a trace. A name without an entry does not occur in the trace.

@@ -3,6 +3,8 @@
 //! `[file.c:]name` and then fields and elements: `ctl.valve.open`, `fleet[1].pos.y`. A name may
 //! leave out namespaces and the function of a static local, a file may leave out folders.
 
+use foresee_support::nearest::likeness;
+
 use super::objects::{Entry, is_suffix};
 use super::scalar::{Kind, Scalar};
 use super::types::{Shape, TypeId};
@@ -157,7 +159,7 @@ impl Symbols {
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let close = |it: &str| {
         let last = it.rsplit("::").next().unwrap_or(it);
-        let likeness = strsim::normalized_damerau_levenshtein(name, last);
+        let likeness = likeness(name, last);
         (likeness >= 0.6 || likeness > 0.3 && last.contains(name)).then_some(likeness)
     };
     let mut found: Vec<(f64, &str)> =

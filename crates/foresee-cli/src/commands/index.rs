@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, bail, ensure};
 use foresee_index::{About, Builder, Index, Witnessed};
+use foresee_support::output::{OutputFile, folder};
 use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 
 use crate::args::IndexArgs;
@@ -29,12 +30,11 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     ensure!(!same(&path, trace), "{}: the index would overwrite its trace", path.display());
     let place = path.display().to_string();
-    // A rename works only within one file system, so the temporary file is created next to its
-    // final location.
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    // What is put aside on the way is about as large as the index, so there is probably room beside it; not beside a
+    // device or a FIFO.
+    let is_file = |path: &Path| path.metadata().map_or(true, |it| it.is_file());
+    let temporary = std::env::temp_dir();
+    let folder = if is_file(&path) { folder(&path) } else { &temporary };
     let format = args.input.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
     let file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
     let file = Rc::new(RefCell::new(file));
@@ -62,18 +62,12 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
         remarks: &remarks,
         identity: file.identity().with_context(|| name.clone())?,
     };
-    let mut temporary = tempfile::Builder::new();
-    temporary.prefix(".foresee-").suffix(".part");
-    // Temporary files are private by default; an index gets the usual permissions.
-    #[cfg(unix)]
-    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let out = temporary.tempfile_in(folder).with_context(|| format!("cannot write {place}"))?;
-    let out = builder
-        .write(BufWriter::with_capacity(128 << 10, out), &about)
-        .and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error))
-        .with_context(|| format!("cannot write {place}"))?;
-    out.persist(&path).with_context(|| format!("cannot write {place}"))?;
-    describe(&path, &place)?;
+    let out = OutputFile::create(&path).and_then(|out| builder.write(out, &about));
+    out.and_then(OutputFile::finish).with_context(|| format!("cannot write {place}"))?;
+    // What went into a pipe cannot be read back.
+    if is_file(&path) {
+        describe(&path, &place)?;
+    }
     Ok(0)
 }
 

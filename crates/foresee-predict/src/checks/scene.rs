@@ -1,6 +1,6 @@
 //! Which locks each thread holds as the trace goes by, and where it took them.
 
-use foresee_trace::{Event, Id, Op, ThreadId, entry};
+use foresee_trace::{Event, Id, ThreadId, entry};
 
 use super::locksets::{Hold, LockSetId, LockSets};
 
@@ -28,23 +28,21 @@ struct Holding {
 }
 
 /// The lock that an event takes. Inner operations of re-entrant locks take and give back nothing.
+#[inline]
 pub(crate) fn taken(event: &Event) -> Option<Hold> {
-    match event.op() {
-        Op::Acquire => Some(Hold { lock: event.lock(), shared: false }),
-        Op::AcquireShared => Some(Hold { lock: event.lock(), shared: true }),
-        Op::WaitEnd => event.wait_lock().map(|lock| Hold { lock, shared: false }),
-        _ => None,
-    }
+    edge(event, true)
 }
 
 /// The lock that an event gives back.
+#[inline]
 pub(crate) fn given(event: &Event) -> Option<Hold> {
-    match event.op() {
-        Op::Release => Some(Hold { lock: event.lock(), shared: false }),
-        Op::ReleaseShared => Some(Hold { lock: event.lock(), shared: true }),
-        Op::WaitBegin => event.wait_lock().map(|lock| Hold { lock, shared: false }),
-        _ => None,
-    }
+    edge(event, false)
+}
+
+#[inline]
+fn edge(event: &Event, takes: bool) -> Option<Hold> {
+    let edge = event.lock_edge().filter(|edge| edge.takes == takes)?;
+    Some(Hold { lock: edge.lock, shared: edge.shared })
 }
 
 impl Scene {

@@ -1,12 +1,13 @@
 //! Candidates, tried on all cores.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt, climb};
 use super::pointers::{Chained, Pointers};
 use super::tally::Tally;
 use super::{Context, Options};
+use crate::parallel::{Work, in_order};
 use crate::reorder::{Goal, Search, Sight, Wanted};
 
 /// Events that would show what a candidate stands for.
@@ -106,41 +107,15 @@ fn on_all_cores<T: Sync, S, R: Send>(
     start: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<(usize, R)> {
-    if items.is_empty() {
-        return Vec::new();
-    }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut state = start();
-        let mut done = Vec::new();
-        loop {
-            let from = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let to = (from + CHUNK).min(items.len());
-            if from >= to {
-                return done;
-            }
-            for (i, item) in items[from..to].iter().enumerate() {
-                if until.is_some_and(|until| Instant::now() >= until) {
-                    return done;
-                }
-                done.push((from + i, each(&mut state, item)));
-            }
+    let work = Work { cores: context.options.cores, chunk: CHUNK };
+    let each = |(state, done): &mut (S, Vec<_>), at: usize, item: &T| {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return ControlFlow::Break(());
         }
+        done.push((at, each(state, item)));
+        ControlFlow::Continue(())
     };
-    let cores = context.options.cores.clamp(1, items.len().div_ceil(CHUNK).max(1));
-    let mut all = Vec::new();
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
-        all.extend(work());
-        for other in others {
-            match other.join() {
-                Ok(part) => all.extend(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    all.sort_by_key(|&(at, _)| at);
-    all
+    in_order(work.on_all(items, || (start(), Vec::new()), each, |(_, done)| done))
 }
 
 /// Tries all candidates, those first that begin first. What was found comes in this order, too.

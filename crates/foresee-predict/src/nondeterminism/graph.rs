@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use foldhash::fast::RandomState;
 use foresee_causality::Wakeups;
-use foresee_trace::{Event, Id, LockId, Op, Trace, entry};
+use foresee_trace::{Event, Id, LockEdge, Op, Trace, entry};
 
-use super::locks::{Sections, lock_of};
+use super::locks::Sections;
 use crate::analysis::AnalysisError;
 
 /// No node, no event, no object.
@@ -116,8 +116,8 @@ fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
         let thread = event.thread().0;
         if event.op().reads() || event.op().writes() {
             used(&mut vars, event.var().index(), thread);
-        } else if let Some((lock, ..)) = lock_of(event) {
-            used(&mut locks, lock.index(), thread);
+        } else if let Some(edge) = event.lock_edge() {
+            used(&mut locks, edge.lock.index(), thread);
         } else if matches!(event.op(), Op::Busy | Op::BusyShared) {
             used(&mut locks, event.lock().index(), thread);
         }
@@ -162,7 +162,7 @@ impl Graph {
             }
             let op = event.op();
             let is_access = op.reads() || op.writes();
-            let lock = lock_of(event).filter(|(l, ..)| is_shared(&shared_locks, l.index()));
+            let lock = event.lock_edge().filter(|edge| is_shared(&shared_locks, edge.lock.index()));
             let links = matches!(
                 op,
                 Op::Fork
@@ -222,8 +222,8 @@ impl Graph {
                 }
                 _ => {}
             }
-            if let Some((lock, shared, taken)) = lock {
-                graph.lock(id, lock, shared, taken, &mut node);
+            if let Some(edge) = lock {
+                graph.lock(id, edge, &mut node);
             }
             graph.sections.note_holds(thread);
             graph.nodes.push(node);
@@ -262,9 +262,10 @@ impl Graph {
         }
     }
 
-    fn lock(&mut self, id: u32, lock: LockId, shared: bool, taken: bool, node: &mut Node) {
-        node.kind = if taken { Kind::Acquire } else { Kind::Release };
-        node.object = match taken {
+    fn lock(&mut self, id: u32, edge: LockEdge, node: &mut Node) {
+        let LockEdge { lock, shared, takes } = edge;
+        node.kind = if takes { Kind::Acquire } else { Kind::Release };
+        node.object = match takes {
             true => self.sections.open(lock.index(), node.thread, shared, id),
             false => self.sections.close(lock.index(), node.thread, shared, id),
         };

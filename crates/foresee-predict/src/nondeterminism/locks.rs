@@ -4,22 +4,9 @@
 //! beginning of a wait ends one and the end of the wait begins another. Inner operations of
 //! re-entrant locks are no nodes. A section that is never given back has no release.
 
-use foresee_trace::{Event, LockId, Op, entry};
+use foresee_trace::entry;
 
 use super::graph::NONE;
-
-/// The lock that an event takes or gives back, whether it is shared, and whether it is taken.
-pub(super) fn lock_of(event: &Event) -> Option<(LockId, bool, bool)> {
-    match event.op() {
-        Op::Acquire => Some((event.lock(), false, true)),
-        Op::Release => Some((event.lock(), false, false)),
-        Op::AcquireShared => Some((event.lock(), true, true)),
-        Op::ReleaseShared => Some((event.lock(), true, false)),
-        Op::WaitEnd => event.wait_lock().map(|lock| (lock, false, true)),
-        Op::WaitBegin => event.wait_lock().map(|lock| (lock, false, false)),
-        _ => None,
-    }
-}
 
 /// From taking a lock to giving it back.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! All reads of a trace, on all cores.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use foresee_trace::{EXTERNAL, LocId, Op, ThreadId, Trace, Value, VarId, entry};
@@ -9,6 +9,7 @@ use super::candidates::{Candidates, Target};
 use super::graph::{Deadline, Graph, Kind, NONE};
 use super::{Counts, Effort, Form, MOST_LOCATIONS, Options, Verdict, witness};
 use crate::analysis::AnalysisError;
+use crate::parallel::{Work, in_order};
 
 /// What could see another write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,40 +185,17 @@ impl<'t> Search<'t> {
             found.counts = candidates.counts;
             return found;
         }
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut candidates = self.candidates();
-            let mut broken = Vec::new();
-            loop {
-                let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-                let end = (start + CHUNK).min(self.targets.len());
-                if start >= end {
-                    return (broken, candidates.counts);
-                }
-                for (i, &target) in self.targets[start..end].iter().enumerate() {
-                    broken
-                        .extend(self.look_at(&mut candidates, target).map(|one| (start + i, one)));
-                }
-            }
-        };
-        let cores = self.options.cores.clamp(1, self.targets.len().div_ceil(CHUNK).max(1));
-        let mut parts = Vec::new();
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
-            parts.push(work());
-            for other in others {
-                match other.join() {
-                    Ok(part) => parts.push(part),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-        });
-        let mut broken = Vec::new();
-        for (part, counts) in parts {
-            broken.extend(part);
-            found.counts.add(&counts);
-        }
-        broken.sort_by_key(|&(at, _)| at);
+        let work = Work { cores: self.options.cores, chunk: CHUNK };
+        let start = || (self.candidates(), Vec::new());
+        let each =
+            |(candidates, broken): &mut (Candidates<'_>, Vec<_>), at: usize, &target: &Target| {
+                broken.extend(self.look_at(candidates, target).map(|one| (at, one)));
+                ControlFlow::Continue(())
+            };
+        let end = |(candidates, broken): (Candidates<'_>, Vec<_>)| (broken, candidates.counts);
+        let parts = work.on_all(&self.targets, start, each, end);
+        parts.iter().for_each(|(_, counts)| found.counts.add(counts));
+        let broken = in_order(parts.into_iter().map(|(broken, _)| broken));
         found.broken = broken.into_iter().map(|(_, one)| one).collect();
         found
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use foresee_trace::Xml;
+use foresee_support::svg::{Canvas, View};
 
 use super::layout::{Area, Layout, NODE_HEIGHT};
 use super::{Drawing, wrap_at};
@@ -15,7 +15,6 @@ const CHAR: f64 = 6.7;
 /// The maximum number of characters of a line in the legend.
 const LEGEND_WIDTH: usize = 100;
 const STYLE: &str = "\
-<style>
 text { fill: #1f2328; text-anchor: middle } .ground { fill: #fff } .title, .legend { text-anchor: start } .title { font-weight: bold }
 .state { fill: #f6f8fa; stroke: #57606a } .bad { stroke: #cf222e; fill: #ffebe9 }
 .good { stroke: #1a7f37; fill: #dafbe1 } .edge { stroke: #0969da; fill: none } .fatal { stroke: #cf222e }
@@ -27,7 +26,6 @@ text { fill: #1f2328; text-anchor: middle } .ground { fill: #fff } .title, .lege
 .edge { stroke: #58a6ff } .fatal { stroke: #f85149 } .rest { stroke: #6e7681 }
 #head path { fill: #58a6ff } #fatal path { fill: #f85149 } #rest path { fill: #6e7681 }
 .back { fill: #0d1117 } }
-</style>
 ";
 
 impl Drawing {
@@ -44,38 +42,21 @@ impl Drawing {
         let width = (right - left + MARGIN).max(texts);
         let legend_top = bottom + MARGIN + LINE;
         let height = legend_top - top + legend.len() as f64 * LINE + MARGIN / 2.0;
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-             viewBox=\"{left:.0} {top:.0} {width:.0} {height:.0}\" \
-             font-family=\"ui-monospace, monospace\" font-size=\"11\">\n{STYLE}<defs>"
-        );
-        for id in ["head", "fatal", "rest"] {
-            let _ = write!(
-                svg,
-                "<marker id=\"{id}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" \
-                 markerHeight=\"8\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker>"
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "</defs>\n<rect class=\"ground\" x=\"{left:.0}\" y=\"{top:.0}\" width=\"100%\" \
-             height=\"100%\"/>\n<text class=\"title\" x=\"{:.0}\" y=\"{:.0}\">{}</text>",
-            left + MARGIN,
-            top + MARGIN,
-            Xml(&self.name)
-        );
+        let mut svg = Canvas::new(View { left, top, width, height }, 11);
+        svg.style(STYLE);
+        svg.arrow_heads(&["head", "fatal", "rest"], 1);
+        svg.ground();
+        let (x, y) = (left + MARGIN, top + MARGIN);
+        svg.text(format_args!("class=\"title\" x=\"{x:.0}\" y=\"{y:.0}\""), &self.name);
         // Writing to a string cannot fail.
         let _ = self.draw(&layout, &mut svg);
         for (i, line) in legend.iter().enumerate() {
-            let (x, y) = (left + MARGIN, legend_top + i as f64 * LINE);
-            let line = Xml(line);
-            let _ = writeln!(
-                svg,
-                "<text class=\"legend\" xml:space=\"preserve\" x=\"{x:.0}\" y=\"{y:.0}\">{line}</text>"
-            );
+            let y = legend_top + i as f64 * LINE;
+            let at =
+                format_args!("class=\"legend\" xml:space=\"preserve\" x=\"{x:.0}\" y=\"{y:.0}\"");
+            svg.text(at, line);
         }
-        svg.push_str("</svg>\n");
-        svg
+        svg.finish()
     }
 
     fn legend_lines(&self) -> Vec<String> {
@@ -90,7 +71,7 @@ impl Drawing {
         lines
     }
 
-    fn draw(&self, layout: &Layout, svg: &mut String) -> fmt::Result {
+    fn draw(&self, layout: &Layout, svg: &mut Canvas) -> fmt::Result {
         let first = layout.nodes[0];
         let tip = first.middle.0 - first.width / 2.0 - 2.0;
         let y = first.middle.1;
@@ -127,7 +108,7 @@ impl Drawing {
                 "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
                  height=\"{NODE_HEIGHT:.1}\" rx=\"{radius:.1}\"/>"
             )?;
-            text(svg, area, std::slice::from_ref(&node.label))?;
+            text(svg, area, std::slice::from_ref(&node.label));
         }
         for (edge, curve) in self.edges.iter().zip(&layout.edges) {
             let Area { middle: (x, y), width, height } = curve.label;
@@ -137,20 +118,18 @@ impl Drawing {
                 "<rect class=\"back\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
                  height=\"{height:.1}\"/>"
             )?;
-            text(svg, &curve.label, &edge.label)?;
+            text(svg, &curve.label, &edge.label);
         }
         Ok(())
     }
 }
 
-/// Centres lines of text in an area.
-fn text(svg: &mut String, area: &Area, lines: &[String]) -> fmt::Result {
+/// Lines in the middle of an area.
+fn text(svg: &mut Canvas, area: &Area, lines: &[String]) {
     let (x, middle) = area.middle;
     let top = middle - (lines.len() as f64 - 1.0) * LINE / 2.0 + 4.0;
     for (i, line) in lines.iter().enumerate() {
         let y = top + i as f64 * LINE;
-        let line = Xml(line);
-        writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\">{line}</text>")?;
+        svg.text(format_args!("x=\"{x:.1}\" y=\"{y:.1}\""), line);
     }
-    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foresee_support::components::{components, members};
+
 use super::unfold::Unfolding;
 use crate::letter::{Alphabet, Letter};
 use crate::monitor::TooManyStates;
@@ -92,8 +94,8 @@ impl Hopes {
 /// strongly connected component with a cycle in which every `until` is absent from some node.
 fn accepting(nodes: &[Node], edges: &[Vec<u32>], until: u64) -> Vec<bool> {
     let mut alive = vec![false; nodes.len()];
-    // Components come after those they lead to, so one pass is enough.
-    for component in components(edges) {
+    // Components come with those they lead to first, so one pass is enough.
+    for component in members(&components(edges.len(), |node| &edges[node as usize])) {
         let inside: HashSet<u32> = component.iter().copied().collect();
         let put_off = component.iter().fold(until, |m, &n| m & nodes[n as usize].1);
         let to = |n: &u32| edges[*n as usize].iter();
@@ -104,48 +106,4 @@ fn accepting(nodes: &[Node], edges: &[Vec<u32>], until: u64) -> Vec<bool> {
         }
     }
     alive
-}
-
-/// Strongly connected components (Tarjan's algorithm without recursion), successors first.
-fn components(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    const UNSEEN: u32 = u32::MAX;
-    let mut found = vec![UNSEEN; edges.len()];
-    let mut low = vec![0u32; edges.len()];
-    let mut open = vec![false; edges.len()];
-    let (mut stack, mut result, mut clock) = (Vec::new(), Vec::new(), 0);
-    for root in 0..edges.len() as u32 {
-        let mut path: Vec<(u32, usize)> = Vec::new();
-        if found[root as usize] == UNSEEN {
-            path.push((root, 0));
-        }
-        while let Some(&mut (node, ref mut next)) = path.last_mut() {
-            let n = node as usize;
-            if *next == 0 && found[n] == UNSEEN {
-                (found[n], low[n], open[n]) = (clock, clock, true);
-                clock += 1;
-                stack.push(node);
-            }
-            if let Some(&to) = edges[n].get(*next) {
-                *next += 1;
-                let t = to as usize;
-                if found[t] == UNSEEN {
-                    path.push((to, 0));
-                } else if open[t] {
-                    low[n] = low[n].min(found[t]);
-                }
-                continue;
-            }
-            path.pop();
-            if let Some(&(parent, _)) = path.last() {
-                low[parent as usize] = low[parent as usize].min(low[n]);
-            }
-            if low[n] == found[n] {
-                let at = stack.iter().rposition(|&s| s == node).unwrap_or(0);
-                let component = stack.split_off(at);
-                component.iter().for_each(|&m| open[m as usize] = false);
-                result.push(component);
-            }
-        }
-    }
-    result
 }

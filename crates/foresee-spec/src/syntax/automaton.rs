@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use foresee_support::nearest::nearest;
+
 use super::formula::power;
 use super::lexer::Kind;
 use super::parser::{Failed, Parse, Parser};
 use crate::ast::{Automaton, AutomatonState, BinaryOp, Edge, Ident, Span};
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
 
 /// A specification with more states without a row is generated, and generators do not misspell.
 const MANY: usize = 20;

@@ -3,13 +3,14 @@
 //! A bracket may begin a formula or an expression, `(a + b) * 2 > c`, which only becomes clear
 //! later. So operands are [`Operand`]s, either of the two, until their kind is known.
 
+use foresee_support::nearest::nearest;
+
 use super::atomics::ATOMIC;
 use super::lexer::Kind;
 use super::names::EVENTS;
 use super::parser::{Built, Facts, Parse, Parser};
 use crate::ast::{Atom, BinaryOp, Expr, ExprKind, Formula, FormulaKind, Ident, Span, UnaryOp};
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
 
 /// Prefix operators with their words.
 pub(super) const PREFIXES: &[(&str, UnaryOp)] = &[

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foresee_support::nearest::nearest;
+
 use super::atomics::ATOMIC;
 use super::formula::{INFIXES, is_reserved, nothing};
 use super::lexer::Kind;
@@ -11,7 +13,6 @@ use super::{Item, ItemKind};
 use crate::ast::{Body, Formula, Ident, Init, Let, Property, Span, Spec};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::mentions::mentions;
-use crate::nearest::nearest;
 
 /// The maximum number of parameters of a property.
 const MAX_PARAMS: usize = 32;

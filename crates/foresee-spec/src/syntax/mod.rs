@@ -82,11 +82,6 @@ enum ItemKind {
     Property(usize),
 }
 
-/// Texts of at most so many bytes are not deep.
-const SHALLOW: usize = 128;
-/// How much stack is enough for what is: unoptimised, a level takes some ten thousand bytes.
-const STACK: usize = 16 << 20;
-
 fn read(text: &str) -> Source {
     if text.len() > MAX_LENGTH {
         let diagnostic = Diagnostic {
@@ -106,22 +101,6 @@ fn read(text: &str) -> Source {
             diagnostics: vec![diagnostic],
         };
     }
-    // A short text cannot be deep. A deep one is read on a stack that is known to be enough, whatever
-    // the caller's is; if there is none to be had, on the caller's.
-    if text.len() <= SHALLOW {
-        return read_here(text);
-    }
-    std::thread::scope(|scope| {
-        let on_its_own = std::thread::Builder::new().stack_size(STACK);
-        match on_its_own.spawn_scoped(scope, || read_here(text)).map(|thread| thread.join()) {
-            Ok(Ok(source)) => source,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(_) => read_here(text),
-        }
-    })
-}
-
-fn read_here(text: &str) -> Source {
     let mut reports = Reports::default();
     let lexed = lexer::lex(text, &mut |d| reports.add(d));
     let mut parser = Parser::new(text, &lexed.tokens, reports);

@@ -7,16 +7,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foresee_support::nearest::nearest;
+
 use super::atomics::ATOMIC;
 use super::lexer::{Kind, Token};
 use super::reports::Reports;
 use crate::ast::{Formula, Ident, Span};
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
 
 /// The maximum height of a tree of operators, including brackets and expanded lets. It allows
 /// everything that walks a specification to use plain recursion.
 pub(super) const MAX_HEIGHT: u32 = 256;
+/// The parser recurses on the caller's stack, and continues on a new piece when less than this is left. Without
+/// optimisation, one level takes some ten thousand bytes.
+const RED_ZONE: usize = 128 << 10;
+/// The size of such a piece.
+const GROWTH: usize = 1 << 20;
 
 /// The maximum number of operators of a formula after its lets are expanded: lets that use other
 /// lets twice double it each time.
@@ -277,7 +283,7 @@ impl<'a> Parser<'a> {
             return self.too_deep(self.token().span);
         }
         self.depth += 1;
-        let result = parse(self);
+        let result = stacker::maybe_grow(RED_ZONE, GROWTH, || parse(self));
         self.depth -= 1;
         result
     }

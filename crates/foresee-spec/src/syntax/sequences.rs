@@ -1,11 +1,12 @@
 //! Regular expressions and patterns, which have the same shape: `|` over `&` over sequences.
 
+use foresee_support::nearest::nearest;
+
 use super::lexer::Kind;
 use super::names::EVENTS;
 use super::parser::{Built, Facts, Parse, Parser};
 use crate::ast::{BinaryOp, Pattern, PatternKind, Regex, RegexKind, Span};
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
 
 /// A kind of tree that is written with `|` and `&`.
 trait Sequence: Sized {

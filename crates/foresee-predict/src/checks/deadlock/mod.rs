@@ -27,7 +27,6 @@
 //! Not predicted: that a reader waits for a writer who has queued up before it, and waits outside
 //! locks, joins and conditions.
 
-mod components;
 mod guards;
 mod kept;
 mod nearest;

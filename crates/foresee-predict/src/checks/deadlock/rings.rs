@@ -6,7 +6,7 @@
 //! into strongly connected components first, which takes nearly all requests out of the question;
 //! rings are looked for in what is left, the short ones first.
 
-use super::components::components;
+use foresee_support::components::components_of_pairs;
 
 /// A lock or a thread that somebody has or wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,7 +146,7 @@ fn entangled(requests: &[Request]) -> Vec<u32> {
     edges.sort_unstable();
     edges.dedup();
     let nodes = edges.iter().map(|&(from, to)| from.max(to) as usize + 1).max().unwrap_or(0);
-    let component = components(nodes, &edges);
+    let component = components_of_pairs(nodes, &edges);
     let is_in = |r: &Request| {
         let wanted = component[r.wants.0.0 as usize];
         let own = (Thing::thread(r.thread), false);

@@ -48,6 +48,25 @@ fn depth_is_limited_everywhere() {
 }
 
 #[test]
+fn the_deepest_text_is_read_on_a_small_stack() {
+    let nested = |open: &str, inner: &str, close: &str| {
+        format!("{}{inner}{}", open.repeat(120), close.repeat(120))
+    };
+    for text in [
+        format!("property p: {}", nested("(", "x", ")")),
+        format!("property p: {}", nested("[", "x", ", y)")),
+        format!("property p: {}", nested("x -> ", "x", "")),
+        format!("property p: {} > 0", nested("(x + ", "x", ")")),
+        format!("violation p: {}", nested("(", ".", ")")),
+    ] {
+        let small = std::thread::Builder::new().stack_size(192 << 10);
+        let reading = small.spawn(move || (codes(&text), text)).expect("a thread");
+        let (codes, text) = reading.join().expect("the parser does not panic");
+        assert_eq!(codes, [""; 0], "{text}");
+    }
+}
+
+#[test]
 fn left_spines_and_brackets_add_up() {
     let sum = " + x".repeat(200);
     let nested = format!("property p: {}x{}", "(".repeat(100), format!("{sum})").repeat(100));

@@ -3,37 +3,19 @@
 /// Longer names are not compared: they were not typed by hand.
 const LONGEST: usize = 100;
 
-/// The number of single-character changes, including swaps of neighbours, that lead from `a` to
-/// `b`; `None` if it exceeds `most`.
-pub(crate) fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
+/// How many single-character changes, swaps of neighbours included, lead from `a` to `b`; `None`
+/// if more than `most`.
+pub fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let (long_a, long_b) =
         (a.chars().take(LONGEST + 1).count(), b.chars().take(LONGEST + 1).count());
     if long_a.abs_diff(long_b) > most || long_a.max(long_b) > LONGEST {
         return None;
     }
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = change.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        if row.iter().all(|&d| d > most) {
-            return None;
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    Some(last[b.len()]).filter(|&d| d <= most)
+    Some(strsim::osa_distance(a, b)).filter(|&d| d <= most)
 }
 
-/// The maximum distance at which a name counts as a misspelling: about a third of its length.
-pub(crate) fn tolerance(name: &str) -> usize {
+/// How different two names may be and still count as the same one misspelt: about a third of it.
+pub fn tolerance(name: &str) -> usize {
     match name.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
@@ -42,14 +24,26 @@ pub(crate) fn tolerance(name: &str) -> usize {
     }
 }
 
-/// The candidate closest to `name`, if it is close enough to have been meant.
-pub(crate) fn nearest<'a>(
+/// The candidate closest to `name`, if one is close enough to have been meant.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within(tolerance(name), name, candidates)
+}
+
+/// The candidate closest to `name`, if at most `most` changes lead to it.
+pub fn nearest_within<'a>(
+    most: usize,
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let most = tolerance(name);
     let close = candidates.into_iter().filter(|&c| c != name);
     close.filter_map(|c| Some((distance(name, c, most)?, c))).min().map(|(_, c)| c)
+}
+
+/// How alike two names are, from 0 (nothing in common) to 1 (the same). For long lists of which the
+/// closest are shown; zero for names that are too long to compare.
+pub fn likeness(a: &str, b: &str) -> f64 {
+    let longest = a.chars().count().max(b.chars().count());
+    if longest > LONGEST { 0.0 } else { strsim::normalized_damerau_levenshtein(a, b) }
 }
 
 #[cfg(test)]
@@ -80,5 +74,16 @@ mod tests {
         assert_eq!(nearest("x", ["y"]), None);
         assert_eq!(nearest("radio", ["approved", "landing"]), None);
         assert_eq!(nearest("same", ["same"]), None);
+        assert_eq!(nearest("jso", ["jsonl"]), None);
+        assert_eq!(nearest_within(2, "jso", ["jsonl"]), Some("jsonl"));
+    }
+
+    #[test]
+    fn likeness_is_symmetric_and_bounded() {
+        assert_eq!(likeness("queue", "queue"), 1.0);
+        assert_eq!(likeness("abc", "xyz"), 0.0);
+        assert!(likeness("queue", "quue") > likeness("queue", "que"));
+        assert_eq!(likeness("quue", "queue"), likeness("queue", "quue"));
+        assert_eq!(likeness(&"a".repeat(101), &"a".repeat(101)), 0.0);
     }
 }
