@@ -10,7 +10,7 @@
 //! - where each event stands in the trace.
 //!
 //! The greedy search (`query.rs`) then needs two binary searches for each pair of positions.
-//! `docs/index-format.md` tells what stands where in the file.
+//! `docs/formats/index.md` tells what stands where in the file.
 
 mod build;
 mod error;

@@ -1,4 +1,4 @@
-//! What goes over a connection; `docs/wire.md` describes every byte.
+//! What goes over a connection; `docs/formats/wire.md` describes every byte.
 //!
 //! A sender says hello, is welcomed or refused, and sends frames of the native format, each behind
 //! its number. Nothing that a length field says is believed before it was compared with a limit.

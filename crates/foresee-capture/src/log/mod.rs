@@ -2,7 +2,7 @@
 //!
 //! [`find`] lists the logs in a directory, one for each program image that was recorded; [`Log::open`] goes through one for
 //! what must be known before its first event; [`Log::source`] turns it into a stream of events. The format is described in
-//! `docs/capture-log.md`.
+//! `docs/formats/capture-log.md`.
 
 mod channels;
 mod memory;

@@ -36,7 +36,7 @@ pub enum Kind {
     Optional(u8),
 }
 
-/// Frames of this kind say how many events were lost at their place; see `docs/native-format.md`.
+/// Frames of this kind say how many events were lost at their place; see `docs/formats/native.md`.
 pub const LOST: Kind = Kind::Optional(128);
 
 impl Kind {
