@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What capture costs: each program plain, with gcc's own thread sanitizer and with foresee's runtime, side by side in one
-# run. Prints a table for docs/benchmarks.md: CPU and wall time relative to the plain program, and the size of the log
+# run. Prints a table for benches/results/capture.md: CPU and wall time relative to the plain program, and the size of the log
 # relative to one record of 24 bytes for each hook. Needs gcc with libtsan, and the sources of pigz and zlib (fetched).
 #
 #   cargo build -p foresee-capture && benches/capture/run.sh [REPETITIONS]
@@ -66,7 +66,7 @@ for name in ${PROGRAMS:-hashmap queue matrix pigz}; do
     read -r fc fw <<<"$(FORESEE_CAPTURE=$work/logs measure $(command_of $name foresee))"
     rm -rf logs; mkdir logs
     FORESEE_CAPTURE=$work/logs $(command_of $name foresee) >/dev/null
-    # Bytes 64 and 48 of the tail: see docs/capture-log.md.
+    # Bytes 64 and 48 of the tail: see docs/formats/capture-log.md.
     hooks=$(od -An -t u8 -j64 -N8 logs/*.tail | tr -d ' ')
     size=$(od -An -t u8 -j48 -N8 logs/*.tail | tr -d ' ')
     awk -v n=$name -v h="$hooks" -v s="$size" -v pc="$pc" -v pw="$pw" -v tc="$tc" -v tw="$tw" -v fc="$fc" -v fw="$fw" 'BEGIN {

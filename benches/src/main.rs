@@ -2,7 +2,7 @@
 //! a process of its own, on the same trace, and prints the ratio. Absolute times depend on the
 //! machine and its mood; ratios of one run do much less.
 //!
-//! `cargo run --release -p foresee-benches` prints the tables of `docs/benchmarks.md`.
+//! `cargo run --release -p foresee-benches` prints the tables of `benches/results/`.
 
 #![allow(clippy::print_stdout, reason = "printing tables is what this program is for")]
 

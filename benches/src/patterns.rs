@@ -162,9 +162,9 @@ pub(crate) fn algorithms() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints how the time grows, and draws it into `docs/`.
+/// Prints how the time grows, and draws it into `docs/analyses/`.
 pub(crate) fn growth() -> anyhow::Result<()> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/analyses");
     let events: Vec<u64> = vec![1, 3, 10, 30, 100];
     let points = events.iter().map(|&m| Ok((m as f64, seconds(16, m * 1_000_000, 3)?)));
     let points = points.collect::<anyhow::Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The drawings of `docs/locks.md` are what foresee draws of the programs they show.
+//! The drawings of `docs/analyses/locks.md` are what foresee draws of the programs they show.
 //!
 //! `TRYCMD=overwrite cargo test -p foresee-cli --test drawings` draws them again.
 
@@ -38,7 +38,7 @@ fn drawings(case: &Case) -> [(&'static str, String); 2] {
 
 #[test]
 fn drawings_show_what_is_found() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/locks");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/analyses/locks");
     let overwrite = std::env::var("TRYCMD").is_ok_and(|word| word == "overwrite");
     for name in ["B1", "B2", "B5", "B10"] {
         let case = cases().into_iter().find(|case| case.name == format!("locks-{name}")).unwrap();

@@ -15,5 +15,5 @@ fn commands_print_what_is_written_down() {
         .register_bin("foresee", trycmd::cargo::cargo_bin!("foresee"))
         .case("crates/foresee-cli/tests/cmd/*.trycmd")
         .case("README.md")
-        .case("docs/locks.md");
+        .case("docs/analyses/*.md");
 }

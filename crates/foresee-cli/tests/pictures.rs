@@ -1,4 +1,4 @@
-//! The pictures in `docs/lattice.md` are what the command draws of the examples.
+//! The pictures in `docs/analyses/lattice.md` are what the command draws of the examples.
 //!
 //! `FORESEE_OVERWRITE=1 cargo test -p foresee-cli --test pictures` writes what is drawn now.
 
@@ -26,7 +26,7 @@ fn the_pictures_of_the_documentation_are_those_of_the_command() {
             .status;
         assert_eq!(status.code(), Some(1), "{example}: each of them has a violating run");
         let drawn = fs::read_to_string(&drawn).unwrap();
-        let kept = root.join("docs/lattice").join(name).with_extension("svg");
+        let kept = root.join("docs/analyses/lattice").join(name).with_extension("svg");
         if env::var_os("FORESEE_OVERWRITE").is_some() {
             fs::write(&kept, &drawn).unwrap();
         }

@@ -239,7 +239,7 @@ fn a_sink_that_is_dropped_leaves_a_trace_cut_short() {
 
 #[test]
 fn the_example_of_the_document_is_a_trace() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/native-format.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/native.md");
     let document = std::fs::read_to_string(path).unwrap();
     let (_, example) = document.split_once("## A whole file").unwrap();
     let block = example.split("```").nth(1).unwrap();

@@ -1,7 +1,7 @@
 //! The search for correct reorderings against exhaustive search, goal by goal.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
-#![allow(clippy::print_stdout)] // The figures of `docs/locks.md` come from here.
+#![allow(clippy::print_stdout)] // The figures of `docs/analyses/locks.md` come from here.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Races against exhaustive search.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
-#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+#![allow(clippy::print_stdout)] // The figures of `docs/analyses/race.md` come from here.
 
 mod common;
 

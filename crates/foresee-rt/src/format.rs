@@ -1,4 +1,4 @@
-//! The raw log, as the runtime writes it and the host reads it; `docs/capture-log.md` tells the same in words.
+//! The raw log, as the runtime writes it and the host reads it; `docs/formats/capture-log.md` tells the same in words.
 //!
 //! A process image has two files. The *tail* is mapped by the program: a page of [`Head`] and a buffer that is used again
 //! and again. When the buffer is full it is appended to the *log* as one chunk. Whatever ends the program, the kernel

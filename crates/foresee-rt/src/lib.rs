@@ -2,7 +2,7 @@
 //!
 //! `foresee cc` lets the compiler place the hooks of its thread sanitizer and links this runtime in the place of the
 //! sanitizer's own. The hooks, and the functions of libc that threads synchronise with, are answered here: what they do
-//! is written to a log that outlives the program (`docs/capture-log.md`), and the program goes on as if nothing were.
+//! is written to a log that outlives the program (`docs/formats/capture-log.md`), and the program goes on as if nothing were.
 //!
 //! The crate is compiled twice. As a member of the workspace it is the description of the log ([`mod@format`]) and code to be
 //! linted and tested; nothing is exported under the names that programs call. With `--cfg foresee_object`, by the

@@ -1,5 +1,5 @@
 //! The native format: compact binary frames that can be streamed, appended to, cut off anywhere,
-//! and read from several places at once. `docs/native-format.md` describes every byte.
+//! and read from several places at once. `docs/formats/native.md` describes every byte.
 
 mod append;
 mod frame;

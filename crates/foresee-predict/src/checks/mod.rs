@@ -23,7 +23,8 @@
 //! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
 //! possible is said only if every candidate is proved impossible; everything else is counted as not
 //! found, undecided or not tried. What is impossible only because a read would have to see another
-//! value is counted apart, and listed as conditional. Memory grows with the trace, by some forty bytes an event, which `docs/benchmarks.md` has measured.
+//! value is counted apart, and listed as conditional. Memory grows with the trace, by some forty
+//! bytes an event, as measured in `benches/results/checks.md`.
 
 mod atomicity;
 mod attempt;

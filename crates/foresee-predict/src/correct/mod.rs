@@ -5,6 +5,10 @@
 //! monitor that some reordering of what came before can have there; the next one begins half a
 //! window later. So sections swap within a window, and what has changed is carried on.
 //!
+//! Correct reorderings are those of Smaragdakis, Evans, Sadowski, Yi and Flanagan, *Sound Predictive
+//! Race Detection in Polynomial Time*, POPL 2012, with values in place of writers. The search is our
+//! own.
+//!
 //! | file | what it does |
 //! |---|---|
 //! | `window` | a stretch of the trace, ready to be run in other orders |

@@ -3,7 +3,10 @@
 //! The nodes of the lattice are *consistent cuts*: how many relevant events of each thread have
 //! happened. A level holds the cuts with equally many events; each cut carries the states in which
 //! the monitor can be there, so all runs are followed at once, and two runs that meet are followed
-//! as one (Sen, Roşu and Agha, computation lattices; Bertoni et al., ideals).
+//! as one. After Sen, Roşu and Agha, *Runtime Safety Analysis of Multithreaded Programs*, ESEC/FSE
+//! 2003, and *Online Efficient Predictive Safety Analysis of Multithreaded Programs*, STTT 2006; cuts
+//! are the ideals of Bertoni, Mauri and Sabadini, *Membership Problems for Regular and Context-Free
+//! Trace Languages*, 1989.
 //!
 //! | file | what it does |
 //! |---|---|

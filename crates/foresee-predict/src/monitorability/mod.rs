@@ -12,6 +12,9 @@
 //! 2. Where there are some, the exact one asks whether there is an order with another verdict. That
 //!    the threads can run in it is confirmed by the judge, and the verdicts by a plain monitor.
 //!
+//! After Soueidi and Falcone, *Sound Concurrent Traces for Online Monitoring*, SPIN 2023, with
+//! corrections (`docs/analyses/monitorability.md`).
+//!
 //! | file | what it does |
 //! |---|---|
 //! | `labels` | the kinds of steps, and which of them mind their order |

@@ -5,6 +5,9 @@
 //! in an order in which every earlier read sees what it saw, locks exclude each other, and this
 //! read sees another write. Mutual exclusion is reasoned about, not frozen: sections may swap.
 //!
+//! The question is that of Sinha, Malik and Gupta, *Efficient Predictive Analysis for Detecting
+//! Nondeterminism in Multi-Threaded Programs*, FMCAD 2012; the search is our own, and exact.
+//!
 //! | file | what it does |
 //! |---|---|
 //! | `candidates` | which writes come into question, by clocks alone |

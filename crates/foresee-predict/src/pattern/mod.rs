@@ -1,7 +1,8 @@
 //! Prediction of patterns: events in an order that some other run has, found in one pass.
 //!
 //! A tuple of events, one for each position of the pattern, shows up in this order in some run if
-//! and only if no event is caused by one that stands later in the pattern (Ang and Mathur 2024).
+//! and only if no event is caused by one that comes later in the pattern. After Ang and Mathur,
+//! *Predictive Monitoring against Pattern Regular Languages*, POPL 2024.
 //!
 //! | file | what it does |
 //! |---|---|

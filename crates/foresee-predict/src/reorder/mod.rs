@@ -3,7 +3,9 @@
 //! The order in which threads took a lock is, most of the time, chance. A *correct reordering* (see
 //! [`foresee_causality::judge`]) keeps what each thread was told, and lets critical sections swap
 //! and events stay out. Here such reorderings are searched for with a goal in mind, by cutting the
-//! trace into few *slices* of which each keeps the order of the file.
+//! trace into few *slices* of which each keeps the order of the file. After Farzan and Mathur,
+//! *Parametrizing Reads-From Equivalence for Predictive Monitoring*, 2026, who use a constant-space
+//! streaming algorithm; here a search repairs one candidate order at a time.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -3,7 +3,7 @@
 //!
 //! Turns are short at first, for most mistakes of small programs show only where threads run side by side, and grow with the
 //! run, for handing the token on costs as much as hundreds of hooks. Between long turns there are now and then some short
-//! ones. The figures were chosen by measurement (`docs/capture.md`).
+//! ones. The figures were chosen by measurement (`docs/capture/guarantees.md`).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -6,6 +6,10 @@
 //! happened, and the last access of the region is next. Whatever is found is confirmed by the graph
 //! of transactions of its order.
 //!
+//! The clocks are those of AeroDrome (Mathur and Viswanathan, *Atomicity Checking in Linear Time Using
+//! Vector Clocks*, ASPLOS 2020), the graph is that of Velodrome (Flanagan, Freund and Yi, *Velodrome: A
+//! Sound and Complete Dynamic Atomicity Checker for Multithreaded Programs*, PLDI 2008).
+//!
 //! | file | what it does |
 //! |---|---|
 //! | `regions` | which regions there are |

@@ -1,6 +1,6 @@
 //! Against the exhaustive oracle.
 
-#![allow(clippy::print_stdout)] // The figures of `docs/checks.md` come from here.
+#![allow(clippy::print_stdout)] // The figures of `docs/analyses/atomicity.md` come from here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

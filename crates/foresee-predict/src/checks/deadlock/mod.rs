@@ -24,6 +24,9 @@
 //! need what it keeps. That no deadlock is possible then takes more than rings: every wait has to be
 //! guarded by what was read before it, and nobody may join or wait while others want what he keeps.
 //!
+//! Chains of requests with sections in their order are searched after Tunç, Mathur, Pavlogiannis and
+//! Viswanathan, *Sound Dynamic Deadlock Prediction in Linear Time*, PLDI 2023 (`checks/pointers.rs`).
+//!
 //! Not predicted: that a reader waits for a writer who has queued up before it, and waits outside
 //! locks, joins and conditions.
 

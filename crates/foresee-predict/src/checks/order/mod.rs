@@ -7,7 +7,7 @@
 //!
 //! A use that was seen before the end of its object is asked for after it: the end has happened, and
 //! the use is next. Objects of different lives are different objects: an address that is handed out
-//! again is not the one that was freed.
+//! again is not the one that was freed. The search is that of all checks; no paper is behind it.
 //!
 //! # What its silence means
 //! Complete for the objects that the trace speaks of, if nothing is left undecided or not found: no

@@ -18,6 +18,10 @@
 //! | `shb` | what schedulable happens-before leaves unordered | proves nothing |
 //! | `syncp` | all races with critical sections in their observed order | there are none of those |
 //! | `sliced` | also those for which sections must swap | proves only what is said to be impossible |
+//!
+//! `shb` is Mathur, Kini and Viswanathan, *What Happens-After the First Race?*, OOPSLA 2018; `syncp` is
+//! Mathur, Pavlogiannis and Viswanathan, *Optimal Prediction of Synchronization-Preserving Races*,
+//! POPL 2021.
 
 mod classes;
 mod language;
