@@ -10,7 +10,7 @@
 //! - the position of each event in the trace.
 //!
 //! The greedy search (`query.rs`) needs two binary searches for each pair of positions.
-//! `docs/index-format.md` describes the file format.
+//! `docs/formats/index.md` describes the file format.
 
 mod build;
 mod error;

@@ -1,4 +1,4 @@
-//! The wire protocol; `docs/wire.md` describes every byte.
+//! The wire protocol; `docs/formats/wire.md` describes every byte.
 //!
 //! A sender sends a hello, is welcomed or refused, and sends frames of the native format, each
 //! preceded by its number. No length field is trusted before it has been compared with a limit.

@@ -2,7 +2,7 @@
 //!
 //! [`find`] lists the logs in a directory, one per recorded program image; [`Log::open`] scans one
 //! for what must be known before its first event; [`Log::source`] converts it to a stream of
-//! events. `docs/capture-log.md` describes the format.
+//! events. `docs/formats/capture-log.md` describes the format.
 
 mod channels;
 mod memory;

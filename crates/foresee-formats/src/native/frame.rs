@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 /// Frames of this kind give the number of events lost at their position; see
-/// `docs/native-format.md`.
+/// `docs/formats/native.md`.
 pub const LOST: Kind = Kind::Optional(128);
 
 impl Kind {
