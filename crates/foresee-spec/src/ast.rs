@@ -76,7 +76,7 @@ pub struct Property {
     pub span: Span,
 }
 
-/// The four forms of properties.
+/// The forms of properties.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// `property NAME: F` — F must hold.
@@ -87,6 +87,8 @@ pub enum Body {
     Pattern(Pattern),
     /// `automaton NAME { … }` — the state `bad` must not be reached.
     Automaton(Automaton),
+    /// A monitor written in Rust, which has no text.
+    Custom(crate::custom::Custom),
 }
 
 /// A temporal formula.

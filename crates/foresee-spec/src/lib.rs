@@ -6,6 +6,7 @@
 
 pub mod ast;
 pub mod automaton;
+pub mod custom;
 pub mod dependence;
 pub mod diagnostic;
 pub mod draw;

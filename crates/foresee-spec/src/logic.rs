@@ -40,6 +40,7 @@ pub const LOGICS: &[&dyn Logic] = &[
     &crate::ere::Regular,
     &crate::pattern::Patterns,
     &crate::automaton::Automata,
+    &crate::custom::CustomLogic,
 ];
 
 /// The logic of a property.

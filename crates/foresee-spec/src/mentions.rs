@@ -59,6 +59,7 @@ pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
                 let edges = automaton.states.iter().flat_map(|state| &state.edges);
                 edges.for_each(|edge| walk.formula(&edge.guard));
             }
+            Body::Custom(custom) => custom.conditions.iter().for_each(|c| walk.formula(c)),
         }
     }
     walk.found

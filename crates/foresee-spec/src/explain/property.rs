@@ -51,6 +51,11 @@ pub(super) fn in_words(property: &Property, compiled: &Compiled) -> String {
             let rows = speaker.automaton(automaton);
             vec![Words::List("This automaton must not reach its state bad:".into(), rows)]
         }
+        Body::Custom(custom) => {
+            let conditions = custom.conditions.iter().map(|c| speaker.formula(c)).collect();
+            let head = "A monitor written in Rust decides. It looks at these conditions:";
+            vec![Words::List(head.into(), conditions)]
+        }
     };
     said.extend(speaker.lets());
     let mut out = String::new();
@@ -117,6 +122,7 @@ impl Uses {
                     state.edges.iter().for_each(|e| self.formula(&e.guard));
                 }
             }
+            Body::Custom(custom) => custom.conditions.iter().for_each(|c| self.formula(c)),
         }
     }
 

@@ -198,6 +198,10 @@ impl<'a> Writer<'a> {
             Body::Violation(_) => "violation",
             Body::Pattern(_) => "pattern",
             Body::Automaton(_) => "automaton",
+            // It has no text, so there is none to write: a comment stands for it.
+            Body::Custom(_) => {
+                return Doc::text(std::format!("# {} is a monitor in Rust", property.name.name));
+            }
         };
         let mut head = std::format!("{keyword} {}", ident(&property.name));
         if !property.params.is_empty() {
@@ -210,7 +214,7 @@ impl<'a> Writer<'a> {
             Body::Formula(f) => (f.span, ":"),
             Body::Violation(r) => (r.span, ":"),
             Body::Pattern(p) => (p.span, ":"),
-            Body::Automaton(_) => (property.span, " {"),
+            Body::Automaton(_) | Body::Custom(_) => (property.span, " {"),
         };
         if sign == ":" {
             self.line(start, &mut docs);
@@ -220,6 +224,7 @@ impl<'a> Writer<'a> {
             Body::Violation(r) => docs.push(self.regex(r, 0)),
             Body::Pattern(p) => docs.push(self.pattern(p, 0)),
             Body::Automaton(a) => self.automaton(a, property.span, &mut docs),
+            Body::Custom(_) => {}
         }
         self.params.clear();
         let mut all = vec![Doc::text(head + sign), Doc::Nest(docs)];
