@@ -21,6 +21,7 @@ mod observed;
 pub mod pattern;
 pub mod reorder;
 mod runner;
+mod sites;
 mod space;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
@@ -31,4 +32,5 @@ pub use initial::learn_initial_values;
 pub use monitorability::{MONITORABILITY, Monitorability, MonitorabilityOptions};
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, keeps_causality, run, settle_notes};
+pub use sites::{complete, complete_from};
 pub use space::Reorder;
