@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use foresee_trace::{Finding, FindingKind};
+use foresee_trace::{Finding, FindingKind, Fingerprint, Location, Role, Site, SiteThread, Verdict};
 
 use crate::launch::Ended;
 use crate::log::{Last, Log, Pc};
@@ -47,24 +47,37 @@ fn meaning(signal: i32) -> &'static str {
 /// The finding that `program` failed, with details from its log.
 pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symbols)>) -> Finding {
     let mut finding = Finding {
+        fingerprint: None,
         kind: FindingKind::Observed,
         analysis: PROGRAM_FAILURE,
         property: PROGRAM_FAILURE.to_owned(),
+        verdict: if ended.hung.is_empty() { Verdict::Failed } else { Verdict::Hung },
         message: format!("{program} {how}"),
         event: None,
         witness: None,
-        details: Vec::new(),
+        sites: Vec::new(),
         about: Vec::new(),
+        details: Vec::new(),
+        shown_by: None,
     };
-    let Some((log, symbols)) = log else { return finding };
+    if let Some((log, symbols)) = log {
+        add_places(&mut finding, ended, log, symbols);
+    }
+    finding.fingerprint = Some(Fingerprint::of(&finding, |_| 0));
+    finding
+}
+
+/// Adds what the log tells of the failure.
+fn add_places(finding: &mut Finding, ended: &Ended, log: &Log, symbols: &Symbols) {
     let place = |pc: Pc| symbols.place(pc.address.wrapping_sub(1)).to_string();
     if ended.timed_out || ended.hung.contains(&log.header.pid) {
         for (thread, pc) in log.last_places() {
+            finding.sites.push(site(Role::LastSeen, &log.thread_name(thread), &place(pc)));
             let place = Some(place(pc)).filter(|place| !place.is_empty());
             let place = place.unwrap_or_else(|| "at an unknown place".to_owned());
             finding.details.push((log.thread_name(thread), format!("last seen at {place}")));
         }
-        return finding;
+        return;
     }
     let told = log.header.last.and_then(|(last, pc, thread)| {
         let what = match (last, ended.status.code(), ended.status.signal()) {
@@ -87,14 +100,32 @@ pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symb
         let stack = stack.filter(|pc| pc.module.is_some_and(|m| log.modules[m].instrumented));
         let mut known = std::iter::once(pc).chain(stack).filter(|&pc| is_own(symbols, pc));
         if let Some(pc) = known.next() {
-            finding.add_place(what, place(pc));
+            add_place(finding, what, site(Role::Failure, &log.thread_name(thread), &place(pc)));
         } else if let Some((_, pc)) = of(thread) {
-            finding.add_place("the last step seen of the thread", place(pc));
+            let site = site(Role::LastSeen, &log.thread_name(thread), &place(pc));
+            add_place(finding, "the last step seen of the thread", site);
         }
     } else if let Some((_, pc)) = of(1) {
-        finding.add_place("the last step seen of main", place(pc));
+        let site = site(Role::LastSeen, &log.thread_name(1), &place(pc));
+        add_place(finding, "the last step seen of main", site);
     }
-    finding
+}
+
+/// A place that a thread was at.
+fn site(role: Role, thread: &str, place: &str) -> Site {
+    Site {
+        thread: Some(SiteThread { name: thread.to_owned(), forked: None }),
+        frames: Location::parse(place).into_iter().collect(),
+        ..Site::new(role, None)
+    }
+}
+
+/// Adds a site under this label, if its place is known.
+fn add_place(finding: &mut Finding, label: &str, site: Site) {
+    if let Some(location) = site.location() {
+        finding.details.push((label.to_owned(), location.to_string()));
+        finding.sites.push(site);
+    }
 }
 
 /// Whether a location is in the program's own code with known lines.
@@ -105,18 +136,4 @@ fn is_own(symbols: &Symbols, pc: Pc) -> bool {
         .0
         .first()
         .is_some_and(|frame| frame.line.is_some() && !frame.function.as_ref().is_some_and(is_ours))
-}
-
-/// Adds a location both as a detail and as a name for suppressions.
-trait AddPlace {
-    fn add_place(&mut self, what: &str, place: String);
-}
-
-impl AddPlace for Finding {
-    fn add_place(&mut self, what: &str, place: String) {
-        if !place.is_empty() {
-            self.about.push(place.clone());
-            self.details.push((what.to_owned(), place));
-        }
-    }
 }

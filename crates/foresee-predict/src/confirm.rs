@@ -12,13 +12,16 @@ use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{FileOrder, Finding, FindingKind, Pool, Reordering, Trace, Witness};
+use foresee_trace::{
+    FileOrder, Finding, FindingKind, Pool, Reordering, Site, Trace, Verdict, Witness,
+};
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
 use crate::pattern::{Match, PATTERN, linearise};
+use crate::sites::of_violation;
 
 /// A witness that is none. This is a mistake of foresee, not of the program.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +123,7 @@ impl<'a> Court<'a> {
         let message = self.another_order(last);
         let violated_at = order.len() - 1;
         let witness = Witness::listed(Reordering::Maz, order, violated_at);
-        Ok(self.finding(LATTICE, prediction.property, message, witness, details))
+        Ok(self.finding(LATTICE, prediction.property, message, witness, details, &violation))
     }
 
     /// Turns the match of a pattern into a finding, if a run that has it stands up to the judge.
@@ -128,12 +131,12 @@ impl<'a> Court<'a> {
         let mut order = linearise(self.trace, &found.tuple)?;
         self.judge.check(&order, Space::Mazurkiewicz)?;
         // The run may have the pattern earlier than by the events of the match.
-        let (last, violation) =
+        let (last, mut violation) =
             self.first_violation(found.property, &found.binding, &order, &[])?;
-        let events = match last + 1 == order.len() {
-            true => &found.tuple,
-            false => &violation.trail,
-        };
+        if last + 1 == order.len() {
+            violation.trail.clone_from(&found.tuple);
+        }
+        let events = &violation.trail;
         order.truncate(last + 1);
         let mut details = self.describe_binding(&found.binding);
         let events: Vec<String> = events.iter().map(u64::to_string).collect();
@@ -144,7 +147,7 @@ impl<'a> Court<'a> {
         details.push(("context switches".to_owned(), switches.to_string()));
         let message = self.another_order(order[last]);
         let witness = Witness::listed(Reordering::Maz, order, last);
-        Ok(self.finding(PATTERN, found.property, message, witness, details))
+        Ok(self.finding(PATTERN, found.property, message, witness, details, &violation))
     }
 
     /// What is said of a violation in a run with the same causality.
@@ -179,7 +182,7 @@ impl<'a> Court<'a> {
         details.extend(differences(self.trace, 0, &order, &changed));
         let changed_reads = changed.iter().map(|read| read.read).collect();
         let witness = Witness { changed_reads, ..Witness::listed(reorder, order, at) };
-        Ok(self.finding(found.analysis, found.property, message, witness, details))
+        Ok(self.finding(found.analysis, found.property, message, witness, details, &violation))
     }
 
     /// Turns an order with another verdict into a finding, if the plain monitor says so of both
@@ -191,7 +194,7 @@ impl<'a> Court<'a> {
         let seen = self.first_violation(property, binding, &observed, &[]);
         let mut order = found.run.clone();
         let mut details = self.describe_binding(binding);
-        let (event, violated_at, changed) = match (seen, found.violates) {
+        let (event, violated_at, changed, violation) = match (seen, found.violates) {
             (Err(Unconfirmed::Verdict), true) => {
                 // What comes behind the violation need not be possible.
                 let (at, _) = self.first_violation(property, binding, &order, &[])?;
@@ -200,7 +203,7 @@ impl<'a> Court<'a> {
                 let (at, violation) =
                     self.first_violation(property, binding, &order, &changed.1)?;
                 details.extend(describe_state(&violation, &self.trace.names));
-                (None, at, changed)
+                (None, at, changed, violation)
             }
             (Ok((_, violation)), false) if order.len() == observed.len() => {
                 let changed = self.possible(&order, found.order, Reads::Strict)?;
@@ -209,7 +212,7 @@ impl<'a> Court<'a> {
                     Ok(_) => return Err(Unconfirmed::Verdict),
                     Err(error) => return Err(error),
                 }
-                (violation.event, order.len(), changed)
+                (violation.event, order.len(), changed, violation)
             }
             (Err(error), false) => return Err(error),
             _ => return Err(Unconfirmed::Verdict),
@@ -232,7 +235,7 @@ impl<'a> Court<'a> {
         let changed_reads = changed.iter().map(|read| read.read).collect();
         let listed = Witness::listed(reorder, order, violated_at);
         let witness = Witness { changed_reads, ..listed };
-        let finding = self.finding(found.analysis, property, message, witness, details);
+        let finding = self.finding(found.analysis, property, message, witness, details, &violation);
         Ok(Finding { kind: FindingKind::ScheduleDependent, event, ..finding })
     }
 
@@ -288,6 +291,21 @@ impl<'a> Court<'a> {
         binding.iter().map(|(name, object)| (name.clone(), describe(*object, names))).collect()
     }
 
+    /// The events of a violation. What a read sees that sees another write is not known.
+    fn sites(&self, violation: &Violation, witness: &Witness) -> Vec<Site> {
+        let mut sites = of_violation(violation.event, &violation.trail, &violation.state);
+        for site in &mut sites {
+            let Some(index) = site.event else { continue };
+            let event = &self.trace.events[index as usize];
+            let (names, pool) = (&self.trace.names, &self.trace.pool);
+            site.look_up(event, names, pool);
+            if witness.changed_reads.contains(&index) {
+                site.without_values(event, names, pool);
+            }
+        }
+        sites
+    }
+
     fn finding(
         &self,
         analysis: &'static str,
@@ -295,16 +313,21 @@ impl<'a> Court<'a> {
         message: String,
         witness: Witness,
         details: Vec<(String, String)>,
+        violation: &Violation,
     ) -> Finding {
         Finding {
+            fingerprint: None,
             kind: FindingKind::Predicted,
             analysis,
             property: self.spec.properties[property].name.name.clone(),
+            verdict: Verdict::Violated,
             message,
             event: None,
+            sites: self.sites(violation, &witness),
             witness: Some(witness),
-            details,
             about: Vec::new(),
+            details,
+            shown_by: None,
         }
     }
 }

@@ -22,6 +22,7 @@ mod parallel;
 pub mod pattern;
 pub mod reorder;
 mod runner;
+mod sites;
 mod space;
 
 pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
@@ -32,4 +33,5 @@ pub use initial::learn_initial_values;
 pub use monitorability::{MONITORABILITY, Monitorability, MonitorabilityOptions};
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, keeps_causality, run, settle_notes};
+pub use sites::{complete, complete_from};
 pub use space::Reorder;

@@ -10,9 +10,11 @@ use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{
     Batch, DescribedValue, Finding, FindingKind, FindingSink, Flow, Name, Names, Outcome, Value,
+    Verdict,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::sites::{look_up_in, of_violation};
 
 /// Watches the captured order for violations.
 ///
@@ -49,15 +51,16 @@ impl Observed {
         }
     }
 
-    /// Hands on what the monitor found.
-    fn report(&mut self, names: &Names, out: &mut dyn FindingSink) -> Flow {
+    /// Hands on what the monitor found in the latest events, which begin with this index.
+    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut dyn FindingSink) -> Flow {
         for violation in self.monitor.take_violations() {
             let count = &mut self.violated[violation.property];
             *count += 1;
             if *count > REPORTED_BINDINGS {
                 continue;
             }
-            let finding = self.finding(&violation, names);
+            let mut finding = self.finding(&violation, names);
+            look_up_in(&mut finding.sites, latest, names);
             if out.finding(finding) == Flow::Stop {
                 return Flow::Stop;
             }
@@ -80,15 +83,19 @@ impl Observed {
             None => "violated in the initial state, before any event".to_owned(),
         };
         Finding {
+            fingerprint: None,
             kind: FindingKind::Observed,
             analysis: OBSERVED,
             property: self.properties[violation.property].clone(),
+            verdict: Verdict::Violated,
             message,
             event: violation.event,
             // The captured order up to the event; there is no need to write it out.
             witness: None,
-            details,
+            sites: of_violation(violation.event, &violation.trail, &violation.state),
             about: Vec::new(),
+            details,
+            shown_by: None,
         }
     }
 
@@ -159,7 +166,7 @@ impl Analysis for Observed {
         for (i, event) in batch.events.iter().enumerate() {
             self.monitor.event(first + i as u64, event, &batch.pool);
         }
-        Ok(self.report(names, out))
+        Ok(self.report((first, batch), names, out))
     }
 
     fn finish(
@@ -168,7 +175,7 @@ impl Analysis for Observed {
         out: &mut dyn FindingSink,
     ) -> Result<Vec<Analysed>, AnalysisError> {
         self.monitor.finish();
-        self.report(names, out);
+        self.report((0, &Batch::default()), names, out);
         Ok((0..self.properties.len()).map(|i| self.analysed(i)).collect())
     }
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
-use foresee_trace::{Batch, EventSource, Id, Name, Names, Pool, ThreadId, Trace, Witness};
+use foresee_trace::{
+    Batch, EventSource, Id, Location, Name, Names, Pool, ThreadId, Trace, Witness, location,
+};
 
 /// A stretch of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,9 @@ pub struct Row {
     pub column: usize,
     /// What was done.
     pub text: String,
-    /// Where in the source, or empty.
+    /// Where in the source.
+    pub location: Option<Location>,
+    /// The same as text, or empty.
     pub loc: String,
     /// Whether an event before the stretch caused it directly.
     pub caused_earlier: bool,
@@ -72,12 +76,14 @@ impl Diagram {
                 let column = kept.column(event.thread());
                 let names = source.names();
                 let (causes, caused_earlier) = kept.causes(&clocks);
+                let location = location(event.loc(), names);
                 diagram.arrows.extend(causes.into_iter().map(|from| Arrow { from, to: row }));
                 diagram.rows.push(Row {
                     index,
                     column,
                     text: event.describe(names, &batch.pool).to_string(),
-                    loc: shown(names.locs.get(event.loc())),
+                    loc: told(location.as_ref()),
+                    location,
                     caused_earlier,
                     overtakes: None,
                     is_next: false,
@@ -157,11 +163,13 @@ impl Diagram {
 
 impl Row {
     fn of(trace: &Trace, index: u64) -> Row {
+        let location = location(trace.events[index as usize].loc(), &trace.names);
         Row {
             index,
             column: 0,
             text: String::new(),
-            loc: shown(trace.names.locs.get(trace.events[index as usize].loc())),
+            loc: told(location.as_ref()),
+            location,
             caused_earlier: false,
             overtakes: None,
             is_next: false,
@@ -207,6 +215,11 @@ impl Kept {
     fn thread_names(&self, names: &Names) -> Vec<String> {
         self.threads.iter().map(|&t| shown(names.threads.get(t))).collect()
     }
+}
+
+/// A place as text; nothing for one that is not known.
+fn told(location: Option<&Location>) -> String {
+    location.map_or_else(String::new, |location| Name(&location.to_string()).to_string())
 }
 
 /// A name from a trace, made safe to show; nothing for an empty one.

@@ -6,92 +6,277 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
-use foresee_trace::{Finding, FindingKind, Witness, is_hidden};
+use foresee_trace::{
+    Finding, FindingKind, Fork, HeldLock, Location, Op, ShownBy, Site, SiteThread, Target,
+    TargetKind, Witness, is_hidden,
+};
 
+use crate::diagram::{Diagram, Row};
 use crate::report::Report;
 
 /// Up to so many events that happen as observed are listed in a witness all the same.
 const LISTED: u64 = 10_000;
 
+/// The report of `foresee check`, `run` and `observe` with `--format json`. Fields may be added.
 #[derive(Serialize)]
-struct Root<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(title = "Report"))]
+pub(crate) struct Root<'a> {
+    /// The version that wrote it.
     foresee: &'static str,
+    /// What every claim about other runs rests on.
     assumptions: &'static str,
     trace: Trace<'a>,
+    /// What was looked for, and how far.
     analyses: Vec<Analysis<'a>>,
+    /// What was not wanted, and how many findings that covered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressions: Vec<JsonSuppression<'a>>,
     summary: Summary,
 }
 
+/// Findings that are not wanted.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonSuppression<'a> {
+    /// As it was written.
     pattern: &'a str,
+    /// The file, and the line in it.
     at: &'a str,
+    /// How many findings it has covered.
     findings: u64,
 }
 
+/// The trace.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Trace<'a> {
+    /// The name of the file, or what stands for it.
     name: &'a str,
     events: u64,
     threads: u64,
     variables: u64,
     locks: u64,
+    /// Why the trace ends before the program did.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_short: Option<&'a str>,
+    /// Why the trace does not hold everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [String],
 }
 
+/// One search, and what it found.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Analysis<'a> {
     name: &'static str,
+    /// The property, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     property: Option<&'a str>,
+    /// How much of what could be searched was searched.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::outcomes"))]
     outcome: &'static str,
+    /// The answer, in a sentence.
     statement: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: &'a [String],
     findings: Vec<JsonFinding<'a>>,
+    /// Figures: numbers, and texts for numbers that may be too large.
     stats: Map<String, Json>,
 }
 
+/// A violation.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonFinding<'a> {
+    /// From one, in the order of the report.
     id: usize,
-    kind: &'static str,
+    /// What the finding is known by from run to run. Missing where the trace was not read to its end
+    /// when it was told, or where an index alone gave the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(regex(pattern = r"^F-[0-9a-f]{12}$")))]
+    fingerprint: Option<String>,
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::kinds"))]
+    kind: &'static str,
+    /// The smallest space of reorderings that is known to have the witness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::reorderings"))]
     reorder: Option<&'static str>,
+    /// The property or check that is violated.
     property: &'a str,
+    /// The property, or the check with what goes wrong: `race/concurrent-access`.
+    rule: String,
+    /// What goes wrong.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::verdicts"))]
+    verdict: &'static str,
+    /// What happens, in one sentence.
     message: &'a str,
+    /// The event at which it happens, if it is in the captured order.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<u64>,
+    /// The events that it consists of.
+    sites: Vec<JsonSite<'a>>,
+    /// What it is about as a whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    about: Vec<JsonSubject<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<JsonWitness<'a>>,
+    /// Labels and texts for people. What programs need is in the other fields.
     #[serde(skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     details: Map<String, Json>,
+    /// Which of several runs show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<JsonRuns<'a>>,
 }
 
+/// Which of several runs show a finding.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonRuns<'a> {
+    /// How many do.
+    shown_by: usize,
+    /// Of how many.
+    of: usize,
+    /// The run that the finding was taken from.
+    from: &'a str,
+}
+
+/// Something with a name.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonSubject<'a> {
+    kind: &'static str,
+    name: &'a str,
+}
+
+/// An event that a finding is about. Only its role is known for certain; of a program's failure
+/// there is no event, and of a step that was not looked up there is nothing else.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonSite<'a> {
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::roles"))]
+    role: &'static str,
+    /// The index of the event in the trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<u64>,
+    /// What is done, in the word of the std format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    op: Option<&'static str>,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<JsonSubject<'a>>,
+    /// Both, as the std format has it, with values where they are known.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    step: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<JsonThread<'a>>,
+    /// Where in the source.
+    frames: Vec<JsonFrame<'a>>,
+    /// The locks that the thread holds just before the event, in the order in which they were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<Vec<JsonLock<'a>>>,
+}
+
+/// A thread.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonThread<'a> {
+    name: &'a str,
+    /// The event that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked: Option<JsonFork<'a>>,
+}
+
+/// How a thread was started.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonFork<'a> {
+    /// The name of the thread that started it.
+    by: &'a str,
+    event: u64,
+    frames: Vec<JsonFrame<'a>>,
+}
+
+/// A call, innermost first.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonFrame<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    /// Whether the function was inlined into that of the next frame.
+    #[serde(skip_serializing_if = "is_false")]
+    inlined: bool,
+}
+
+/// A lock that is held.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonLock<'a> {
+    name: &'a str,
+    /// Whether other readers may hold it as well.
+    #[serde(skip_serializing_if = "is_false")]
+    shared: bool,
+    /// The event that took it.
+    event: u64,
+    /// Where that was.
+    frames: Vec<JsonFrame<'a>>,
+}
+
+/// An order of events that shows a violation.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonWitness<'a> {
-    /// Events that come first, as observed, and are not listed in `order`: only in witnesses that
+    /// How many events come first, as observed, and are not listed in `order`: only in witnesses that
     /// would be too long otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<u64>,
+    /// The indices of the events. With each event it holds everything that must precede it.
     order: Vec<u64>,
-    /// Missing if the order keeps the property.
+    /// The position in it of the step that violates. Missing if the order keeps the property.
     #[serde(skip_serializing_if = "Option::is_none")]
     violated_at: Option<usize>,
+    /// The events that the threads are about to do after it, where the violation consists of them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     next: &'a [u64],
+    /// The reads in it that see another value than in the trace.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changed_reads: &'a [u64],
+    /// The last steps of the run, from shortly before it differs from what was observed, and then
+    /// what its threads are about to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<JsonStep<'a>>,
 }
 
+/// A step of a witness.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct JsonStep<'a> {
+    /// The index of the event in the trace.
+    event: u64,
+    /// What is done, as the std format has it; a value that is not known is `?`.
+    step: &'a str,
+    thread: JsonThread<'a>,
+    frames: Vec<JsonFrame<'a>>,
+    /// The first event observed before it that has not happened yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overtakes: Option<u64>,
+    /// Whether it has not happened yet, but is what its thread is about to do.
+    #[serde(skip_serializing_if = "is_false")]
+    is_next: bool,
+}
+
+/// How many findings there are of each kind.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Summary {
     observed: usize,
     predicted: usize,
@@ -107,6 +292,10 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
+fn is_false(is: &bool) -> bool {
+    !*is
+}
+
 /// The report as one JSON object and a newline.
 pub fn report(report: &Report) -> String {
     let facts = report.trace;
@@ -114,7 +303,7 @@ pub fn report(report: &Report) -> String {
         let all = report.findings.iter().enumerate();
         all.filter(|(_, f)| f.analysis == analysis.name)
             .filter(|(_, f)| analysis.property.as_ref().is_none_or(|p| *p == f.property))
-            .map(|(i, f)| finding(i, f))
+            .map(|(i, f)| finding(i, f, report.witnesses.get(i).and_then(Option::as_ref)))
             .collect()
     };
     let analyses = report
@@ -184,28 +373,102 @@ pub fn visible(json: &str) -> String {
 
 /// One finding as one JSON object, as it stands in a report.
 pub fn one(finding: &Finding) -> String {
-    serde_json::to_string(&self::finding(0, finding)).expect("a finding has only text keys")
+    serde_json::to_string(&self::finding(0, finding, None)).expect("a finding has only text keys")
 }
 
-fn finding(index: usize, finding: &Finding) -> JsonFinding<'_> {
+fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -> JsonFinding<'a> {
+    let details = finding.details.iter();
+    let details = details.map(|(name, text)| (name.clone(), Json::from(text.as_str())));
+    let shown = finding.shown_by.iter();
+    let shown = shown.map(|shown| ("runs".to_owned(), Json::from(shown.to_string())));
+    let runs =
+        |shown: &'a ShownBy| JsonRuns { shown_by: shown.runs, of: shown.of, from: &shown.from };
     JsonFinding {
         id: index + 1,
+        fingerprint: finding.fingerprint.map(|fingerprint| fingerprint.to_string()),
         kind: finding.kind.word(),
         reorder: finding.witness.as_ref().map(|w| w.reorder.word()),
         property: &finding.property,
+        rule: finding.rule(),
+        verdict: finding.verdict.word(),
         message: &finding.message,
         event: finding.event,
-        witness: finding.witness.as_ref().map(witness),
-        details: finding
-            .details
+        sites: finding.sites.iter().map(site).collect(),
+        about: finding
+            .about
             .iter()
-            .map(|(name, value)| (name.clone(), Json::from(value.as_str())))
+            .map(|subject| JsonSubject { kind: subject.kind(), name: subject.name() })
             .collect(),
+        witness: finding.witness.as_ref().map(|w| witness(w, drawn)),
+        details: details.chain(shown).collect(),
+        runs: finding.shown_by.as_ref().map(runs),
     }
 }
 
-fn witness(witness: &Witness) -> JsonWitness<'_> {
+fn site<'a>(site: &'a Site) -> JsonSite<'a> {
+    let target =
+        |target: &'a Target| JsonSubject { kind: target_kind(target.kind), name: &target.name };
+    JsonSite {
+        role: site.role.word(),
+        event: site.event,
+        op: site.op.map(Op::word),
+        target: site.target.as_ref().map(target),
+        step: &site.step,
+        thread: site.thread.as_ref().map(thread),
+        frames: site.frames.iter().flat_map(|location| frames(Some(location))).collect(),
+        locks: site.locks.as_ref().map(|locks| locks.iter().map(lock).collect()),
+    }
+}
+
+fn target_kind(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::None => "nothing",
+        TargetKind::Var => "variable",
+        TargetKind::Lock => "lock",
+        TargetKind::Cond => "condition",
+        TargetKind::Thread => "thread",
+        TargetKind::Sym => "name",
+    }
+}
+
+fn thread<'a>(thread: &'a SiteThread) -> JsonThread<'a> {
+    let fork = |fork: &'a Fork| JsonFork {
+        by: &fork.by,
+        event: fork.event,
+        frames: frames(fork.location.as_ref()),
+    };
+    JsonThread { name: &thread.name, forked: thread.forked.as_ref().map(fork) }
+}
+
+fn lock(lock: &HeldLock) -> JsonLock<'_> {
+    let HeldLock { name, shared, event, location } = lock;
+    JsonLock { name, shared: *shared, event: *event, frames: frames(location.as_ref()) }
+}
+
+/// A place and what it was inlined into.
+fn frames(location: Option<&Location>) -> Vec<JsonFrame<'_>> {
+    let all = location.into_iter().flat_map(Location::frames);
+    all.map(|frame| JsonFrame {
+        file: frame.file.as_deref(),
+        line: frame.line,
+        column: frame.column,
+        function: frame.function.as_deref(),
+        inlined: frame.inlined_from.is_some(),
+    })
+    .collect()
+}
+
+fn witness<'a>(witness: &'a Witness, drawn: Option<&'a Diagram>) -> JsonWitness<'a> {
     let is_listed = witness.observed <= LISTED;
+    let step = |diagram: &'a Diagram, row: &'a Row| JsonStep {
+        event: row.index,
+        step: &row.text,
+        thread: JsonThread { name: &diagram.threads[row.column], forked: None },
+        frames: frames(row.location.as_ref()),
+        overtakes: row.overtakes,
+        is_next: row.is_next,
+    };
+    let steps = drawn.into_iter().flat_map(|d| d.rows.iter().map(move |row| step(d, row)));
     JsonWitness {
         observed: (!is_listed).then_some(witness.observed),
         order: if is_listed { witness.run().collect() } else { witness.order.clone() },
@@ -213,6 +476,7 @@ fn witness(witness: &Witness) -> JsonWitness<'_> {
             .filter(|&at| (at as u64) < witness.observed + witness.order.len() as u64),
         next: &witness.next,
         changed_reads: &witness.changed_reads,
+        steps: steps.collect(),
     }
 }
 

@@ -9,6 +9,8 @@ pub mod json;
 mod lattice_svg;
 mod merge;
 mod report;
+#[cfg(test)]
+mod schema;
 mod svg;
 pub mod text;
 

@@ -1,7 +1,7 @@
 //! One report of several runs of a program.
 
 use foresee_predict::Analysed;
-use foresee_trace::{Finding, FindingKind, Outcome};
+use foresee_trace::{Finding, FindingKind, Outcome, ShownBy};
 
 use crate::report::Report;
 
@@ -55,8 +55,7 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
         }
     }
     for (finding, (from, by)) in all.findings.iter_mut().zip(seen) {
-        let text = format!("{} of {runs} show it; this is from {from}", by.len());
-        finding.details.push(("runs".to_owned(), text));
+        finding.shown_by = Some(ShownBy { runs: by.len(), of: runs, from });
     }
     all.analysed = analysed.into_iter().map(one_for_all).collect();
     Some(all)
@@ -64,7 +63,11 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
 
 /// Whether two runs show the same thing.
 fn is_same(a: &Finding, b: &Finding) -> bool {
-    (a.analysis, &a.property, &a.message) == (b.analysis, &b.property, &b.message)
+    (a.analysis, &a.property) == (b.analysis, &b.property)
+        && match (a.fingerprint, b.fingerprint) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.message == b.message,
+        }
 }
 
 /// What an analysis said of each run. It is as complete as the least complete of them.

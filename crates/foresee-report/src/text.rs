@@ -220,6 +220,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         for (name, value) in &finding.details {
             writeln!(out, "  {}: {}", Visible(name), Visible(value))?;
         }
+        if let Some(shown) = &finding.shown_by {
+            writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
+        }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
             let shown = diagram.rows.len() as u64;
             if diagram.events > shown {

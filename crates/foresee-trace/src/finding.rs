@@ -1,55 +1,44 @@
 //! What analyses say, and to whom they say it.
+//!
+//! A finding is plain data: [sites](Site) with their places, threads and locks, a [`Verdict`], a
+//! [`Witness`]. Reports render text from it. Nothing reads the text back.
 
-/// Whether a violation was seen or is foreseen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FindingKind {
-    /// The captured order itself violates the property.
-    Observed,
-    /// Only another run that the threads could have had does.
-    Predicted,
-    /// Of two orders that the execution leaves open one violates the property and the other does
-    /// not, so that a monitor's verdict is one of the schedule.
-    ScheduleDependent,
-    /// Another run would, if some read of it saw another value than it did and its thread went on all
-    /// the same. Nothing is claimed, but it is not ruled out either.
-    Conditional,
-}
+use std::fmt;
 
-impl FindingKind {
-    /// The word for it in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            FindingKind::Observed => "observed",
-            FindingKind::Predicted => "predicted",
-            FindingKind::ScheduleDependent => "schedule-dependent",
-            FindingKind::Conditional => "conditional",
-        }
+use crate::fingerprint::Fingerprint;
+use crate::site::Site;
+use crate::words::words;
+
+words! {
+    /// Whether a violation was seen or is foreseen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FindingKind {
+        /// The captured order itself violates the property.
+        Observed = "observed",
+        /// Only another run that the threads could have had does.
+        Predicted = "predicted",
+        /// Of two orders that the execution leaves open one violates the property and the other does
+        /// not, so that a monitor's verdict is one of the schedule.
+        ScheduleDependent = "schedule-dependent",
+        /// Another run would, if some read of it saw another value than it did and its thread went on all
+        /// the same. Nothing is claimed, but it is not ruled out either.
+        Conditional = "conditional",
     }
 }
 
-/// The spaces of reorderings, from the smallest: what had to change for a violation to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reordering {
-    /// Only events that nothing orders: the order of conflicting accesses and of all operations of
-    /// each lock is kept.
-    Maz,
-    /// Critical sections are swapped and events left out, stretch by stretch of the file's order.
-    Sliced,
-    /// Any correct reordering.
-    Correct,
-    /// Any order that notes leave open.
-    Notes,
-}
-
-impl Reordering {
-    /// The word for it, on the command line and in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Reordering::Maz => "maz",
-            Reordering::Sliced => "sliced",
-            Reordering::Correct => "correct",
-            Reordering::Notes => "notes",
-        }
+words! {
+    /// The spaces of reorderings, from the smallest: what had to change for a violation to show.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Reordering {
+        /// Only events that nothing orders: the order of conflicting accesses and of all operations of
+        /// each lock is kept.
+        Maz = "maz",
+        /// Critical sections are swapped and events left out, stretch by stretch of the file's order.
+        Sliced = "sliced",
+        /// Any correct reordering.
+        Correct = "correct",
+        /// Any order that notes leave open.
+        Notes = "notes",
     }
 }
 
@@ -87,25 +76,139 @@ impl Witness {
     }
 }
 
+words! {
+    /// What goes wrong.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        /// A property of a specification is violated.
+        Violated = "violated",
+        /// Two accesses happen at the same time.
+        ConcurrentAccess = "concurrent-access",
+        /// Two accesses are not ordered by the rules of the language, whatever the machine does.
+        UnorderedAccess = "unordered-access",
+        /// Threads wait for each other.
+        LockCycle = "lock-cycle",
+        /// Threads wait for each other until one gives up.
+        Stall = "stall",
+        /// A thread waits for a condition that nothing signals any more.
+        EndlessWait = "endless-wait",
+        /// A thread waits for a lock that is never given back.
+        LockNeverReleased = "lock-never-released",
+        /// A thread waits for something that no thread can give it.
+        Stuck = "stuck",
+        /// A value is read and written back, and another thread writes it in between.
+        LostUpdate = "lost-update",
+        /// A variable is read twice, and another thread writes it in between.
+        InconsistentReads = "inconsistent-reads",
+        /// A variable is written and read back, and another thread writes it in between.
+        Overwritten = "overwritten",
+        /// A variable is written twice, and another thread reads it in between.
+        IntermediateRead = "intermediate-read",
+        /// A region cannot be put before or after what other threads do.
+        NotSerialisable = "not-serialisable",
+        /// An object is used after its end.
+        UseAfterEnd = "use-after-end",
+        /// An object is ended twice.
+        EndedTwice = "ended-twice",
+        /// An object is used before its beginning.
+        UseBeforeBegin = "use-before-begin",
+        /// A read could see another write.
+        OtherWrite = "other-write",
+        /// The final value of a variable could be another.
+        OtherFinalValue = "other-final-value",
+        /// The program exited with a failure, was killed, or was ended after its time.
+        Failed = "failed",
+        /// The program hung.
+        Hung = "hung",
+    }
+}
+
+/// Something that has a name and that a finding is about as a whole, besides its sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A variable.
+    Variable(String),
+    /// An object that is freed, closed or initialised.
+    Object(String),
+    /// An atomic region.
+    Region(String),
+}
+
+impl Subject {
+    /// The word for its kind in reports.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Subject::Variable(_) => "variable",
+            Subject::Object(_) => "object",
+            Subject::Region(_) => "region",
+        }
+    }
+
+    /// Its name in the trace.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Variable(name) | Subject::Object(name) | Subject::Region(name) => name,
+        }
+    }
+}
+
+/// Which of several runs of a program show a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownBy {
+    /// How many do.
+    pub runs: usize,
+    /// Of how many.
+    pub of: usize,
+    /// The run that the finding was taken from.
+    pub from: String,
+}
+
+impl fmt::Display for ShownBy {
+    /// `3 of 5 show it; this is from run 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} show it; this is from {}", self.runs, self.of, self.from)
+    }
+}
+
 /// A violation.
 #[derive(Clone, Debug)]
 pub struct Finding {
+    /// What it is known by from run to run; given to it when the whole trace has been read.
+    pub fingerprint: Option<Fingerprint>,
     /// Seen or foreseen.
     pub kind: FindingKind,
     /// The analysis that found it.
     pub analysis: &'static str,
     /// The property or check that is violated.
     pub property: String,
+    /// What goes wrong.
+    pub verdict: Verdict,
     /// What happens, in one sentence.
     pub message: String,
     /// The event at which it happens, if the violation is in the captured order.
     pub event: Option<u64>,
     /// The order that shows it. The captured order, up to `event`, is its own witness.
     pub witness: Option<Witness>,
-    /// More that helps to understand it: names and values, in the order in which to show them.
+    /// The events that it consists of.
+    pub sites: Vec<Site>,
+    /// What it is about as a whole.
+    pub about: Vec<Subject>,
+    /// More that helps people to understand it: labels and texts, in the order in which to show
+    /// them. What programs need to know is in the other fields.
     pub details: Vec<(String, String)>,
-    /// The places, variables, locks and objects that it is about, which suppressions can name.
-    pub about: Vec<String>,
+    /// Which of several runs show it.
+    pub shown_by: Option<ShownBy>,
+}
+
+impl Finding {
+    /// The kind of bug, as tools that group findings by rules want it: the name of a property, or
+    /// of a check with its verdict, as in `race/concurrent-access`.
+    pub fn rule(&self) -> String {
+        match self.verdict {
+            Verdict::Violated => self.property.clone(),
+            verdict => format!("{}/{}", self.property, verdict.word()),
+        }
+    }
 }
 
 /// Whether to go on.
@@ -130,45 +233,29 @@ impl FindingSink for Vec<Finding> {
     }
 }
 
-/// How much of what could be searched was searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Every run that the causality allows was covered.
-    Exhausted,
-    /// Only some runs were looked at; with a window of one, the observed run alone.
-    Window,
-    /// The property's monitor, or the search, grew too large.
-    StateLimit,
-    /// The search needed more memory than it may take.
-    MemoryLimit,
-    /// There was no time left.
-    TimeLimit,
-    /// The trace was not read to its end.
-    EventLimit,
-    /// A value that a property needs was not captured, so it could not be judged everywhere.
-    UnknownValues,
-    /// The order of the trace is only that of its notes, from which no other run follows.
-    OrderUnknown,
-    /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
-    NothingRelevant,
-    /// The analysis contradicted itself, so nothing is claimed.
-    Mistake,
-}
-
-impl Outcome {
-    /// The word for it in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Outcome::Exhausted => "exhausted",
-            Outcome::Window => "window",
-            Outcome::StateLimit => "state-limit",
-            Outcome::MemoryLimit => "memory-limit",
-            Outcome::TimeLimit => "time-limit",
-            Outcome::EventLimit => "event-limit",
-            Outcome::UnknownValues => "unknown-values",
-            Outcome::OrderUnknown => "order-unknown",
-            Outcome::NothingRelevant => "nothing-relevant",
-            Outcome::Mistake => "internal-error",
-        }
+words! {
+    /// How much of what could be searched was searched.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Outcome {
+        /// Every run that the causality allows was covered.
+        Exhausted = "exhausted",
+        /// Only some runs were looked at; with a window of one, the observed run alone.
+        Window = "window",
+        /// The property's monitor, or the search, grew too large.
+        StateLimit = "state-limit",
+        /// The search needed more memory than it may take.
+        MemoryLimit = "memory-limit",
+        /// There was no time left.
+        TimeLimit = "time-limit",
+        /// The trace was not read to its end.
+        EventLimit = "event-limit",
+        /// A value that a property needs was not captured, so it could not be judged everywhere.
+        UnknownValues = "unknown-values",
+        /// The order of the trace is only that of its notes, from which no other run follows.
+        OrderUnknown = "order-unknown",
+        /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
+        NothingRelevant = "nothing-relevant",
+        /// The analysis contradicted itself, so nothing is claimed.
+        Mistake = "internal-error",
     }
 }

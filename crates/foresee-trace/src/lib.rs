@@ -21,24 +21,34 @@ mod display;
 mod error;
 mod event;
 mod finding;
+mod fingerprint;
 pub mod generate;
 mod ids;
+mod location;
 mod lock_edge;
 mod names;
+mod site;
 mod source;
 mod trace;
 mod validate;
 mod value;
 pub mod varint;
+mod words;
 
 pub use census::{Census, Lifetime};
 pub use display::{Described, DescribedValue, Name, Visible, is_hidden};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
-pub use finding::{Finding, FindingKind, FindingSink, Flow, Outcome, Reordering, Witness};
+pub use finding::{
+    Finding, FindingKind, FindingSink, Flow, Outcome, Reordering, ShownBy, Subject, Verdict,
+    Witness,
+};
+pub use fingerprint::{Fingerprint, SiteKey, operation, stable_function, stable_path};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
+pub use location::Location;
 pub use lock_edge::LockEdge;
 pub use names::{EXTERNAL, HEAP_FREE, Interner, Names, TooManyNames, object_of};
+pub use site::{Fork, HeldLock, Role, Site, SiteThread, Target, location};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
 pub use validate::{Mode, Validated};

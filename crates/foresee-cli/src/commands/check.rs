@@ -13,8 +13,8 @@ use foresee_predict::pattern::{Algorithm, PATTERN, Patterns};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
 use foresee_predict::{
     ANALYSES, Analysed, Analysis, Claims, Court, MONITORABILITY, Monitorability,
-    MonitorabilityOptions, Observed, Reorder, Summary, keeps_causality, learn_initial_values,
-    settle_notes,
+    MonitorabilityOptions, Observed, Reorder, Summary, complete, complete_from, keeps_causality,
+    learn_initial_values, settle_notes,
 };
 use foresee_report::{Diagram, Report, TraceFacts, exit_status};
 use foresee_spec::Resolved;
@@ -263,20 +263,25 @@ pub(crate) fn conclude(
         summary.analysed.iter().position(is_its)
     });
     let mut witnesses: Vec<Option<Diagram>> = findings.iter().map(|_| None).collect();
+    // The trace, once all of it has been loaded.
+    let mut kept = None;
     if findings.iter().any(|finding| finding.witness.is_some()) {
         // They have been confirmed by the analysis that made them.
         let whole = Trace::load(&mut open()?).with_context(|| name.to_owned())?;
         for (finding, witness) in findings.iter().zip(&mut witnesses).take(DRAWN_WITNESSES) {
             *witness = draw(finding, &whole);
         }
+        kept = Some(whole);
     }
     let mut analysed = [answered.analysed.clone(), summary.analysed].concat();
     let has_claims = parts.iter().any(|part| !part.claims.is_empty());
     if is_order_known && (has_claims || answered.needed_events() > 0) {
         let needed = needed_events(parts).map(|events| events.max(answered.needed_events()));
-        let whole = match needed {
-            Some(events) => load_first(&mut open()?, events),
-            None => Trace::load(&mut open()?),
+        let is_whole = needed.is_none() || kept.is_some();
+        let whole = match (kept.take(), needed) {
+            (Some(whole), _) => Ok(whole),
+            (None, Some(events)) => load_first(&mut open()?, events),
+            (None, None) => Trace::load(&mut open()?),
         };
         let whole = whole.with_context(|| name.to_owned())?;
         let judge = Judge::new(&whole);
@@ -292,6 +297,13 @@ pub(crate) fn conclude(
             witnesses.push(draw(&finding, &whole));
             findings.push(finding);
         }
+        if is_whole {
+            kept = Some(whole);
+        }
+    }
+    match &kept {
+        Some(whole) => complete(&mut findings, whole),
+        None => complete_from(&mut findings, open).with_context(|| name.to_owned())?,
     }
     let mut report = Report {
         name: name.to_owned(),

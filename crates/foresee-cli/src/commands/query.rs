@@ -9,7 +9,7 @@ use foresee_predict::pattern::{Match, PATTERN};
 use foresee_predict::{Analysed, Court};
 use foresee_spec::ast::Spec;
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{Finding, FindingKind, Outcome, Trace};
+use foresee_trace::{Finding, FindingKind, Outcome, Role, Site, Trace, Verdict};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, CheckArgs, ReorderArg};
 use crate::bug::Confirmed;
@@ -287,14 +287,22 @@ fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
 fn observed(name: &str, events: &[u64]) -> Finding {
     let last = events.last().copied();
     let all: Vec<String> = events.iter().map(u64::to_string).collect();
+    let step = |&event: &u64| {
+        let role = if Some(event) == last { Role::Violation } else { Role::Step };
+        Site::new(role, Some(event))
+    };
     Finding {
+        fingerprint: None,
         kind: FindingKind::Observed,
         analysis: PATTERN,
         property: name.to_owned(),
+        verdict: Verdict::Violated,
         message: format!("violated in the observed run, at event {}", last.unwrap_or(0)),
         event: last,
         witness: None,
-        details: vec![("events that led there".to_owned(), all.join(", "))],
+        sites: events.iter().map(step).collect(),
         about: Vec::new(),
+        details: vec![("events that led there".to_owned(), all.join(", "))],
+        shown_by: None,
     }
 }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use foresee_causality::judge::{ChangedRead, IncrementalReplay, Judge, Reads, Seen, Space};
-use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Witness};
+use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Role, Witness};
 
 use super::atomicity::also;
 use super::tries::Found;
-use super::{Check, Context};
+use super::{Check, Context, Told};
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 
@@ -42,14 +42,14 @@ pub(crate) fn confirm(
                 Entry::Vacant(none) => drop(none.insert(findings.len())),
                 Entry::Occupied(first) => {
                     let first = &mut findings[*first.get()];
-                    also(&mut first.details, event);
-                    first.about.extend(check.about(context, one));
+                    also(&mut first.details, context.told(event));
+                    first.sites.push(context.site(Role::AnyBetween, event));
                     continue;
                 }
             }
         }
-        let (message, mut details) = check.describe(context, one);
-        details.extend(differences(context.trace, observed, &order, &changed));
+        let mut told = described(context, check, one);
+        told.details.extend(differences(context.trace, observed, &order, &changed));
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
@@ -58,16 +58,7 @@ pub(crate) fn confirm(
             next,
             changed_reads: changed.iter().map(|read| read.read).collect(),
         };
-        findings.push(Finding {
-            kind: FindingKind::Predicted,
-            analysis: check.kind().name,
-            property: check.kind().name.to_owned(),
-            message,
-            event: None,
-            witness: Some(witness),
-            details,
-            about: check.about(context, one),
-        });
+        findings.push(told.finding(FindingKind::Predicted, check.kind().name, None, Some(witness)));
     }
     Ok(findings)
 }
@@ -105,35 +96,47 @@ pub(crate) fn conditional(
                 None => "with its initial value".to_owned(),
             },
         };
-        let (message, mut details) = check.describe(context, one);
+        let mut told = described(context, check, one);
+        let message = &told.message;
         let could = match message.contains(" can ") {
             true => message.replacen(" can ", " could ", 1),
             false => format!("it could be that {message}"),
         };
         let place = context.place_of(read.read as u32);
-        let message = format!("if {variable} were read {value}{place}, {could}");
-        let hangs_on: Vec<String> =
-            changed.iter().filter(goes_on).map(|r| context.told(r.read as u32)).collect();
-        details.insert(0, ("hangs on".to_owned(), hangs_on.join("; ")));
-        findings.push(Finding {
-            kind: FindingKind::Conditional,
-            analysis: check.kind().name,
-            property: check.kind().name.to_owned(),
-            message,
-            event: None,
-            witness: Some(Witness {
-                reorder: one.reached.reorder(),
-                observed,
-                violated_at: (observed as usize + order.len()).saturating_sub(1),
-                changed_reads: changed.iter().map(|read| read.read).collect(),
-                order,
-                next,
-            }),
-            details,
-            about: check.about(context, one),
-        });
+        told.message = format!("if {variable} were read {value}{place}, {could}");
+        let hangs_on = changed.iter().filter(goes_on).map(|read| read.read as u32);
+        let hangs_on: Vec<_> = hangs_on.map(|r| context.site(Role::Condition, r)).collect();
+        let reads: Vec<String> = hangs_on.iter().map(ToString::to_string).collect();
+        told.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
+        told.sites.extend(hangs_on);
+        let witness = Witness {
+            reorder: one.reached.reorder(),
+            observed,
+            violated_at: (observed as usize + order.len()).saturating_sub(1),
+            changed_reads: changed.iter().map(|read| read.read).collect(),
+            order,
+            next,
+        };
+        findings.push(told.finding(
+            FindingKind::Conditional,
+            check.kind().name,
+            None,
+            Some(witness),
+        ));
     }
     Ok(findings)
+}
+
+/// What the check says of what was found, with a site for every event of the question.
+fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Told {
+    let mut told = check.describe(context, one);
+    let executed = one.by.executed.iter().map(|wanted| wanted.event);
+    for event in executed.chain(one.by.next.iter().copied()) {
+        if !told.sites.iter().any(|site| site.event == Some(event.into())) {
+            told.sites.push(context.site(Role::Step, event));
+        }
+    }
+    told
 }
 
 /// The run that shows what was found.

@@ -44,13 +44,18 @@ mod tries;
 use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Judge, Reads, Seen};
-use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Trace};
+use foresee_trace::{
+    Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Site, Subject, Trace,
+    Verdict, Witness,
+};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::reorder::{Requirements, TooManyEvents};
 use attempt::Rung;
+pub(crate) use locksets::Hold;
 pub use race::{Algorithm, MemoryModel};
 use scene::Scene;
+pub(crate) use scene::{given, taken};
 use tally::{Tally, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
@@ -136,29 +141,59 @@ pub(crate) struct Proposal {
     pub(crate) stats: Vec<(&'static str, Stat)>,
 }
 
+/// What a check says of something that it found.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// What goes wrong ...
+    pub(crate) verdict: Verdict,
+    /// ... in one sentence.
+    pub(crate) message: String,
+    /// The events that it consists of.
+    pub(crate) sites: Vec<Site>,
+    /// What it is about as a whole.
+    pub(crate) about: Vec<Subject>,
+    /// What helps people to understand it.
+    pub(crate) details: Vec<(String, String)>,
+}
+
+impl Told {
+    /// The finding of a check that shows itself at an event, or by a witness.
+    fn finding(
+        self,
+        kind: FindingKind,
+        check: &'static str,
+        event: Option<u64>,
+        witness: Option<Witness>,
+    ) -> Finding {
+        let Told { verdict, message, sites, about, details } = self;
+        Finding {
+            fingerprint: None,
+            kind,
+            analysis: check,
+            property: check.to_owned(),
+            verdict,
+            message,
+            event,
+            witness,
+            sites,
+            about,
+            details,
+            shown_by: None,
+        }
+    }
+}
+
 /// Something that goes wrong in the observed order.
 #[derive(Debug)]
 pub(crate) struct Witnessed {
     /// The event at which it does.
     pub(crate) event: u32,
-    pub(crate) message: String,
-    pub(crate) details: Vec<(String, String)>,
-    pub(crate) about: Vec<String>,
+    pub(crate) told: Told,
 }
 
 impl Witnessed {
     fn finding(self, check: &'static str) -> Finding {
-        let Witnessed { event, message, details, about } = self;
-        Finding {
-            kind: FindingKind::Observed,
-            analysis: check,
-            property: check.to_owned(),
-            message,
-            event: Some(event.into()),
-            witness: None,
-            details,
-            about,
-        }
+        self.told.finding(FindingKind::Observed, check, Some(self.event.into()), None)
     }
 }
 
@@ -211,18 +246,13 @@ pub(crate) trait Check {
         false
     }
 
-    /// What happens, in one sentence, and what helps to understand it.
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>);
+    /// What happens, and what helps to understand it.
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told;
 
     /// What makes it one finding with others that are alike, and the event to list with the first
     /// of them; nothing if it is a finding of its own.
-    fn joins(&self, _: &Context<'_>, _: &Found) -> Option<([u32; 4], String)> {
+    fn joins(&self, _: &Context<'_>, _: &Found) -> Option<([u32; 4], u32)> {
         None
-    }
-
-    /// What suppressions can name it by: places, variables, locks.
-    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
-        context.about(found)
     }
 }
 

@@ -11,7 +11,9 @@
 //! deadlock:^registry_lock$
 //! ```
 
-use foresee_trace::Finding;
+use std::borrow::Cow;
+
+use foresee_trace::{Finding, Location};
 
 use super::glob::Glob;
 
@@ -65,18 +67,25 @@ impl Suppression {
     }
 
     fn covers(&self, finding: &Finding) -> bool {
-        let about = || finding.about.iter().flat_map(|text| names_in(text));
-        self.check == finding.analysis && about().any(|name| self.pattern.matches(name))
+        self.check == finding.analysis
+            && names_of(finding).iter().any(|name| self.pattern.matches(name))
     }
 }
 
-/// The names in a text that findings are about: `list.h:9(push)<queue.c:20(enqueue)` holds two
-/// functions in two files, inlined into each other.
-fn names_in(text: &str) -> impl Iterator<Item = &str> {
-    let is_place = text.ends_with(')') && !text.starts_with("heap(");
-    let parts = text.split('<').filter(move |_| is_place);
-    let inner = parts.flat_map(|part| part.strip_suffix(')').and_then(|p| p.split_once('(')));
-    inner.flat_map(|(file, function)| [file, function]).chain((!is_place).then_some(text))
+/// The names that a finding is about: of the functions and files of its sites, of their variables
+/// and locks, and of what it is about as a whole.
+fn names_of(finding: &Finding) -> Vec<Cow<'_, str>> {
+    let mut names: Vec<Cow<'_, str>> = Vec::new();
+    for site in &finding.sites {
+        for frame in site.frames.iter().flat_map(Location::frames) {
+            names.extend(frame.function.as_deref().map(Cow::from));
+            names.extend(frame.file.as_deref().map(Cow::from));
+            names.extend(frame.file_and_line().map(Cow::from));
+        }
+        names.extend(site.target.as_ref().map(|target| Cow::from(target.name.as_str())));
+    }
+    names.extend(finding.about.iter().map(|subject| Cow::from(subject.name())));
+    names
 }
 
 /// All suppressions of one command.
@@ -119,19 +128,21 @@ impl Suppressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foresee_trace::FindingKind;
+    use crate::checks::Told;
+    use foresee_trace::{FindingKind, Role, Site, Subject, Target, TargetKind, Verdict};
 
-    fn finding(check: &'static str, about: &[&str]) -> Finding {
-        Finding {
-            kind: FindingKind::Predicted,
-            analysis: check,
-            property: check.to_owned(),
-            message: String::new(),
-            event: None,
-            witness: None,
-            details: Vec::new(),
-            about: about.iter().map(|&text| text.to_owned()).collect(),
-        }
+    fn finding(check: &'static str, place: &str, variable: &str, about: Vec<Subject>) -> Finding {
+        let target = Target { kind: TargetKind::Var, name: variable.to_owned() };
+        let site = Site {
+            target: Some(target),
+            frames: Location::parse(place).into_iter().collect(),
+            ..Site::new(Role::Access, Some(0))
+        };
+        let (verdict, sites) = (Verdict::ConcurrentAccess, vec![site]);
+        // What is written in sentences does not count.
+        let details = vec![("remedy".to_owned(), "hold secret_lock".to_owned())];
+        let told = Told { verdict, message: "in secret.c".to_owned(), sites, about, details };
+        told.finding(FindingKind::Predicted, check, None, None)
     }
 
     fn left(text: &str, mut findings: Vec<Finding>) -> (usize, Vec<u64>) {
@@ -143,15 +154,21 @@ mod tests {
 
     #[test]
     fn patterns_occur_in_names_of_the_check() {
-        let race = || finding("race", &["list.h:9(push)<queue.c:20(enqueue)", "count"]);
+        let place = "list.h:9(push<A<int>>)<queue.c:20(enqueue)";
+        let race = || finding("race", place, "count", Vec::new());
         assert_eq!(left("race:queue.c", vec![race()]), (0, vec![1]));
         assert_eq!(left("race:push\nrace:enqueue", vec![race(), race()]), (0, vec![2, 0]));
         assert_eq!(left("deadlock:push", vec![race()]), (1, vec![0]));
         assert_eq!(left("race:^count$", vec![race()]), (0, vec![1]));
         assert_eq!(left("race:^coun$", vec![race()]), (1, vec![0]));
+        assert_eq!(left("race:^queue.c$", vec![race()]), (0, vec![1]));
+        assert_eq!(left("race:^queue.c:20$", vec![race()]), (0, vec![1]));
+        assert_eq!(left("race:^push<A<int>>$", vec![race()]), (0, vec![1]));
+        assert_eq!(left("race:secret", vec![race()]), (1, vec![0]));
         // A star does not reach from one name into the next.
         assert_eq!(left("race:queue*enqueue", vec![race()]), (1, vec![0]));
-        let heap = finding("order", &["heap(node.c:3(make))#2"]);
+        let block = Subject::Object("heap(node.c:3(make))#2".to_owned());
+        let heap = finding("order", "", "", vec![block]);
         assert_eq!(left("# why\n\norder:heap(node.c*", vec![heap]), (0, vec![1]));
     }
 

@@ -1,10 +1,11 @@
 //! Events, locks and threads in the words of reports.
 
-use foresee_trace::{EXTERNAL, Id, LocId, Name, Op, Pool, ThreadId};
+use foresee_trace::{
+    EXTERNAL, Fork, HeldLock, Id, LocId, Name, Role, Site, SiteThread, Subject, ThreadId, location,
+};
 
 use super::Context;
 use super::scene::{Held, Scene};
-use super::tries::Found;
 use crate::reorder::NONE;
 
 impl Context<'_> {
@@ -21,39 +22,42 @@ impl Context<'_> {
         }
     }
 
-    /// An event as the trace has it, with its thread and its place: `event 7, w(x) of T1 at a.c:3`.
-    /// Of one that has not happened, what it will see is open.
-    pub(crate) fn told(&self, event: u32) -> String {
-        let mut it = self.trace.events[event as usize];
-        if it.op() != Op::Event {
-            it = it.with_values(&[], &mut Pool::default());
+    /// An event with its thread and its place, and nothing of what is around it.
+    fn bare_site(&self, role: Role, event: u32) -> Site {
+        let (it, names, pool) =
+            (&self.trace.events[event as usize], &self.trace.names, &self.trace.pool);
+        let mut site = Site::of(role, event.into(), it, names, pool);
+        // Of one that has not happened, what it will see is open.
+        site.without_values(it, names, pool);
+        site
+    }
+
+    /// An event that a finding is about, with the locks held at it and where its thread came from.
+    pub(crate) fn site(&self, role: Role, event: u32) -> Site {
+        let mut site = self.bare_site(role, event);
+        site.locks = Some(self.locks_at(event));
+        let thread = self.trace.events[event as usize].thread();
+        if let Some(it) = &mut site.thread {
+            it.forked = self.fork_of(thread);
         }
-        let what = it.describe(&self.trace.names, &self.trace.pool);
-        format!("event {event}, {what} of {}{}", self.thread_of(event), self.place_of(event))
+        site
+    }
+
+    /// An event as the trace has it, with its thread and its place: `event 7, w(x) of T1 at a.c:3`.
+    pub(crate) fn told(&self, event: u32) -> String {
+        self.bare_site(Role::Step, event).to_string()
+    }
+
+    /// The variable that an event is about.
+    pub(crate) fn variable_of(&self, event: u32) -> Subject {
+        let variable = self.trace.events[event as usize].var();
+        Subject::Variable(self.trace.names.vars.get(variable).to_owned())
     }
 
     /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
     /// it may have been any thread.
     pub(crate) fn strangers(&self) -> Vec<ThreadId> {
         self.trace.names.threads.lookup(EXTERNAL).into_iter().collect()
-    }
-
-    /// What suppressions can name an event by: its place, and what it is about.
-    pub(crate) fn about_event(&self, event: u32, about: &mut Vec<String>) {
-        let event = &self.trace.events[event as usize];
-        let names = &self.trace.names;
-        let place = Some(names.locs.get(event.loc())).filter(|place| !place.is_empty());
-        about.extend(place.into_iter().chain(event.target_name(names)).map(str::to_owned));
-    }
-
-    /// The same of all events that a finding rests on.
-    pub(crate) fn about(&self, found: &Found) -> Vec<String> {
-        let executed = found.by.executed.iter().map(|wanted| wanted.event);
-        let mut about = Vec::new();
-        for event in executed.chain(found.by.next.iter().copied()) {
-            self.about_event(event, &mut about);
-        }
-        about
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were
@@ -66,29 +70,33 @@ impl Context<'_> {
         scene.held(self.trace.events[event as usize].thread()).to_vec()
     }
 
-    /// The locks held at an event and where they were taken, or `no lock`.
-    pub(crate) fn told_locks(&self, event: u32) -> String {
-        let held = self.held_at(event);
-        if held.is_empty() {
-            return "no lock".to_owned();
-        }
-        let tell = |held: &Held| {
-            let shared = if held.hold.shared { " (shared)" } else { "" };
-            let lock = Name(self.trace.names.locks.get(held.hold.lock));
-            format!(
-                "{lock}{shared}, taken by event {}{}",
-                held.acquire,
-                self.place_of(held.acquire)
-            )
+    /// The same, as findings have them.
+    fn locks_at(&self, event: u32) -> Vec<HeldLock> {
+        let names = &self.trace.names;
+        let tell = |held: Held| HeldLock {
+            name: names.locks.get(held.hold.lock).to_owned(),
+            shared: held.hold.shared,
+            event: held.acquire.into(),
+            location: location(self.trace.events[held.acquire as usize].loc(), names),
         };
-        held.iter().map(tell).collect::<Vec<_>>().join("; ")
+        self.held_at(event).into_iter().map(tell).collect()
+    }
+
+    /// The fork that started a thread.
+    fn fork_of(&self, thread: ThreadId) -> Option<Fork> {
+        match self.requirements.fork(thread.index()) {
+            NONE => None,
+            fork => {
+                let loc = self.trace.events[fork as usize].loc();
+                let location = location(loc, &self.trace.names);
+                Some(Fork { by: self.thread_of(fork).to_owned(), event: fork.into(), location })
+            }
+        }
     }
 
     /// How a thread came to be: `forked by T1 at a.c:9`, or `there from the beginning`.
     pub(crate) fn told_origin(&self, thread: ThreadId) -> String {
-        match self.requirements.fork(thread.index()) {
-            NONE => "there from the beginning".to_owned(),
-            fork => format!("forked by {}{}", self.thread_of(fork), self.place_of(fork)),
-        }
+        let name = self.trace.names.threads.get(thread).to_owned();
+        SiteThread { name, forked: self.fork_of(thread) }.origin()
     }
 }

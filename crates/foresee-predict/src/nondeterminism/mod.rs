@@ -195,14 +195,18 @@ impl Nondeterminism {
             None
         };
         Ok(Finding {
+            fingerprint: None,
             kind: FindingKind::Predicted,
             analysis: NONDETERMINISM,
             property: NONDETERMINISM.to_owned(),
+            verdict: place.verdict(),
             message: place.message(&self.trace),
             event: None,
             witness,
+            sites: place.sites(&self.trace),
+            about: vec![place.subject(&self.trace)],
             details,
-            about: Vec::new(),
+            shown_by: None,
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use foresee_trace::{Event, LocId, Trace, VarId};
+use foresee_trace::{LocId, Role, Site, Subject, Trace, VarId, Verdict};
 
 use super::{Broken, Form, Reader};
 
@@ -65,14 +65,12 @@ pub(super) fn places(trace: &Trace, broken: Vec<Broken>) -> Vec<Place> {
 }
 
 /// An event with its thread, and where in the source it is.
+fn site(trace: &Trace, role: Role, index: u64) -> Site {
+    Site::of(role, index, &trace.events[index as usize], &trace.names, &trace.pool)
+}
+
 fn told(trace: &Trace, index: u64) -> String {
-    let event: &Event = &trace.events[index as usize];
-    let thread = trace.names.threads.get(event.thread());
-    let what = event.describe(&trace.names, &trace.pool);
-    match event.loc() {
-        LocId::NONE => format!("event {index}, {what} of {thread}"),
-        loc => format!("event {index}, {what} of {thread} at {}", trace.names.locs.get(loc)),
-    }
+    site(trace, Role::Step, index).to_string()
 }
 
 fn told_write(trace: &Trace, write: Option<u64>) -> String {
@@ -83,6 +81,35 @@ impl Place {
     /// Whether a breakable read is one of them.
     pub(super) fn has(&self, trace: &Trace, one: &Broken) -> bool {
         key(trace, one) == key(trace, &self.example)
+    }
+
+    /// What goes wrong.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.example.reader {
+            Reader::Event(_) => Verdict::OtherWrite,
+            Reader::Final(_) => Verdict::OtherFinalValue,
+        }
+    }
+
+    /// The variable.
+    pub(super) fn subject(&self, trace: &Trace) -> Subject {
+        Subject::Variable(trace.names.vars.get(self.variable).to_owned())
+    }
+
+    /// The read, the write that it saw and the one that it could see instead. An initial value has
+    /// no site.
+    pub(super) fn sites(&self, trace: &Trace) -> Vec<Site> {
+        let read = match self.example.reader {
+            Reader::Event(read) => Some(read),
+            Reader::Final(_) => None,
+        };
+        let all = [
+            (Role::Read, read),
+            (Role::ObservedWrite, self.example.saw),
+            (Role::OtherWrite, self.example.challenger),
+        ];
+        let sites = all.into_iter().filter_map(|(role, event)| Some((role, event?)));
+        sites.map(|(role, event)| site(trace, role, event)).collect()
     }
 
     /// What happens, in one sentence.

@@ -11,7 +11,7 @@ use foresee_spec::params::Binding;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome};
+use foresee_trace::{Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Verdict};
 
 use super::engine::{AnyEngine, Core, Seen, State, Watch};
 use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
@@ -19,6 +19,7 @@ use super::tracker::{Found, MAX_TUPLES};
 use super::{Match, PATTERN};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
 use crate::observed::{OBSERVED, describe};
+use crate::sites::{look_up_in, of_violation};
 
 /// What was found, before its witnesses are written out and re-checked.
 pub type Matches = Rc<RefCell<Vec<Match>>>;
@@ -146,15 +147,17 @@ impl Patterns {
         self.core.watches[watch].params.named(binding)
     }
 
-    /// Hands on what the observed run has.
-    fn report(&mut self, names: &Names, out: &mut dyn FindingSink) -> Flow {
+    /// Hands on what the observed run has, as the latest events show, which begin with this index.
+    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut dyn FindingSink) -> Flow {
         for seen in std::mem::take(&mut self.core.seen) {
             let watch = seen.watch as usize;
             self.observed[watch] += 1;
             if self.observed[watch] > REPORTED_BINDINGS {
                 continue;
             }
-            if out.finding(self.observed_finding(&seen, names)) == Flow::Stop {
+            let mut finding = self.observed_finding(&seen, names);
+            look_up_in(&mut finding.sites, latest, names);
+            if out.finding(finding) == Flow::Stop {
                 return Flow::Stop;
             }
         }
@@ -173,14 +176,18 @@ impl Patterns {
         let event = seen.events.last().copied();
         let message = format!("violated in the observed run, at event {}", event.unwrap_or(0));
         Finding {
+            fingerprint: None,
             kind: FindingKind::Observed,
             analysis: OBSERVED,
             property: self.names[watch].clone(),
+            verdict: Verdict::Violated,
             message,
             event,
             witness: None,
-            details,
+            sites: of_violation(event, &seen.events, &[]),
             about: Vec::new(),
+            details,
+            shown_by: None,
         }
     }
 
@@ -343,7 +350,7 @@ impl Analysis for Patterns {
     ) -> Result<Flow, AnalysisError> {
         self.engine.events(&mut self.core, first, batch)?;
         self.tell_early();
-        Ok(self.report(names, out))
+        Ok(self.report((first, batch), names, out))
     }
 
     fn finish(

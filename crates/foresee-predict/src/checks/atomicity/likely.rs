@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
-use foresee_trace::{Event, Id, Op, SymId, ThreadId, entry};
+use foresee_trace::{Event, Id, Op, Role, SymId, ThreadId, entry};
 
 use super::accesses::{Accesses, PairKey, Shape, held_since};
 use super::regions::{Change, Regions};
@@ -35,7 +35,7 @@ use crate::checks::locksets::LockSetId;
 use crate::checks::scene::{Held, Scene, given};
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
-use crate::checks::{Check, CheckKind, Context, Options, Proposal, Witnessed};
+use crate::checks::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
 
 /// The name of the check.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
@@ -275,8 +275,8 @@ impl Check for Likely {
             let pair = pair_of(events, a1, a2);
             if let Some(&at) = told.get(&pair) {
                 let one: &mut Witnessed = &mut proposal.observed[at];
-                told::also(&mut one.details, context.told(b));
-                context.about_event(b, &mut one.about);
+                told::also(&mut one.told.details, context.told(b));
+                one.told.sites.push(context.site(Role::AnyBetween, b));
                 continue;
             }
             if !is_between(events, [a1, b, a2]) {
@@ -285,11 +285,9 @@ impl Check for Likely {
                      between events {a1} and {a2}, and does not"
                 )));
             }
-            let (message, details) = told::likely(context, [a1, b, a2], false);
-            let mut about = Vec::new();
-            [a1, b, a2].iter().for_each(|&event| context.about_event(event, &mut about));
             told.insert(pair, proposal.observed.len());
-            proposal.observed.push(Witnessed { event: a2, message, details, about });
+            let told = told::likely(context, [a1, b, a2], false);
+            proposal.observed.push(Witnessed { event: a2, told });
         }
         // What was seen need not be predicted.
         proposal.candidates = candidates;
@@ -331,16 +329,14 @@ impl Check for Likely {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
-        match triple_of(found) {
-            Some(triple) => told::likely(context, triple, true),
-            None => Default::default(),
-        }
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+        let triple = triple_of(found).unwrap_or([found.by.next[0]; 3]);
+        told::likely(context, triple, true)
     }
 
-    fn joins(&self, context: &Context<'_>, found: &Found) -> Option<([u32; 4], String)> {
+    fn joins(&self, context: &Context<'_>, found: &Found) -> Option<([u32; 4], u32)> {
         let [a1, b, a2] = triple_of(found)?;
-        Some((pair_of(&context.trace.events, a1, a2), context.told(b)))
+        Some((pair_of(&context.trace.events, a1, a2), b))
     }
 }
 

@@ -46,7 +46,7 @@ use super::glob::Glob;
 use super::scene::Scene;
 use super::tally::Words;
 use super::tries::{Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Witnessed};
+use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
 use cycles::Samples;
@@ -161,9 +161,8 @@ impl Atomicity {
             let is_placed = key.iter().all(|&place| place != 0);
             let key = if is_placed { key } else { self.without_places(context, &cycle) };
             if told.insert(key, ()).is_none() {
-                let (message, details) = told::observed(context, &self.regions, region, &cycle);
-                let about = told::about(context, &self.regions, region, &cycle);
-                all.push(Witnessed { event, message, details, about });
+                let told = told::observed(context, &self.regions, region, &cycle);
+                all.push(Witnessed { event, told });
             }
         }
         Ok(all)
@@ -302,14 +301,8 @@ impl Check for Atomicity {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
         told::predicted(context, &self.regions, found)
-    }
-
-    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
-        let mut about = context.about(found);
-        about.extend(told::name_of_region_at(context, &self.regions, found.by.next[0]));
-        about
     }
 }
 

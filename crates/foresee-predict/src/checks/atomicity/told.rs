@@ -1,14 +1,12 @@
 //! Violations of atomicity in words.
 
-use foresee_trace::Op;
+use foresee_trace::{Op, Role, Site, Subject, Verdict};
 
 use super::graph::Link;
 use super::regions::Regions;
-use crate::checks::Context;
 use crate::checks::tries::Found;
+use crate::checks::{Context, Told};
 use crate::reorder::NONE;
-
-type Told = (String, Vec<(String, String)>);
 
 /// What a region is called: `the region transfer of T1`.
 fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
@@ -20,15 +18,10 @@ fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
     }
 }
 
-/// The name of the region that an event is in.
-pub(super) fn name_of_region_at(
-    context: &Context<'_>,
-    regions: &Regions,
-    event: u32,
-) -> Option<String> {
-    let region = regions.at(context.trace.events[event as usize].thread().0, event)?;
+/// A region as what a finding is about, if it has a name.
+fn subject(context: &Context<'_>, regions: &Regions, region: u32) -> Option<Subject> {
     let name = regions.all()[region as usize].name?;
-    Some(context.trace.names.syms.get(name).to_owned())
+    Some(Subject::Region(context.trace.names.syms.get(name).to_owned()))
 }
 
 /// From where to where a region goes.
@@ -53,35 +46,44 @@ fn variable<'c>(context: &'c Context<'_>, event: u32) -> &'c str {
 
 /// What it means that `b` comes between `a1` and `a2`, all of one variable. `can` is what stands
 /// before the verbs: the observed order did it, others can.
-fn of_triple(context: &Context<'_>, region: &str, [a1, b, a2]: [u32; 3], can: bool) -> String {
+fn of_triple(
+    context: &Context<'_>,
+    region: &str,
+    [a1, b, a2]: [u32; 3],
+    can: bool,
+) -> (Verdict, String) {
     let (own, other) = (context.thread_of(a1), context.thread_of(b));
     let x = variable(context, a1);
     let between = op(context, b);
     let (first, second) = (op(context, a1), op(context, a2));
     let can = |verb: &str, past: &str| if can { format!("can {verb}") } else { past.to_owned() };
     if between.writes() && first.reads() && second.writes() {
-        format!(
+        let message = format!(
             "{region} is not atomic: {own} reads {x} and then writes it, and {other} {} it in \
              between, so that an update is lost",
             can("write", "wrote")
-        )
+        );
+        (Verdict::LostUpdate, message)
     } else if between.writes() && first.reads() {
-        format!(
+        let message = format!(
             "{region} is not atomic: {own} reads {x} twice, and {other} {} it in between",
             can("write", "wrote")
-        )
+        );
+        (Verdict::InconsistentReads, message)
     } else if between.writes() {
-        format!(
+        let message = format!(
             "{region} is not atomic: {own} writes {x} and reads it back, and {other} {} it in \
              between",
             can("write", "wrote")
-        )
+        );
+        (Verdict::Overwritten, message)
     } else {
-        format!(
+        let message = format!(
             "{region} is not atomic: {own} writes {x} twice, and {other} {} it in between, when it \
              is not yet what it should be",
             can("read", "read")
-        )
+        );
+        (Verdict::IntermediateRead, message)
     }
 }
 
@@ -112,12 +114,20 @@ fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (Stri
     ("remedy".to_owned(), format!("{lock} all the way from event {first} to event {last}"))
 }
 
-/// The events of a violation with the locks held at them.
-fn list(context: &Context<'_>, roles: &[(&str, u32)], details: &mut Vec<(String, String)>) {
-    for &(role, event) in roles {
-        details.push((role.to_owned(), context.told(event)));
-        details.push((format!("locks held {role}"), context.told_locks(event)));
+/// The events of a violation with the locks held at them, listed under these labels.
+fn list(
+    context: &Context<'_>,
+    labels: &[(&str, Role, u32)],
+    details: &mut Vec<(String, String)>,
+) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for &(label, role, event) in labels {
+        let site = context.site(role, event);
+        details.push((label.to_owned(), site.to_string()));
+        details.push((format!("locks held {label}"), site.told_locks()));
+        sites.push(site);
     }
+    sites
 }
 
 /// What a reordering shows.
@@ -131,34 +141,43 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
     let region = regions.at(thread.0, last);
     let name = region.map_or_else(String::new, |region| name_of(context, regions, region));
     let mut details: Vec<_> = region.map(|r| extent_of(context, regions, r)).into_iter().collect();
-    let message = match others[..] {
+    let sites;
+    let (verdict, message) = match others[..] {
         [b] => {
-            list(context, &[("first", first), ("in between", b), ("next", last)], &mut details);
+            let labels = [
+                ("first", Role::First, first),
+                ("in between", Role::Between, b),
+                ("next", Role::Second, last),
+            ];
+            sites = list(context, &labels, &mut details);
             of_triple(context, &name, [first, b, last], true)
         }
         _ => {
-            let mut roles: Vec<(&str, u32)> = Vec::new();
             let steps = ["first", "second", "third", "fourth", "fifth"];
-            roles.extend(steps.into_iter().zip(executed.iter().copied()));
-            roles.push(("next", last));
-            list(context, &roles, &mut details);
+            let steps = steps.into_iter().zip(&executed);
+            let mut labels: Vec<_> =
+                steps.map(|(label, &event)| (label, Role::Conflict, event)).collect();
+            labels.push(("next", Role::Conflict, last));
+            sites = list(context, &labels, &mut details);
             let (x, y) = (variable(context, first), variable(context, last));
-            format!(
+            let message = format!(
                 "{name} is not atomic: it can come before what {} does to {x}, and yet after what {} \
                  does to {y}",
                 context.thread_of(others[0]),
                 context.thread_of(others[others.len() - 1]),
-            )
+            );
+            (Verdict::NotSerialisable, message)
         }
     };
     details.push(remedy(context, first, last, &others));
-    (message, details)
+    let about = region.and_then(|region| subject(context, regions, region));
+    Told { verdict, message, sites, about: about.into_iter().collect(), details }
 }
 
 /// What comes between two accesses that look as if they belonged together.
 pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Told {
     let what = format!("likely: what {} does in two sections", context.thread_of(a1));
-    let message = of_triple(context, &what, [a1, b, a2], can);
+    let (verdict, message) = of_triple(context, &what, [a1, b, a2], can);
     let certain = if can { "can come" } else { "came" };
     let guess = format!(
         "that {} {certain} in between is certain, but nobody has said that the two belong together: \
@@ -167,9 +186,11 @@ pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) ->
     );
     let mut details = vec![("likely".to_owned(), guess)];
     let last = if can { "next" } else { "then" };
-    list(context, &[("first", a1), ("in between", b), (last, a2)], &mut details);
+    let labels =
+        [("first", Role::First, a1), ("in between", Role::AnyBetween, b), (last, Role::Second, a2)];
+    let sites = list(context, &labels, &mut details);
     details.push(remedy(context, a1, a2, &[b]));
-    (message, details)
+    Told { verdict, message, sites, about: Vec::new(), details }
 }
 
 /// Adds another event that comes between the same two.
@@ -190,47 +211,45 @@ pub(super) fn observed(
 ) -> Told {
     let name = name_of(context, regions, region);
     let mut details = vec![extent_of(context, regions, region)];
-    let message = match *cycle {
+    let sites;
+    let (verdict, message) = match *cycle {
         [Link { from: a1, to: b }, Link { from, to: a2 }] if b == from => {
-            list(context, &[("first", a1), ("in between", b), ("then", a2)], &mut details);
+            let labels = [
+                ("first", Role::First, a1),
+                ("in between", Role::Between, b),
+                ("then", Role::Second, a2),
+            ];
+            sites = list(context, &labels, &mut details);
             details.push(remedy(context, a1, a2, &[b]));
             let is_one = variable(context, a1) == variable(context, a2);
             let is_seen = op(context, a1).reads() || op(context, a2).reads();
             match is_one && (is_seen || op(context, b).reads()) {
                 true => of_triple(context, &name, [a1, b, a2], false),
-                false => format!(
-                    "{name} was disturbed: what {} did came after one part of it and before another",
-                    context.thread_of(b)
-                ),
+                false => {
+                    let message = format!(
+                        "{name} was disturbed: what {} did came after one part of it and before \
+                         another",
+                        context.thread_of(b)
+                    );
+                    (Verdict::NotSerialisable, message)
+                }
             }
         }
         _ => {
-            for (i, link) in cycle.iter().enumerate() {
-                let how =
-                    format!("{}, and then {}", context.told(link.from), context.told(link.to));
+            let ends = cycle.iter().flat_map(|link| [link.from, link.to]);
+            sites = ends.map(|event| context.site(Role::Conflict, event)).collect();
+            for (i, ends) in sites.chunks(2).enumerate() {
+                let how = format!("{}, and then {}", ends[0], ends[1]);
                 details.push((format!("conflict {}", i + 1), how));
             }
-            format!(
+            let message = format!(
                 "{name} was disturbed: by way of {} conflicts one part of it comes before, and \
                  another after, what other threads did",
                 cycle.len()
-            )
+            );
+            (Verdict::NotSerialisable, message)
         }
     };
-    (message, details)
-}
-
-/// The names that a violation of the observed order is about.
-pub(super) fn about(
-    context: &Context<'_>,
-    regions: &Regions,
-    region: u32,
-    cycle: &[Link],
-) -> Vec<String> {
-    let mut about = Vec::new();
-    for event in cycle.iter().flat_map(|link| [link.from, link.to]) {
-        context.about_event(event, &mut about);
-    }
-    about.extend(name_of_region_at(context, regions, regions.all()[region as usize].begin));
-    about
+    let about = subject(context, regions, region).into_iter().collect();
+    Told { verdict, message, sites, about, details }
 }

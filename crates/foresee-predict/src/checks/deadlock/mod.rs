@@ -50,7 +50,7 @@ use super::locksets::Hold;
 use super::scene::{Scene, taken};
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Options, Proposal};
+use super::{Check, CheckKind, Context, Options, Proposal, Told};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
@@ -314,7 +314,7 @@ impl Check for Deadlocks {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
         if let Some(wait) = self.wait_of(found) {
             return report::endless(context, wait, &found.by.next);
         }

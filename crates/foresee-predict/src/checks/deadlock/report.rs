@@ -1,26 +1,31 @@
 //! A deadlock in words: who has what, who wants what, and the ring as a drawing.
 
-use foresee_trace::{Op, ThreadId};
+use foresee_trace::{Op, Role, ThreadId, Verdict};
 
 use super::kept::Kept;
 use super::requests::{Places, Want};
 use super::stuck::{Because, Stuck};
 use super::waits::Wait;
 use crate::checks::scene::Held;
-use crate::checks::{Context, Witnessed};
+use crate::checks::{Context, Told, Witnessed};
 
-/// What happens, in one sentence, and what helps to understand it, for threads that are stuck at
-/// these events, each because of the next one.
+/// What happens, and what helps to understand it, for threads that are stuck at these events, each
+/// because of the next one.
 pub(crate) fn ring<'p>(
     context: &Context<'_>,
     stuck: &[u32],
     class_of: impl Fn(u32) -> Option<&'p Places>,
-) -> (String, Vec<(String, String)>) {
+) -> Told {
     let threads: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
     let is_timed = |&event: &u32| class_of(event).is_some_and(|places| places.class.is_timed);
-    let message = match stuck.iter().any(is_timed) {
-        true => format!("stall: {} can wait for each other until one gives up", listed(&threads)),
-        false => format!("{} can wait for each other for ever", listed(&threads)),
+    let (verdict, message) = match stuck.iter().any(is_timed) {
+        true => {
+            let what = "can wait for each other until one gives up";
+            (Verdict::Stall, format!("stall: {} {what}", listed(&threads)))
+        }
+        false => {
+            (Verdict::LockCycle, format!("{} can wait for each other for ever", listed(&threads)))
+        }
     };
     let mut details = vec![("ring".to_owned(), drawing(context, stuck))];
     for (i, &event) in stuck.iter().enumerate() {
@@ -55,15 +60,12 @@ pub(crate) fn ring<'p>(
         let origin = context.told_origin(context.trace.events[event as usize].thread());
         details.push((format!("thread {name}"), origin));
     }
-    (message, details)
+    let sites = stuck.iter().map(|&event| context.site(Role::Request, event)).collect();
+    Told { verdict, message, sites, about: Vec::new(), details }
 }
 
 /// The same for a thread that waits, when everybody has notified or is stuck before it can.
-pub(crate) fn endless(
-    context: &Context<'_>,
-    wait: &Wait,
-    stuck: &[u32],
-) -> (String, Vec<(String, String)>) {
+pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Told {
     let (thread, place) = (context.thread_of(wait.begin), context.place_of(wait.begin));
     let names: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
     let why = match stuck {
@@ -73,9 +75,13 @@ pub(crate) fn endless(
         }
         _ => format!("it keeps what {} must have before notifying", listed(&names)),
     };
+    let mut sites = vec![
+        context.site(Role::Wait, wait.begin),
+        context.site(Role::Notification, wait.notification),
+    ];
     let mut details = vec![
-        ("wait".to_owned(), context.told(wait.begin)),
-        ("notification".to_owned(), context.told(wait.notification)),
+        ("wait".to_owned(), sites[0].to_string()),
+        ("notification".to_owned(), sites[1].to_string()),
     ];
     let keeps = |event: u32| {
         let held = context.held_at(wait.end);
@@ -93,15 +99,13 @@ pub(crate) fn endless(
         details.push(((*name).to_owned(), text));
     }
     details.push(("unless".to_owned(), "something notifies that did not in this run".to_owned()));
-    (format!("{thread} can wait for ever{place}: {why}"), details)
+    sites.extend(stuck.iter().map(|&event| context.site(Role::Request, event)));
+    let message = format!("{thread} can wait for ever{place}: {why}");
+    Told { verdict: Verdict::EndlessWait, message, sites, about: Vec::new(), details }
 }
 
 /// The same for a thread that waits for a lock which another one had when it ended.
-pub(crate) fn kept(
-    context: &Context<'_>,
-    kept: &Kept,
-    stuck: u32,
-) -> (String, Vec<(String, String)>) {
+pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Told {
     let names = &context.trace.names;
     let lock = names.locks.get(kept.hold.lock);
     let (owner, waits) = (names.threads.get(kept.thread), context.thread_of(stuck));
@@ -123,7 +127,8 @@ pub(crate) fn kept(
             context.told_origin(context.trace.events[stuck as usize].thread()),
         ),
     ];
-    (message, details)
+    let sites = vec![context.site(Role::Kept, kept.acquire), context.site(Role::Request, stuck)];
+    Told { verdict: Verdict::LockNeverReleased, message, sites, about: Vec::new(), details }
 }
 
 /// Threads that the run itself leaves stuck: those of one cause, and who waits besides.
@@ -134,22 +139,28 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
     let threads: Vec<&str> = cause.iter().map(|one| name(one.thread)).collect();
     let first = cause[0];
     let place = context.place_of(first.since);
-    let message = match first.because {
+    let (verdict, message) = match first.because {
         Because::Of(_) if cause.len() > 1 => {
-            format!("{} wait for each other for ever", listed(&threads))
+            (Verdict::LockCycle, format!("{} wait for each other for ever", listed(&threads)))
         }
-        Because::Of(_) => format!("{} waits for itself for ever{place}", threads[0]),
-        Because::Kept(owner, _) => format!(
-            "{} waits for ever{place}: {} has ended and not given back what it wants",
-            threads[0],
-            name(owner)
-        ),
+        Because::Of(_) => {
+            (Verdict::LockCycle, format!("{} waits for itself for ever{place}", threads[0]))
+        }
+        Because::Kept(owner, _) => {
+            let message = format!(
+                "{} waits for ever{place}: {} has ended and not given back what it wants",
+                threads[0],
+                name(owner)
+            );
+            (Verdict::LockNeverReleased, message)
+        }
         Because::Nobody => {
-            format!("{} waits for ever{place}: no thread is left to end that", threads[0])
+            let why = "no thread is left to end that";
+            (Verdict::Stuck, format!("{} waits for ever{place}: {why}", threads[0]))
         }
     };
     let mut details = Vec::new();
-    let mut about = Vec::new();
+    let mut sites = Vec::new();
     for one in cause {
         let held = context.held_at(one.since);
         let tell = |held: &Held| {
@@ -165,16 +176,18 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
         if let Because::Kept(owner, acquire) = one.because {
             let taken = format!("took it by event {acquire}{}", context.place_of(acquire));
             details.push((name(owner).to_owned(), format!("{taken}, and has ended")));
+            sites.push(context.site(Role::Kept, acquire));
         }
-        context.about_event(one.since, &mut about);
+        sites.push(context.site(Role::Request, one.since));
     }
     let others = all.iter().filter(|one| !cause.iter().any(|c| c.thread == one.thread));
     for one in others {
         details
             .push((name(one.thread).to_owned(), format!("{} as well", asked(context, one.since))));
+        sites.push(context.site(Role::AlsoWaits, one.since));
     }
     let event = cause.iter().map(|one| one.since).max().unwrap_or(first.since);
-    Witnessed { event, message, details, about }
+    Witnessed { event, told: Told { verdict, message, sites, about: Vec::new(), details } }
 }
 
 /// What a thread asks for with its last event.

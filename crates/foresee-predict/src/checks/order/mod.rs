@@ -19,13 +19,13 @@ mod objects;
 use std::collections::BTreeMap;
 
 use foresee_causality::judge::Seen;
-use foresee_trace::{Event, Op, Value};
+use foresee_trace::{Event, Op, Role, Subject, Value, Verdict};
 
 use super::attempt::{EXECUTED, Rung};
 use super::scene::Scene;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Witnessed};
+use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
@@ -67,13 +67,8 @@ impl LifeOrder {
         self.objects.said(&context.trace.events[event as usize], &context.trace.pool)
     }
 
-    /// What is wrong with two events, in one sentence, and their roles.
-    fn told(
-        &self,
-        context: &Context<'_>,
-        pair: &Pair,
-        can: bool,
-    ) -> (String, Vec<(String, String)>) {
+    /// What is wrong with two events.
+    fn told(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Told {
         let Pair { wrong, object, first, second } = *pair;
         let name = self.objects.name(object);
         let ended = |event: u32| match self.said(context, event) {
@@ -83,30 +78,37 @@ impl LifeOrder {
         let (one, two) = (context.thread_of(first), context.thread_of(second));
         let did =
             |verb: &str, past: &str| if can { format!("can {verb}") } else { past.to_owned() };
-        let (message, roles) = match wrong {
+        let (verdict, message, roles) = match wrong {
             Wrong::UsedAfterEnd => {
                 let word = ended(first);
                 let did = did("use", "used");
                 let message = format!("{two} {did} {name} after {one} has {word} it");
-                (message, [(word, first), ("used", second)])
+                let roles = [(word, Role::End, first), ("used", Role::Use, second)];
+                (Verdict::UseAfterEnd, message, roles)
             }
             Wrong::EndedTwice => {
                 let word = ended(second);
                 let message = format!("{name} was {word} twice, by {one} and by {two}");
-                (message, [("first", first), ("again", second)])
+                let roles = [("first", Role::End, first), ("again", Role::End, second)];
+                (Verdict::EndedTwice, message, roles)
             }
             Wrong::UsedBeforeBegin => {
                 let did = did("use", "used");
                 let message = format!("{one} {did} {name} before {two} has initialised it");
-                (message, [("used", first), ("initialised", second)])
+                let roles = [("used", Role::Use, first), ("initialised", Role::Begin, second)];
+                (Verdict::UseBeforeBegin, message, roles)
             }
         };
         let mut details = vec![("object".to_owned(), name.to_owned())];
-        for (role, event) in roles {
-            details.push((role.to_owned(), context.told(event)));
-            details.push((format!("locks held ({role})"), context.told_locks(event)));
+        let mut sites = Vec::new();
+        for (label, role, event) in roles {
+            let site = context.site(role, event);
+            details.push((label.to_owned(), site.to_string()));
+            details.push((format!("locks held ({label})"), site.told_locks()));
+            sites.push(site);
         }
-        (message, details)
+        let about = vec![Subject::Object(name.to_owned())];
+        Told { verdict, message, sites, about, details }
     }
 
     /// The pair that a try stands for.
@@ -189,12 +191,8 @@ impl Check for LifeOrder {
             proposal.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
         }
         for pair in observed.iter().take(MOST_OBSERVED) {
-            let (message, details) = self.told(context, pair, false);
-            let mut about = vec![self.objects.name(pair.object).to_owned()];
-            let event = pair.first.max(pair.second);
-            context.about_event(pair.first, &mut about);
-            context.about_event(pair.second, &mut about);
-            proposal.observed.push(Witnessed { event, message, details, about });
+            let told = self.told(context, pair, false);
+            proposal.observed.push(Witnessed { event: pair.first.max(pair.second), told });
         }
         proposal.stats = vec![
             ("objects", Stat::Count(self.objects.len() as u64)),
@@ -232,17 +230,14 @@ impl Check for LifeOrder {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+        let (verdict, message) = (Verdict::UseAfterEnd, String::new());
+        let (sites, about, details) = (Vec::new(), Vec::new(), Vec::new());
         match self.pair_of(context, found) {
             Some(pair) => self.told(context, &pair, true),
-            None => (String::new(), Vec::new()),
+            // `confirm` has refused it.
+            None => Told { verdict, message, sites, about, details },
         }
-    }
-
-    fn about(&self, context: &Context<'_>, found: &Found) -> Vec<String> {
-        let mut about = context.about(found);
-        about.extend(self.pair_of(context, found).map(|p| self.objects.name(p.object).to_owned()));
-        about
     }
 }
 

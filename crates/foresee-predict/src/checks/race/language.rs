@@ -12,11 +12,11 @@ use std::collections::HashSet;
 
 use foresee_causality::judge::language::is_ordered;
 use foresee_causality::{Clocks, LanguageClocks, Order};
-use foresee_trace::{Event, Id, LocId, Name, Op, ThreadId, VarId, entry};
+use foresee_trace::{Event, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, entry};
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::super::tries::Found;
-use super::super::{Context, Witnessed};
+use super::super::{Context, Told, Witnessed};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
 use super::{FORGET, verb};
@@ -118,24 +118,24 @@ fn told(context: &Context<'_>, e: u32, f: u32) -> Witnessed {
         verb(context, f),
         context.place_of(f)
     );
+    let mut sites = vec![context.site(Role::Access, e), context.site(Role::Access, f)];
     let mut details = Vec::new();
     let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
     add("memory_model", "c11".to_owned());
     add("variable", variable);
-    add("first access", context.told(e));
-    add("second access", context.told(f));
+    add("first access", sites[0].to_string());
+    add("second access", sites[1].to_string());
     if let Some([write, read]) = hand_over(events, e, f) {
-        add("relaxed write", context.told(write));
-        add("relaxed read", context.told(read));
+        sites.push(context.site(Role::RelaxedWrite, write));
+        sites.push(context.site(Role::RelaxedRead, read));
+        add("relaxed write", sites[2].to_string());
+        add("relaxed read", sites[3].to_string());
     }
-    for event in [e, f] {
-        let thread = events[event as usize].thread();
-        add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));
+    for thread in sites[..2].iter().filter_map(|site| site.thread.as_ref()) {
+        add(&format!("thread {}", thread.name), thread.origin());
     }
-    let mut about = Vec::new();
-    context.about_event(e, &mut about);
-    context.about_event(f, &mut about);
-    Witnessed { event: f, message, details, about }
+    let (verdict, about) = (Verdict::UnorderedAccess, vec![context.variable_of(e)]);
+    Witnessed { event: f, told: Told { verdict, message, sites, about, details } }
 }
 
 /// An atomic write behind the first access, and an atomic read before the second one that saw it, of

@@ -33,13 +33,13 @@ use std::collections::{HashMap, HashSet};
 
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
-use foresee_trace::{Event, Id, Name, Op, ThreadId, entry};
+use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
 
 use super::attempt::{NEXT, Rung};
 use super::scene::Scene;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Proposal, Witnessed};
+use super::{Check, CheckKind, Context, Proposal, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -429,7 +429,7 @@ impl Check for Race {
         if races { Ok(()) } else { Err("they do not conflict".to_owned()) }
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> (String, Vec<(String, String)>) {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
         let (e, f) = (found.by.next[0], found.by.next[1]);
         let events = &context.trace.events;
         let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
@@ -444,16 +444,17 @@ impl Check for Race {
         );
         let groups = self.classes.as_ref().map(|classes| &classes.groups);
         let group = groups.and_then(|groups| groups.get(found.key as usize));
+        let sites = [e, f].map(|event| context.site(Role::Access, event));
+        let [first, second] = &sites;
         let mut details = Vec::new();
         let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
         add("variable", variable);
-        add("first access", context.told(e));
-        add("locks at the first", context.told_locks(e));
-        add("second access", context.told(f));
-        add("locks at the second", context.told_locks(f));
-        for event in [e, f] {
-            let thread = events[event as usize].thread();
-            add(&format!("thread {}", context.thread_of(event)), context.told_origin(thread));
+        add("first access", first.to_string());
+        add("locks at the first", first.told_locks());
+        add("second access", second.to_string());
+        add("locks at the second", second.told_locks());
+        for thread in sites.iter().filter_map(|site| site.thread.as_ref()) {
+            add(&format!("thread {}", thread.name), thread.origin());
         }
         let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
             (0, true) if self.algorithm != Algorithm::Hb => {
@@ -466,7 +467,13 @@ impl Check for Race {
         if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
             add("neighbouring pairs like it", count.to_string());
         }
-        (message, details)
+        Told {
+            verdict: Verdict::ConcurrentAccess,
+            message,
+            sites: sites.into(),
+            about: vec![context.variable_of(e)],
+            details,
+        }
     }
 }
 

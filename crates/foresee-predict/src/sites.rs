@@ -1,0 +1,266 @@
+//! The last touch to findings, for which the whole trace is needed: sites that nobody has looked up,
+//! the locks held at them, and fingerprints.
+//!
+//! Analyses that watch the trace go by know the numbers of the events that led to a violation, but
+//! not the events; and how many lines of a function do the same is known only at the end. So all
+//! findings of a trace are completed together, in one pass, or in two if an event that tells bugs
+//! apart is not known before the first.
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+use foresee_trace::{
+    Batch, Event, EventSource, Finding, Fingerprint, Fork, HeldLock, Id, LocId, Names, Op, Pool,
+    ReadError, Role, Site, SiteKey, Target, TargetKind, ThreadId, Trace, Value, entry, location,
+    operation, stable_function, stable_path,
+};
+
+use crate::checks::{Hold, given, taken};
+
+/// The sites of a violated property: the step that violates it, those that led there, and those that
+/// gave its variables their values. They are still to be looked up.
+pub(crate) fn of_violation(
+    violating: Option<u64>,
+    steps: &[u64],
+    state: &[(String, Option<Value>, Option<u64>)],
+) -> Vec<Site> {
+    let steps = steps.iter().map(|&event| (Role::Step, event));
+    let state = state.iter().filter_map(|(_, _, event)| Some((Role::State, (*event)?)));
+    let violating = violating.map(|event| (Role::Violation, event));
+    let mut sites: Vec<Site> = Vec::new();
+    for (role, event) in violating.into_iter().chain(steps).chain(state) {
+        if !sites.iter().any(|site| site.event == Some(event)) {
+            sites.push(Site::new(role, Some(event)));
+        }
+    }
+    sites
+}
+
+/// Looks up what of some sites is among the latest events.
+pub(crate) fn look_up_in(sites: &mut [Site], (first, batch): (u64, &Batch), names: &Names) {
+    for site in sites {
+        let place = site.event.and_then(|event| event.checked_sub(first));
+        if let Some(event) = place.and_then(|place| batch.events.get(place as usize)) {
+            site.look_up(event, names, &batch.pool);
+        }
+    }
+}
+
+/// What is done with each event of a trace, by its index.
+type Visit<'v> = &'v mut dyn FnMut(u64, &Event, &Names, &Pool);
+
+/// Completes the findings of a trace that is in memory.
+pub fn complete(findings: &mut [Finding], trace: &Trace) {
+    let each = &mut |visit: Visit<'_>| -> Result<(), ReadError> {
+        for (index, event) in (0..).zip(&trace.events) {
+            visit(index, event, &trace.names, &trace.pool);
+        }
+        Ok(())
+    };
+    // Memory can always be read.
+    let _ = complete_by(findings, each);
+}
+
+/// Completes the findings of a trace that is read again, once or twice.
+pub fn complete_from<S: EventSource, E: From<ReadError>>(
+    findings: &mut [Finding],
+    mut open: impl FnMut() -> Result<S, E>,
+) -> Result<(), E> {
+    complete_by(findings, &mut |visit: Visit<'_>| {
+        let mut source = open()?;
+        let mut batch = Batch::default();
+        let mut index = 0;
+        while source.next_batch(&mut batch)? {
+            for event in &batch.events {
+                visit(index, event, source.names(), &batch.pool);
+                index += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn complete_by<E>(
+    findings: &mut [Finding],
+    each: &mut dyn FnMut(Visit<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    if findings.iter().all(|finding| finding.fingerprint.is_some()) {
+        return Ok(());
+    }
+    let mut wanted = Wanted::of(findings);
+    let is_known = |site: &Site| site.op.is_some() || site.event.is_none();
+    let mut identifying = findings.iter().flat_map(|f| &f.sites).filter(|s| s.role.identifies());
+    let mut lines;
+    if identifying.all(is_known) {
+        lines = Lines::of(findings);
+        each(&mut |index, event, names, pool| {
+            lines.event(event, names);
+            wanted.event(index, event, names, pool, findings);
+        })?;
+    } else {
+        each(&mut |index, event, names, pool| {
+            wanted.event(index, event, names, pool, findings);
+        })?;
+        lines = Lines::of(findings);
+        each(&mut |_, event, names, _| lines.event(event, names))?;
+    }
+    for finding in findings.iter_mut() {
+        finding.fingerprint = Some(Fingerprint::of(finding, |site| lines.rank(site)));
+    }
+    Ok(())
+}
+
+/// The sites that are to be looked up.
+struct Wanted {
+    /// Event, finding and site, the next one last.
+    left: Vec<(u64, usize, usize)>,
+    /// For each thread the locks that it holds, and where it took them.
+    held: Vec<Vec<(Hold, u64, LocId)>>,
+    /// For each thread the event that started it, and by whom and where.
+    forks: Vec<Option<(u64, ThreadId, LocId)>>,
+}
+
+impl Wanted {
+    fn of(findings: &[Finding]) -> Wanted {
+        let mut left = Vec::new();
+        for (f, finding) in findings.iter().enumerate() {
+            for (s, site) in finding.sites.iter().enumerate() {
+                if let Some(event) = site.event
+                    && (site.op.is_none() || site.locks.is_none())
+                {
+                    left.push((event, f, s));
+                }
+            }
+        }
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        Wanted { left, held: Vec::new(), forks: Vec::new() }
+    }
+
+    fn event(
+        &mut self,
+        index: u64,
+        event: &Event,
+        names: &Names,
+        pool: &Pool,
+        findings: &mut [Finding],
+    ) {
+        if self.left.is_empty() {
+            return;
+        }
+        while let Some((_, f, s)) = self.left.pop_if(|(wanted, ..)| *wanted == index) {
+            let site = &mut findings[f].sites[s];
+            if site.op.is_none() {
+                site.look_up(event, names, pool);
+            }
+            self.add_locks(site, event.thread(), names);
+        }
+        if let Some(hold) = taken(event) {
+            entry(&mut self.held, event.thread().index()).push((hold, index, event.loc()));
+        } else if let Some(hold) = given(event) {
+            let held = entry(&mut self.held, event.thread().index());
+            if let Some(at) = held.iter().rposition(|(other, ..)| *other == hold) {
+                held.remove(at);
+            }
+        }
+        if event.op() == Op::Fork {
+            *entry(&mut self.forks, event.other().index()) =
+                Some((index, event.thread(), event.loc()));
+        }
+    }
+
+    fn add_locks(&self, site: &mut Site, thread: ThreadId, names: &Names) {
+        let held = |&(hold, event, loc): &(Hold, u64, LocId)| HeldLock {
+            name: names.locks.get(hold.lock).to_owned(),
+            shared: hold.shared,
+            event,
+            location: location(loc, names),
+        };
+        let all = self.held.get(thread.index()).into_iter().flatten();
+        site.locks = Some(all.map(held).collect());
+        let fork = self.forks.get(thread.index()).copied().flatten();
+        if let (Some((event, by, loc)), Some(thread)) = (fork, &mut site.thread) {
+            let by = names.threads.get(by).to_owned();
+            thread.forked = Some(Fork { by, event, location: location(loc, names) });
+        }
+    }
+}
+
+/// A line, and a column in it.
+type Line = (Option<u32>, Option<u32>);
+
+/// Texts that sites have, by number.
+#[derive(Default)]
+struct Numbers(HashMap<String, u32, RandomState>);
+
+impl Numbers {
+    fn add(&mut self, text: &str) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(text.to_owned()).or_insert(next)
+    }
+
+    fn get(&self, text: &str) -> Option<u32> {
+        self.0.get(text).copied()
+    }
+}
+
+/// The lines of some functions that do something to some variables.
+#[derive(Default)]
+struct Lines {
+    functions: Numbers,
+    paths: Numbers,
+    /// By function, operation and path.
+    found: HashMap<(u32, &'static str, u32), BTreeSet<Line>, RandomState>,
+    /// For each place of the trace its function, if that is one of these, and its line.
+    places: Vec<Option<Option<(u32, Line)>>>,
+    /// For each target of the trace its path, if that is one of these.
+    targets: HashMap<(TargetKind, u32), Option<u32>, RandomState>,
+}
+
+impl Lines {
+    fn of(findings: &[Finding]) -> Lines {
+        let mut lines = Lines::default();
+        let sites = findings.iter().flat_map(|finding| &finding.sites);
+        for site in sites.filter(|site| site.role.identifies() && site.event.is_some()) {
+            let SiteKey { function, operation, path } = SiteKey::of(site);
+            let key = (lines.functions.add(&function), operation, lines.paths.add(&path));
+            lines.found.entry(key).or_default();
+        }
+        lines
+    }
+
+    fn event(&mut self, event: &Event, names: &Names) {
+        let Lines { functions, paths, found, places, targets } = self;
+        let place = entry(places, event.loc().index()).get_or_insert_with(|| {
+            let location = location(event.loc(), names)?;
+            let function = functions.get(&stable_function(&location))?;
+            Some((function, (location.line, location.column)))
+        });
+        let Some((function, line)) = *place else { return };
+        let path = match event.target() {
+            Some(target) => {
+                let kind = event.op().target_kind();
+                *targets.entry((kind, target)).or_insert_with(|| {
+                    let name = event.target_name(names).unwrap_or_default().to_owned();
+                    paths.get(&stable_path(&Target { kind, name }))
+                })
+            }
+            None => paths.get(""),
+        };
+        let Some(path) = path else { return };
+        if let Some(lines) = found.get_mut(&(function, operation(event.op()), path)) {
+            lines.insert(line);
+        }
+    }
+
+    /// How many of these lines come before that of a site.
+    fn rank(&self, site: &Site) -> usize {
+        let SiteKey { function, operation, path } = SiteKey::of(site);
+        let lines = || {
+            let key = (self.functions.get(&function)?, operation, self.paths.get(&path)?);
+            let location = site.location()?;
+            let line = (location.line, location.column);
+            Some(self.found.get(&key)?.range(..line).count())
+        };
+        lines().unwrap_or(0)
+    }
+}
