@@ -98,6 +98,11 @@ impl Told<'_> {
     ) -> Result<Written, StoreError> {
         let is_planned = plan.is_some();
         let mut source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
+        if !self.keeps_private && !self.log.header.filtered {
+            let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
+            let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
+            source = source.briefly(wanted);
+        }
         let mut sink = Sink::create(path)?;
         sink.begin(source.remarks())?;
         let mut owners = Owners::default();

@@ -8,6 +8,7 @@ mod channels;
 mod memory;
 mod names;
 mod pages;
+mod quiet;
 mod records;
 mod source;
 mod unseen;
@@ -23,6 +24,7 @@ use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, STACK, Tag, VERSION, how, la
 use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
+use quiet::{Quiet, Sieve};
 pub use records::{Record, Records, What};
 pub use source::{LogSource, Stats};
 pub(crate) use unseen::Plan;
@@ -144,6 +146,8 @@ pub struct Log {
     delayed: Vec<Held>,
     boundaries: Boundaries,
     channels: Channels,
+    /// Memory of which nothing has to be told unless everything is wanted.
+    quiet: Quiet,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
@@ -278,6 +282,7 @@ impl Log {
             delayed: Vec::new(),
             boundaries: Boundaries::default(),
             channels: Channels::default(),
+            quiet: Quiet::default(),
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
@@ -291,8 +296,10 @@ impl Log {
         }
         let mut threads: HashMap<u32, Life> = HashMap::default();
         let mut instrumented = Vec::new();
+        let mut sieve = Sieve::new(log.header.free_running);
         while let Some(record) = records.next_record()? {
             log.records += 1;
+            sieve.see(&record);
             if record.what == What::Sync(Tag::Fork) {
                 threads.entry(record.value as u32).or_default().started = record.pc;
             }
@@ -354,6 +361,13 @@ impl Log {
                 What::Sync(Tag::Withdrawn) => thread.request = None,
                 _ => {}
             }
+        }
+        if let Some((thread, address, _, size)) = log.pending {
+            sieve.touch(thread, address, size.min(PENDING));
+        }
+        // What a filtered log leaves out was held back, and may be told later.
+        if !log.header.filtered {
+            log.quiet = sieve.finish();
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
         // Nothing is known after the end of a log.
@@ -471,6 +485,9 @@ impl Log {
         self.delayed.partition_point(|d| d.place() < (thread, place))
     }
 }
+
+/// How much of a store that was under way is told, at most.
+const PENDING: u64 = 4096;
 
 /// Libraries whose threads never end.
 const RESERVES: [&str; 3] = ["libgomp", "libomp", "libiomp"];

@@ -51,4 +51,34 @@ impl<T: Copy + Default> Pages<T> {
             self.pages.len() - 1
         })
     }
+
+    /// Changes the entries of a stretch of memory, as far as there are pages.
+    pub(super) fn within(&mut self, address: u64, size: u64, mut change: impl FnMut(&mut T)) {
+        let (first, end) = (address & !7, address.saturating_add(size));
+        let mut on = |page: u64, entries: &mut [T; PER_PAGE]| {
+            let start = page << 12;
+            let from = first.saturating_sub(start).min(1 << 12).div_ceil(8) as usize;
+            let to = end.saturating_sub(start).min(1 << 12).div_ceil(8) as usize;
+            if from < to {
+                entries[from..to].iter_mut().for_each(&mut change);
+            }
+        };
+        let pages = first >> 12..end.div_ceil(1 << 12);
+        if pages.end.saturating_sub(pages.start) > self.places.len() as u64 {
+            for (&page, &place) in &self.places {
+                on(page, &mut self.pages[place]);
+            }
+        } else {
+            for page in pages {
+                if let Some(&place) = self.places.get(&page) {
+                    on(page, &mut self.pages[place]);
+                }
+            }
+        }
+    }
+
+    /// All pages, with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[T; PER_PAGE])> {
+        self.places.iter().map(|(&page, &place)| (page, &*self.pages[place]))
+    }
 }

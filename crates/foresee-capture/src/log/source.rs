@@ -13,11 +13,12 @@ use super::memory::{Cell, Granule, Memory};
 use super::names::{Block, Names, Pc};
 use super::records::{Record, Records, What};
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
-use super::{End, Held, Log, LogError};
+use super::quiet::Page;
+use super::{End, Held, Log, LogError, PENDING};
 
 /// Freed blocks up to this size stay libc's, which hands them out again by functions that are
 /// recorded. Larger ones may go back to the kernel, and come again as anything.
-const KEPT_BY_LIBC: u64 = 64 << 10;
+pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 
 /// What came out of a log; complete at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,11 @@ pub struct LogSource<'l, N> {
     history: History,
     stacks: Stacks,
     data: Data,
+    /// Whether quiet memory is left out, and the latest page of it.
+    is_brief: bool,
+    page: Page,
+    /// The words that are told of all the same.
+    wanted: HashSet<u64>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
     plan: Option<Plan>,
@@ -164,6 +170,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             history: History::default(),
             stacks: Stacks::default(),
             data: Data::default(),
+            is_brief: false,
+            page: Page::default(),
+            wanted: HashSet::default(),
             hidden: Vec::new(),
             plan,
             mark: None,
@@ -174,6 +183,53 @@ impl<'l, N: Names> LogSource<'l, N> {
             done: false,
             text: String::new(),
         }
+    }
+
+    /// Leaves out what one thread has for itself, as far as that is known beforehand; but not the memory from and to
+    /// these addresses.
+    pub(crate) fn briefly(mut self, wanted: impl Iterator<Item = (u64, u64)>) -> Self {
+        self.is_brief = true;
+        for (from, to) in wanted {
+            self.wanted.extend((from & !7..to).step_by(8));
+        }
+        self
+    }
+
+    /// Whether nothing has to be told of the eight bytes that an address lies in.
+    #[inline]
+    fn is_quiet(&mut self, address: u64) -> bool {
+        if !self.is_brief {
+            return false;
+        }
+        if !self.page.is_of(address) {
+            self.page = self.log.quiet.page(address);
+        }
+        self.page.has(address) && (self.wanted.is_empty() || !self.wanted.contains(&(address & !7)))
+    }
+
+    /// Whether nothing has to be told of any of these bytes. If so, all that is learnt from an access is where others lie.
+    fn passes_over(&mut self, record: &Record<'_>, access: Access, size: usize) -> bool {
+        let Record { thread: me, address, .. } = *record;
+        let end = address.saturating_add(size as u64);
+        if size == 0 || !(address & !7..end).step_by(8).all(|granule| self.is_quiet(granule)) {
+            return false;
+        }
+        self.stats.events += 1;
+        self.stacks.learnt(me, address);
+        if access == Access::Rmw || !access.writes() {
+            self.stats.checked_reads += 1;
+            let seen = if access == Access::Rmw { record.old } else { record.value };
+            if record.bytes.is_empty() {
+                if size == 8 && address.is_multiple_of(8) {
+                    self.stacks.learnt(me, seen);
+                }
+            } else {
+                let skipped = (address.wrapping_neg() & 7) as usize;
+                let words = record.bytes.get(skipped..).unwrap_or(&[]).as_chunks::<8>().0;
+                words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
+            }
+        }
+        true
     }
 
     /// What came out of it so far.
@@ -346,15 +402,17 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
         let who = self.thread(record.thread)?;
-        let pc = self.log.place(record.pc);
         self.history.step(record.thread);
         if self.plan.as_ref().is_some_and(|plan| plan.comes_after(record.thread, place)) {
             self.owing.insert(record.thread);
         }
         self.come_after_known(record.thread, who, out);
         match record.what {
+            What::Access(access, size) if self.passes_over(record, access, size) => {
+                self.stats.inexact += u64::from(record.inexact);
+            }
             What::Access(access, size) => {
-                let loc = self.location(pc)?;
+                let loc = self.location(self.log.place(record.pc))?;
                 let number = record.value.to_le_bytes();
                 let bytes =
                     if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
@@ -365,6 +423,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             What::Sync(tag) => {
                 out.is_sync = true;
+                let pc = self.log.place(record.pc);
                 let done = self.sync(record, tag, who, pc, place, out);
                 out.is_sync = false;
                 done?;
@@ -575,6 +634,10 @@ impl<'l, N: Names> LogSource<'l, N> {
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
         while granule < end {
+            if self.is_quiet(granule) {
+                granule += 8;
+                continue;
+            }
             let (mut mask, mut now, mut before) = (0u8, [0; 8], [0; 8]);
             for i in 0..8 {
                 let at = granule + i as u64;
@@ -889,7 +952,11 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::Free => {
                 // Whether it could be used after that can only be asked of what was used.
                 let block = self.blocks.get(&address).copied();
-                if let Some(block) = block.filter(|_| self.memory.has_variables(address, value)) {
+                let is_used = match self.is_brief {
+                    true => self.log.quiet.frees_used(record.at),
+                    false => self.memory.has_variables(address, value),
+                };
+                if let Some(block) = block.filter(|_| is_used) {
                     self.text.clear();
                     self.naming.block(&block, &mut self.text);
                     let name = self.names.syms.intern(&self.text).map_err(too_many)?;
@@ -1012,7 +1079,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         {
             let (who, loc) = (self.thread(thread)?, self.location(self.log.place(pc))?);
             self.stats.inexact += 1;
-            let end = address.saturating_add(size.min(4096));
+            let end = address.saturating_add(size.min(PENDING));
             for granule in (address & !7..end).step_by(8) {
                 let mask = (0..8)
                     .filter(|i| (address..end).contains(&(granule + i)))

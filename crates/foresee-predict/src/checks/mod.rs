@@ -50,7 +50,7 @@ use foresee_trace::{
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
-use crate::reorder::{Requirements, TooManyEvents};
+use crate::reorder::Requirements;
 use attempt::Rung;
 pub(crate) use locksets::Hold;
 pub use race::{Algorithm, MemoryModel};
@@ -121,6 +121,8 @@ pub(crate) struct Context<'c> {
     pub(crate) trace: &'c Trace,
     pub(crate) requirements: &'c Requirements,
     pub(crate) options: &'c Options,
+    /// Whether the trace goes on behind what is kept of it.
+    pub(crate) is_cut: bool,
 }
 
 /// What a check wants to have tried, and what it knows already.
@@ -286,7 +288,8 @@ pub struct Checks {
     trace: Trace,
     requirements: Requirements,
     scene: Scene,
-    too_long: Option<TooManyEvents>,
+    /// There was no room for more of the trace.
+    is_cut: bool,
 }
 
 impl Checks {
@@ -299,18 +302,7 @@ impl Checks {
             trace: Trace::default(),
             requirements: Requirements::default(),
             scene: Scene::default(),
-            too_long: None,
-        }
-    }
-
-    fn given_up(kind: &'static CheckKind, error: TooManyEvents) -> Analysed {
-        Analysed {
-            name: kind.name,
-            property: None,
-            outcome: Outcome::MemoryLimit,
-            statement: format!("not looked for: {error}"),
-            notes: Vec::new(),
-            stats: Vec::new(),
+            is_cut: false,
         }
     }
 }
@@ -324,11 +316,10 @@ impl Analysis for Checks {
         _: &mut dyn FindingSink,
     ) -> Result<Flow, AnalysisError> {
         for (i, event) in batch.events.iter().enumerate() {
-            if let Err(error) =
-                self.requirements.push_within(self.options.trace, event, &batch.pool)
-            {
-                self.too_long = Some(error);
-                self.trace = Trace::default();
+            // The beginning of a run is a run, and what can happen in it can happen.
+            self.is_cut = self.trace.events.len() >= self.options.trace
+                || self.requirements.push(event, &batch.pool).is_err();
+            if self.is_cut {
                 return Ok(Flow::Stop);
             }
             let index = (first + i as u64) as u32;
@@ -347,17 +338,17 @@ impl Analysis for Checks {
         names: &Names,
         out: &mut dyn FindingSink,
     ) -> Result<Vec<Analysed>, AnalysisError> {
-        if let Some(error) = self.too_long {
-            let kinds = self.checks.iter().map(|check| check.kind());
-            return Ok(kinds.map(|kind| Checks::given_up(kind, error)).collect());
-        }
         // What is kept is needed no longer than this takes.
         let mut trace = std::mem::take(&mut self.trace);
         let mut requirements = std::mem::take(&mut self.requirements);
         trace.names = names.clone();
         requirements.finish();
-        let context =
-            Context { trace: &trace, requirements: &requirements, options: &self.options };
+        let context = Context {
+            trace: &trace,
+            requirements: &requirements,
+            options: &self.options,
+            is_cut: self.is_cut,
+        };
         let until = self.options.time.map(|time| Instant::now() + time);
         let mut judge = None;
         let mut analysed = Vec::new();
@@ -384,23 +375,39 @@ fn look<'c>(
     out: &mut dyn FindingSink,
 ) -> Result<Option<Analysed>, AnalysisError> {
     let name = check.kind().name;
+    let cut = || {
+        let n = context.trace.events.len();
+        format!("only the first {n} events were looked at: allow more with --max-memory")
+    };
     let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
         check.propose(context)?;
-    if nothing.is_some() && context.options.only_relevant {
+    if nothing.is_some() && context.options.only_relevant && !context.is_cut {
         return Ok(None);
     }
     if let Some(why) = nothing {
         return Ok(Some(Analysed {
             name,
             property: None,
-            outcome: Outcome::NothingRelevant,
-            statement: format!("nothing to look at: {why}"),
+            outcome: match context.is_cut {
+                true => Outcome::MemoryLimit,
+                false => Outcome::NothingRelevant,
+            },
+            statement: match context.is_cut {
+                true => format!("nothing to look at: {why}; {}", cut()),
+                false => format!("nothing to look at: {why}"),
+            },
             notes,
             stats,
         }));
     }
     tally.found += observed.len() as u64;
-    tally.caveat = caveat;
+    tally.caveat = match context.is_cut {
+        true => {
+            notes.push(cut());
+            Some("the rest of the trace was not looked at: allow more with --max-memory")
+        }
+        false => caveat,
+    };
     for one in observed {
         if out.finding(one.finding(name)) == Flow::Stop {
             break;
@@ -446,6 +453,7 @@ fn look<'c>(
         property: None,
         outcome: match context.trace.events.is_empty() {
             true => Outcome::NothingRelevant,
+            false if context.is_cut => Outcome::MemoryLimit,
             false => tally.outcome(),
         },
         statement: tally.statement(check.words()),

@@ -56,7 +56,12 @@ impl<'t> Ready<'t> {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { trace: self.trace, requirements: &self.requirements, options: &self.options }
+        Context {
+            trace: self.trace,
+            requirements: &self.requirements,
+            options: &self.options,
+            is_cut: false,
+        }
     }
 }
 

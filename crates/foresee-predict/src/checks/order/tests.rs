@@ -58,7 +58,7 @@ fn check(trace: &Trace) -> Checked {
     trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
     let options = Options { cores: 1, ..Options::default() };
-    let context = Context { trace, requirements: &requirements, options: &options };
+    let context = Context { trace, requirements: &requirements, options: &options, is_cut: false };
     let mut check = LifeOrder::new(&options);
     let scene = Scene::default();
     for (i, event) in trace.events.iter().enumerate() {

@@ -1,0 +1,256 @@
+//! Memory of which nothing has to be told: a single thread ever touches it, gives it back itself, and finds there what it
+//! left there. Of a long run that is nearly everything, and it is known when the log has been gone through once, so that
+//! what comes after that needs neither a name nor a place for it.
+//!
+//! This is a first sieve by addresses, whatever lives the memory had: what it lets through, `private` looks at variable
+//! by variable. It lets through what is touched after it was freed, and what holds something that no hook saw written,
+//! since that can be another thread's.
+
+use std::collections::BTreeMap;
+
+use foresee_rt::format::{Access, Tag};
+
+use super::pages::Pages;
+use super::records::{Record, What};
+use super::source::KEPT_BY_LIBC;
+use super::unseen::Data;
+use super::{HashMap, HashSet};
+
+/// Nobody has touched it.
+const NOBODY: u16 = 0;
+/// It has to be told of.
+const TOLD: u16 = u16::MAX;
+
+/// What is known of eight aligned bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    bytes: [u8; 8],
+    known: u8,
+    /// Whether it has been touched in its present life.
+    is_used: bool,
+    /// Whether the block that it was in has been freed.
+    is_freed: bool,
+    /// Who has touched it.
+    owner: u16,
+}
+
+/// A block of memory that was handed out.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    size: u64,
+    is_freed: bool,
+}
+
+/// Finds out while a log is gone through.
+#[derive(Debug, Default)]
+pub(super) struct Sieve {
+    words: Pages<Word>,
+    blocks: BTreeMap<u64, Block>,
+    data: Data,
+    used: HashSet<u64>,
+    /// What reads see is not known for certain.
+    is_free_running: bool,
+}
+
+/// What need not be told.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    /// For each page a bit for each of its words.
+    pages: HashMap<u64, [u64; 8]>,
+    /// Where the records stand that free a block which had been used.
+    used: HashSet<u64>,
+}
+
+impl Sieve {
+    pub(super) fn new(is_free_running: bool) -> Sieve {
+        Sieve { is_free_running, ..Sieve::default() }
+    }
+
+    /// Looks at the next record.
+    pub(super) fn see(&mut self, record: &Record<'_>) {
+        let Record { thread, address, value, .. } = *record;
+        match record.what {
+            What::Access(access, size) => {
+                let number = value.to_le_bytes();
+                let bytes =
+                    if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
+                self.access(thread, access, address, bytes, &record.old.to_le_bytes());
+            }
+            What::Sync(Tag::Data) => self.data.add(address, value, 0),
+            What::Sync(Tag::Bytes) => self.data.set(address, record.bytes),
+            What::Sync(Tag::ThreadBegin) => {
+                self.reuse(address, value);
+                self.renew(address, value);
+            }
+            What::Sync(Tag::Alloc) => {
+                self.reuse(address, value);
+                self.renew(address, value);
+                self.blocks.insert(address, Block { size: value, is_freed: false });
+            }
+            What::Sync(Tag::Free) => self.free(thread, address, value, record.at),
+            _ => {}
+        }
+    }
+
+    /// A thread touches some bytes of eight, of which nobody knows what they hold.
+    pub(super) fn touch(&mut self, thread: u32, address: u64, size: u64) {
+        for granule in (address & !7..address.saturating_add(size)).step_by(8) {
+            own(self.words.entry(granule), thread);
+        }
+    }
+
+    fn access(&mut self, thread: u32, access: Access, address: u64, bytes: &[u8], old: &[u8; 8]) {
+        let reads = !access.writes() || access == Access::Rmw;
+        let mut rest = bytes;
+        let mut at = address;
+        while !rest.is_empty() {
+            let from = (at & 7) as usize;
+            let (now, others) = rest.split_at(rest.len().min(8 - from));
+            let word = self.words.entry(at);
+            if word.owner != TOLD {
+                if !word.is_used {
+                    let granule = at & !7;
+                    let block = self.blocks.range(..=at).next_back();
+                    let block =
+                        block.filter(|(start, block)| at < *start + block.size.max(1));
+                    let holds = match block {
+                        Some((_, block)) if block.is_freed => {
+                            word.owner = TOLD;
+                            None
+                        }
+                        Some(_) => Some([0; 8]),
+                        None => self.data.holds(granule).map(|(bytes, _)| bytes),
+                    };
+                    word.is_used = true;
+                    word.known = if holds.is_some() { 0xff } else { 0 };
+                    word.bytes = holds.unwrap_or_default();
+                }
+                if word.is_freed {
+                    word.owner = TOLD;
+                }
+                own(word, thread);
+                let skipped = (at - address) as usize;
+                for (i, &byte) in now.iter().enumerate() {
+                    let bit = 1u8 << (from + i);
+                    let seen = match access {
+                        Access::Rmw => old.get(skipped + i).copied().unwrap_or(0),
+                        _ => byte,
+                    };
+                    let is_known = word.known & bit != 0 && !self.is_free_running;
+                    if reads && is_known && word.bytes[from + i] != seen {
+                        word.owner = TOLD;
+                    }
+                    word.bytes[from + i] = byte;
+                    word.known |= bit;
+                }
+            }
+            at = at.wrapping_add(now.len() as u64);
+            rest = others;
+        }
+    }
+
+    /// Whoever gives memory back touches all of it.
+    fn free(&mut self, thread: u32, address: u64, size: u64, at: u64) {
+        let mut is_used = false;
+        self.words.within(address, size, |word| {
+            is_used |= word.is_used;
+            own(word, thread);
+        });
+        if is_used {
+            self.used.insert(at);
+            if size <= KEPT_BY_LIBC
+                && let Some(block) = self.blocks.get_mut(&address)
+            {
+                block.is_freed = true;
+                self.words.within(address, size, |word| word.is_freed = word.is_used);
+                return;
+            }
+        }
+        self.blocks.remove(&address);
+        self.renew(address, size);
+    }
+
+    /// Forgets the blocks where memory is handed out again.
+    fn reuse(&mut self, address: u64, size: u64) {
+        let end = address.saturating_add(size.max(1));
+        while let Some((&start, &Block { size, .. })) = self.blocks.range(..end).next_back()
+            && start + size.max(1) > address
+        {
+            self.blocks.remove(&start);
+            self.renew(start, size);
+        }
+    }
+
+    /// Begins a new life of a stretch of memory; who touched it before still counts.
+    fn renew(&mut self, address: u64, size: u64) {
+        self.words.within(address, size, |word| {
+            (word.is_used, word.is_freed, word.known) = (false, false, 0);
+        });
+    }
+
+    /// What need not be told, when all records were seen.
+    pub(super) fn finish(self) -> Quiet {
+        let is_quiet = |word: &Word| word.owner != TOLD && word.owner != NOBODY;
+        let pages = self.words.iter().filter_map(|(page, words)| {
+            let mut bits = [0u64; 8];
+            for (i, _) in words.iter().enumerate().filter(|(_, word)| is_quiet(word)) {
+                bits[i / 64] |= 1 << (i % 64);
+            }
+            (bits != [0; 8]).then_some((page, bits))
+        });
+        Quiet { pages: pages.collect(), used: self.used }
+    }
+}
+
+/// One more has touched it.
+#[inline]
+fn own(word: &mut Word, thread: u32) {
+    let me = u16::try_from(thread).unwrap_or(TOLD);
+    word.owner = match word.owner {
+        NOBODY => me,
+        owner if owner == me => owner,
+        _ => TOLD,
+    };
+}
+
+impl Quiet {
+    /// A page for [`Page::has`]; accesses are mostly near the one before.
+    #[inline]
+    pub(super) fn page(&self, address: u64) -> Page {
+        let number = address >> 12;
+        Page { number, bits: self.pages.get(&number).copied().unwrap_or_default() }
+    }
+
+    /// Whether the record that stands there frees a block which had been used.
+    pub(super) fn frees_used(&self, at: u64) -> bool {
+        self.used.contains(&at)
+    }
+
+}
+
+/// A page of quiet memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    number: u64,
+    bits: [u64; 8],
+}
+
+impl Default for Page {
+    fn default() -> Page {
+        Page { number: u64::MAX, bits: [0; 8] }
+    }
+}
+
+impl Page {
+    /// Whether it is the page of this address.
+    #[inline]
+    pub(super) fn is_of(&self, address: u64) -> bool {
+        self.number == address >> 12
+    }
+
+    /// Whether the word of an address on the page is quiet.
+    #[inline]
+    pub(super) fn has(&self, address: u64) -> bool {
+        self.bits[(address >> 9) as usize % 8] >> (address >> 3 & 63) & 1 != 0
+    }
+}
