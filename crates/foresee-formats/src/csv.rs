@@ -11,7 +11,7 @@ use memchr::memchr;
 
 use crate::operation::{OperationParser, leading_word, op_of_word, whole_name};
 use crate::text::{LineParser, LineWriter, TextFormat, read_directives};
-use crate::trouble::{Parsed, Trouble, shown};
+use crate::parse_error::{ParseError, Parsed, shown};
 
 /// RAPID's column-per-thread text.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use foresee_trace::{Event, Name, Names, Op, Pool, Remarks};
 
 use crate::operation::{OperationParser, listed_name, whole_name};
 use crate::text::{LineParser, LineWriter, TextFormat};
-use crate::trouble::{Parsed, Trouble, shown};
+use crate::parse_error::{ParseError, Parsed, shown};
 
 /// RoadRunner's log.
 #[derive(Clone, Copy, Debug)]
