@@ -1,13 +1,15 @@
-//! Formats of the `printf` and `scanf` families: what they ask for, and where it is among the arguments.
+//! Formats of the `printf` and `scanf` families: their conversions, and the positions of the
+//! arguments.
 //!
-//! Arguments come in the order of the conversions, or each conversion says which it means (`%2$s`, `%1$*3$d`).
+//! Arguments come in the order of the conversions, or each conversion gives a number (`%2$s`,
+//! `%1$*3$d`).
 
 use core::ffi::c_int;
 
 use super::calls::List;
 use super::sys;
 
-/// How long what a conversion stands for is.
+/// The length modifier of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     Char,

@@ -1,9 +1,11 @@
-//! What threads tell each other through the kernel other than by bytes: signals, queues, semaphores and messages of System V,
-//! files that come and go, locks on files, words that are waited at, readiness.
+//! Communication between threads through the kernel other than by bytes: signals, queues,
+//! semaphores and messages of System V, creation and removal of files, file locks, futexes,
+//! readiness.
 //!
-//! All of it is told by steps on channels (`channels.rs`). That is exact for what is received from who sent it, and orders more
-//! than need be where several things share a channel: all signals are one, all files of the same name are one, and what is
-//! done to a set of semaphores or a queue stays in the order observed.
+//! All of it is recorded as steps on channels (`channels.rs`). This is exact between a sender and
+//! its receiver, and orders more than necessary where several things share a channel: all signals
+//! are one, all files with the same name are one, and operations on a set of semaphores or a queue
+//! keep their observed order.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -142,7 +144,7 @@ calls! {
     Outside msgctl(id, command, to) |c| { c.note(Tag::Send, messages(id)); };
 }
 
-// Whether there is a file: by the last part of its name, for there are many ways to it.
+// Existence of files: by the last part of the name, because there are many paths to a file.
 
 const NAMES: Channel = Channel::made(channel::FILE_NAMES, 0, 0);
 

@@ -1,4 +1,4 @@
-//! The files that make up the program, and what is wanted of them.
+//! The files that make up the program, and what is requested of them.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

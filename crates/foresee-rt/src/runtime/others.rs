@@ -1,4 +1,4 @@
-//! Barriers, semaphores, and what happens only once.
+//! Barriers, semaphores, and one-time initialisation.
 
 use core::ffi::{c_int, c_void};
 

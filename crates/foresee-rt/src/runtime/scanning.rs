@@ -1,4 +1,5 @@
-//! The `scanf` family: what is scanned is read, and what the format names is written, as far as the result says.
+//! The `scanf` family: it reads its input, and writes what the format names, as far as the result
+//! says.
 
 use core::ffi::c_int;
 

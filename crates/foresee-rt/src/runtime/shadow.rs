@@ -1,5 +1,5 @@
-//! A cell for every eight bytes of memory, and what threads keep for themselves of cells that several read: see
-//! [`super::tenancy`].
+//! A cell for every eight bytes of memory, and per-thread entries for cells that several threads
+//! read: see [`super::tenancy`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 

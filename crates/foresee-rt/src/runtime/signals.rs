@@ -1,7 +1,8 @@
 //! Signal handlers.
 //!
-//! A signal that arrives while its thread is in a hook waits until the hook is over, unless it comes from the access
-//! itself (SIGSEGV and the like). Handlers are the thread's own code, and are recorded as such.
+//! A signal that arrives while its thread is in a hook is deferred until the end of the hook,
+//! unless the access itself caused it (SIGSEGV and the like). Handlers are the thread's own code
+//! and are recorded as such.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};

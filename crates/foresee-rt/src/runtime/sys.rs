@@ -1,4 +1,4 @@
-//! The operating system, without libc where a call might change `errno` or be one that we interpose.
+//! System calls, without libc where a call might change `errno` or be one that we intercept.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -146,7 +146,7 @@ pub(super) fn now() -> u64 {
     time[0] * 1_000_000_000 + time[1]
 }
 
-/// Ends the program at once: something is wrong that must not be recorded as if it were right.
+/// Ends the program at once, because recording would be wrong.
 pub(crate) fn abort() -> ! {
     loop {
         // SAFETY: the call does not return.

@@ -1,4 +1,4 @@
-//! What the runtime knows of each thread.
+//! The state of each thread.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -23,8 +23,8 @@ pub(super) struct Pending {
     pub(super) is_over: bool,
 }
 
-/// One thread. What every hook looks at comes first, in one line of the cache. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
-/// token in its place.
+/// A thread. The fields that every hook uses come first, in one cache line. All of it belongs to
+/// the thread, except for atomics, and unless another thread holds the token on its behalf.
 #[repr(C, align(256))]
 pub(super) struct Thread {
     /// From one; zero in the child of a fork until it has a log of its own.

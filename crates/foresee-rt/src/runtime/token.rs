@@ -1,10 +1,11 @@
 //! The token of the serialised mode.
 //!
-//! A thread holds it from one hook to the next, so that what a hook announces happens before anybody else's hook. It is
-//! given up around calls that block, and handed on after a number of hooks, a turn, if somebody waits. From a holder that sleeps
-//! outside of hooks for two milliseconds (in a system call that is not interposed) a waiter takes it.
+//! A thread holds it from one hook to the next, so that what a hook announces happens before any
+//! other thread's hook. It is released around blocking calls and passed on after a number of hooks,
+//! a turn, if another thread waits for it. If the holder sleeps outside hooks for two milliseconds
+//! (in a system call that is not intercepted), a waiting thread takes it.
 //!
-//! How long turns are decides what a run shows: see `turns`.
+//! The length of turns determines what a run shows: see `turns`.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,11 +1,13 @@
-//! OpenMP: the order that teams, barriers, tasks and locks give.
+//! OpenMP: the order that teams, barriers, tasks and locks imply.
 //!
-//! The libraries behind it (libgomp, libomp) wait by means of their own that no hook sees, so their entry points are
-//! interposed instead, and what they do inside is not recorded. Order is told by steps on channels, as for files:
+//! The libraries behind it (libgomp, libomp) block in ways that no hook sees, so their entry points
+//! are intercepted instead, and what they do inside is not recorded. Order is recorded as steps on
+//! channels, as for files:
 //!
-//! - Who begins a team sends, and its members look; members send when they are through, and who began it looks.
-//! - At a barrier each member sends, and looks when it is let go. Two channels are used in turn: nobody can be two barriers
-//!   ahead of anybody else, so nothing is ordered that is not.
+//! - The thread that begins a team sends, and the members look; members send when they finish, and
+//!   the first thread looks.
+//! - At a barrier each member sends, and looks when it leaves. Two channels alternate: no thread
+//!   can be two barriers ahead of another, so no false order arises.
 //! - Tasks: see `tasks.rs`.
 
 /// Stands in front of entry points of the libraries: `name(arguments), return address => what to do`, all of them machine words.

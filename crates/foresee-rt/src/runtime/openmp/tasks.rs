@@ -1,8 +1,10 @@
-//! Tasks: made before they are begun, done before who waits for them goes on, and in the order of what they depend on.
+//! Tasks: created before they begin, finished before a thread that waits for them continues, and in
+//! the order of their dependences.
 //!
-//! Each task has a channel that who makes it sends through, and who carries it out looks at. When it is done, the thread
-//! that carried it out sends through a channel of its own: whoever waits, for whichever tasks of the team, looks at the
-//! channels of all threads that have carried out some. That orders more than need be, after tasks that were done and not waited for.
+//! Each task has a channel through which its creator sends and at which the thread that executes it
+//! looks. When the task is finished, that thread sends through a channel of its own: a thread that
+//! waits for any tasks of the team looks at the channels of all threads that have executed some.
+//! That orders more than necessary, namely after tasks that were finished but not awaited.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
