@@ -35,7 +35,7 @@ impl Channel {
         self.id & 7 == 5
     }
 
-    /// What tells it from others, without what kind it is.
+    /// The number that distinguishes it from others of its kind.
     pub(super) const fn number(self) -> usize {
         self.id & 0x00ff_ffff_ffff_ffff
     }

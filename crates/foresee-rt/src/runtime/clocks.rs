@@ -160,10 +160,10 @@ pub(super) unsafe fn made(t: *mut Thread, lock: usize) {
     }
 }
 
-/// A thread was started, as the record before says.
+/// A thread was started, as the previous record says.
 ///
 /// # Safety
-/// As [`taken`]; nobody else knows the new thread yet.
+/// As [`taken`]; no other thread knows the new one yet.
 pub(super) unsafe fn started(t: *mut Thread, new: *mut Thread) {
     if is_kept() {
         // SAFETY: by the caller's promise.

@@ -140,7 +140,8 @@ extern "C" fn make_streams(it: usize, pc: usize) {
     unsafe { leave(t) };
 }
 
-/// Exceptions of the standard are made within libstdc++, and caught by whoever: a table of type and text, which is copied.
+/// Standard exceptions are constructed within libstdc++ and caught anywhere: a table of type and
+/// text, which is copied.
 macro_rules! exceptions {
     ($($by_text:ident $by_string:ident)*) => {
         calls! { $(

@@ -48,8 +48,8 @@ pub(super) enum Class {
 }
 
 impl Conversion {
-    /// How the argument of a `printf` conversion is passed; none if it has no argument. `Err` is what a program has taught
-    /// libc, and nobody else knows.
+    /// How the argument of a `printf` conversion is passed; `None` if it has no argument. `Err` is
+    /// a conversion that the program has registered with libc, which is unknown here.
     pub(super) fn class(&self) -> Result<Option<Class>, ()> {
         match self.letter {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'c' | b'C' | b'p' | b'b' | b'B' | b's'

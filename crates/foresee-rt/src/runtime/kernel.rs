@@ -283,7 +283,7 @@ calls! {
 // Event counters and the like under several descriptors.
 
 const FILES: usize = 4096;
-/// The descriptor that each is a copy of, and one; zero if it is none.
+/// The descriptor that each is a copy of, plus one; zero if it is not a copy.
 static FIRST: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
 
 /// The descriptor that this was first known by.
@@ -316,13 +316,13 @@ calls! {
     Inside timerfd_create(clock, flags) => |c, out| { is_new(out); };
     Inside epoll_create(size) => |c, out| { is_new(out); };
     Inside epoll_create1(flags) => |c, out| { is_new(out); };
-    // Whoever reads from these learns of signals, or of files that came or went.
+    // A read from these reveals signals, or created and removed files.
     Inside signalfd(file, set, flags) |c| { c.reads(set, 8); } => |c, out| { tells_of(out, SIGNALS_TOO); };
     Inside inotify_init() => |c, out| { tells_of(out, NAMES_TOO); };
     Inside inotify_init1(flags) => |c, out| { tells_of(out, NAMES_TOO); };
 }
 
-/// What a descriptor tells of besides.
+/// What else a descriptor reports.
 static TELLS: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
 const SIGNALS_TOO: u32 = 1;
 const NAMES_TOO: u32 = 2;
@@ -334,7 +334,7 @@ fn tells_of(file: usize, what: u32) {
     }
 }
 
-/// What else whoever receives from a channel comes after.
+/// The other channel that a receiver from this descriptor comes after.
 pub(super) fn told_by(file: u32) -> Option<Channel> {
     let first = first_of(file);
     match TELLS.get(first).map_or(0, |tells| tells.load(Relaxed)) {
@@ -373,7 +373,8 @@ fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) ->
     }
 }
 
-/// `epoll_ctl`: the program's word stands for a descriptor. What it stood for before is kept: that orders more, not less.
+/// `epoll_ctl`: the program's word denotes a descriptor. Earlier meanings are kept: that orders
+/// more, not less.
 pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     if event == 0 {
         return;
@@ -391,7 +392,7 @@ pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     });
 }
 
-/// The descriptors that a word of the program's may stand for.
+/// The descriptors that a word of the program may denote.
 pub(super) fn watched(epoll: usize, data: usize, mut each: impl FnMut(usize)) {
     let epoll = epoll as u32 as usize;
     entries(epoll, data, |entry| {

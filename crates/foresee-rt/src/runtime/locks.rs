@@ -173,7 +173,7 @@ pub(super) fn make(lock: Lock, pc: usize, init: impl FnOnce() -> c_int) -> c_int
     }
 }
 
-/// Records a step and carries it out, with nobody in between.
+/// Records a step and performs it, with no other thread in between.
 pub(super) fn note(
     tag: Tag,
     object: *mut c_void,

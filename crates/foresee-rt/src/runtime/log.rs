@@ -387,8 +387,9 @@ pub(super) unsafe fn put_uncounted_at(
     }
 }
 
-/// Writes the record of an access that was held back, by whoever found that it matters. Of its return address only the
-/// low half is known; the other is taken from the record before, which keeps the difference short.
+/// Writes the record of an access that was held back, by the thread that found that it matters.
+/// Only the low half of its return address is known; the other is taken from the previous record,
+/// which keeps the difference short.
 ///
 /// # Safety
 /// As [`put_with`].

@@ -70,7 +70,8 @@ fn noting_faults() -> Action {
     Action { handler: handler as usize, flags: SA_SIGINFO | SA_ONSTACK, ..Action::DEFAULT }
 }
 
-/// Where stack and instruction pointer stand in what the kernel says of an interrupted thread.
+/// The indices of stack and instruction pointer in the kernel's description of an interrupted
+/// thread.
 const RSP: usize = 20;
 const RIP: usize = 21;
 
@@ -84,7 +85,7 @@ unsafe extern "C" fn fault(signal: c_int, information: *mut c_void, context: *mu
         log::note_last(last::FAULT, at + 1, signal as u64, id);
         log::note_stack(context.cast::<*const u64>().add(RSP).read());
         set_plainly(signal, &Action::DEFAULT, core::ptr::null_mut());
-        // One that somebody sent does not come again by itself.
+        // A signal that was sent does not occur again by itself.
         if information.cast::<c_int>().add(2).read() <= 0 {
             sys::syscall!(234, sys::process_id(), sys::thread_id(), signal);
         }
@@ -111,7 +112,7 @@ extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _p
         let mut copy;
         if !new.is_null() {
             copy = *new;
-            // 0 and 1 stand for the default and for nothing.
+            // 0 is the default, 1 ignores the signal.
             if copy.handler > 1 {
                 log::note_handler();
                 mine[1].store(copy.flags as usize, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use super::thread::{self, Thread};
 use super::{access, config, log, turns};
 use crate::format::Tag;
 
-/// Nobody holds the token.
+/// No thread holds the token.
 pub(super) const FREE: u32 = u32::MAX;
 
 /// Who holds the token.
@@ -119,7 +119,8 @@ pub(super) unsafe fn tally(t: *mut Thread) {
     }
 }
 
-/// Hands the token on if somebody waits for it, and takes it again when it is our turn.
+/// Passes the token on if another thread waits for it, and takes it again when it is this thread's
+/// turn.
 ///
 /// # Safety
 /// The caller is `t` and holds the token.
@@ -146,12 +147,12 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
     while config::recording() {
         let owner = OWNER.load(Ordering::Acquire);
         if owner == id {
-            // Somebody took it, saw that we are busy after all, and gave it back: see `take`.
+            // Another thread took it, saw that we are busy after all, and gave it back: see `take`.
             break;
         }
         if owner == FREE {
             if polite {
-                // Whoever was woken goes first, but is not waited for long.
+                // A woken thread goes first, but the wait for it is short.
                 polite = false;
                 sys::futex_wait_as(&OWNER, FREE, PATIENCE / 10, id);
                 continue;
@@ -237,7 +238,7 @@ fn is_runnable(tid: u32) -> bool {
         n
     };
     let text = &text[..usize::try_from(n).unwrap_or(0)];
-    // The name before the state stands in parentheses and may contain any.
+    // The name before the state is in parentheses and may contain some itself.
     match text.iter().rposition(|&b| b == b')') {
         Some(end) => text.get(end + 2) == Some(&b'R'),
         None => false,

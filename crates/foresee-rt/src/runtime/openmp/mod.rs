@@ -10,7 +10,8 @@
 //!   can be two barriers ahead of another, so no false order arises.
 //! - Tasks: see `tasks.rs`.
 
-/// Stands in front of entry points of the libraries: `name(arguments), return address => what to do`, all of them machine words.
+/// Intercepts entry points of the libraries: `name(arguments), return address => what to do`, all
+/// of them machine words.
 macro_rules! entries {
     ($($name:ident($($arg:ident),*), $pc:ident => $body:expr;)*) => { $(
         mod $name {
@@ -89,8 +90,8 @@ impl Team {
 /// Whether there has been a team.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// The program is over: what its libraries still do is not recorded if one of them is OpenMP's, which tidies up with locks
-/// and conditions that nobody else was seen to use.
+/// The program is over: what its libraries still do is not recorded if one of them is OpenMP's,
+/// which cleans up with locks and conditions that no recorded thread has used.
 pub(super) fn retire() {
     let t = super::thread::current();
     if IS_USED.load(Relaxed) && !t.is_null() {
@@ -140,10 +141,11 @@ fn begin<R>(
     }
 }
 
-/// Runs what a member of a team is to do. The library has written what it hands over, `given`, to the thread's stack.
+/// Runs the code of a team's member. The library has written its arguments, `given`, to the
+/// thread's stack.
 ///
 /// # Safety
-/// The library calls this for a team that [`begin`] told it of.
+/// The library calls this for a team that [`begin`] passed to it.
 unsafe fn take_part(team: *const Team, given: [(usize, usize); 2], run: impl FnOnce()) {
     // SAFETY: the team lasts; what is given is the library's own.
     unsafe {
@@ -213,7 +215,8 @@ unsafe fn depart(t: *mut Thread, pc: usize) {
     }
 }
 
-/// A step on what orders the iterations of a loop: waits by `act`, then tells; or tells, then lets others go by `act`.
+/// A step on what orders the iterations of a loop: waits with `act`, then records; or records, then
+/// releases others with `act`.
 fn ordered(pc: usize, before: Option<Tag>, after: Option<Tag>, act: impl FnOnce()) {
     let t = enter();
     if t.is_null() {

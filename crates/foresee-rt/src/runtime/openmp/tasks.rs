@@ -30,7 +30,8 @@ pub(super) struct Task {
     depends: *mut Dependence,
 }
 
-/// An address that tasks depend on, and whether they change what it stands for. A null one ends a list.
+/// An address that tasks depend on, and whether they change the object there. A null one ends a
+/// list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Dependence {
@@ -92,7 +93,7 @@ impl Task {
         self.depends = list;
     }
 
-    /// The task is handed over to whoever carries it out.
+    /// The task is passed to the thread that will execute it.
     ///
     /// # Safety
     /// In a hook of `t`.
@@ -165,7 +166,7 @@ fn done_by(bit: u32) -> Channel {
     Channel::made(channel::TASKS_DONE, bit as usize, bit.saturating_sub(1))
 }
 
-/// Tells that the thread has done a task.
+/// Records that the thread has finished a task.
 unsafe fn done(t: *mut Thread, team: *const Team, pc: usize) {
     // SAFETY: in a hook of `t`; a team outlives its tasks.
     unsafe {
