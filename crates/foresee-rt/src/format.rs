@@ -1,20 +1,22 @@
-//! The raw log, as the runtime writes it and the host reads it; `docs/formats/capture-log.md` tells the same in words.
+//! The raw log, as the runtime writes it and the host reads it; `docs/capture-log.md` describes it
+//! in words.
 //!
-//! A process image has two files. The *tail* is mapped by the program: a page of [`Head`] and a buffer that is used again
-//! and again. When the buffer is full it is appended to the *log* as one chunk. Whatever ends the program, the kernel
-//! keeps what was written to the tail.
+//! A process image has two files. The program maps the *tail*: a page of [`Head`] and a buffer that
+//! is reused. When the buffer is full, it is appended to the *log* as one chunk. However the
+//! program ends, the kernel keeps what was written to the tail.
 
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
 pub const VERSION: u32 = 2;
-/// Where the buffer begins in a tail.
+/// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
 pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"frch");
 /// Size of a chunk's header: magic and payload length (four bytes each), checksum of the payload, zero (eight each).
 pub const CHUNK_HEAD: usize = 24;
-/// No record is longer than this, strings and runs of bytes included; longer ones are split or cut.
+/// The maximum length of a record, including strings and runs of bytes; longer ones are split or
+/// cut.
 pub const RECORD_MAX: usize = 4096 + 128;
 
 /// The beginning of a tail; everything is little-endian.
@@ -27,58 +29,63 @@ pub struct Head {
     pub version: u32,
     /// 0: serialised; 1: free-running.
     pub mode: u32,
-    /// 0: nothing was left out; 1: accesses that add no order were.
+    /// 0: nothing was left out; 1: accesses that add no order were left out.
     pub filter: u32,
     /// The process.
     pub pid: u32,
-    /// The process that forked it, if it began by a fork of a recorded process; else 0.
+    /// The process that forked it, if it began with a fork of a recorded process; otherwise 0.
     pub forked_from: u32,
-    /// 0: running (or killed); 1: ended by itself; 2: the log could not be written; 3: the log reached its
-    /// limit; 4: another program took its place; 5: ended by the launcher, because all threads waited for each other.
+    /// 0: running (or killed); 1: ended by itself; 2: the log could not be written; 3: the log
+    /// reached its limit; 4: the process was replaced by another program; 5: killed by the
+    /// launcher, because all threads waited for each other.
     pub state: u32,
     /// The error number behind state 2.
     pub error: u32,
-    /// How often the token was taken from a thread that slept.
+    /// How often the token was taken from a sleeping thread.
     pub takes: u32,
-    /// The length of the log that is valid: where the buffer will be appended.
+    /// The length of the valid part of the log, where the buffer will be appended.
     pub base: u64,
-    /// `base` plus what is valid of the buffer, which begins with room for a chunk's header.
+    /// `base` plus the length of the valid part of the buffer, which begins with room for a chunk's
+    /// header.
     pub end: u64,
-    /// How many bytes the buffer holds.
+    /// The capacity of the buffer in bytes.
     pub capacity: u64,
-    /// Hooks answered, as of the last change of threads.
+    /// The number of hooks, as of the last change of threads.
     pub hooks: u64,
-    /// A plain store that has been announced and whose value is not yet known: address, return address, size, thread.
+    /// A plain store that has been announced and whose value is not known yet: address, return
+    /// address, size, thread.
     pub pending: [u64; 4],
     /// When recording began, in nanoseconds of the real-time clock.
     pub started: u64,
-    /// What the program did last to end itself: one of [`last`], return address, what it says, thread.
+    /// How the program ended itself: one of [`last`], return address, argument, thread.
     pub last: [u64; 4],
-    /// How many threads have been started and have not ended.
+    /// The number of threads that have been started and have not ended.
     pub living: u32,
-    /// How many of them wait, without a limit in time, for what only another thread of the process can give them.
+    /// How many of them wait, without a timeout, for something that only another thread of the
+    /// process can provide.
     pub blocked: u32,
-    /// Changes whenever one of the two numbers above does.
+    /// Incremented whenever one of the two numbers above changes.
     pub changes: u32,
-    /// Whether the program has a signal handler, which could do what a thread waits for.
+    /// Whether the program has a signal handler, which could wake a waiting thread.
     pub handlers: u32,
-    /// The words on top of the stack when an instruction could not be carried out: the runtime and libc fail for what their
-    /// callers asked.
+    /// The top of the stack when an instruction faulted: the runtime and libc fault because of what
+    /// their callers did.
     pub stack: [u64; STACK],
 }
 
-/// How many words of the stack are noted.
+/// The number of recorded stack words.
 pub const STACK: usize = 128;
 
-/// What a program did last to end itself.
+/// How a program ended itself.
 pub mod last {
-    /// It called `exit` or a relative (the status).
+    /// It called `exit` or a variant (the status).
     pub const EXIT: u64 = 1;
     /// It called `abort`.
     pub const ABORT: u64 = 2;
     /// An assertion failed.
     pub const ASSERTION: u64 = 3;
-    /// An instruction could not be carried out (the signal); the return address is the byte behind the instruction's first.
+    /// An instruction faulted (the signal); the return address is the byte after the instruction's
+    /// first.
     pub const FAULT: u64 = 4;
     /// It sent itself a signal (the signal).
     pub const RAISE: u64 = 5;
@@ -96,8 +103,8 @@ pub enum Access {
     AtomicRead = 2,
     /// An atomic store.
     AtomicWrite = 3,
-    /// An atomic read and write in one. A byte follows: the size of the value before it in the low
-    /// half, its [`order`] in the high half.
+    /// An atomic read-modify-write. A byte follows: the size of the old value in the low half, its
+    /// [`order`] in the high half.
     Rmw = 4,
     /// An atomic load that orders nothing.
     RelaxedRead = 5,
@@ -126,7 +133,7 @@ impl Access {
     }
 }
 
-/// What an atomic read and write orders, or a fence: less than one would think.
+/// The ordering of a read-modify-write or a fence.
 pub mod order {
     /// It acquires and releases.
     pub const FULL: u8 = 0;
@@ -137,11 +144,11 @@ pub mod order {
     /// It only releases.
     pub const RELEASE: u8 = 3;
 
-    /// What C's `memory_order` with this number comes to.
+    /// The ordering of C's `memory_order` with this number.
     pub const fn of_c(number: u32) -> u8 {
         match number {
             0 => RELAXED,
-            // Nothing is known of dependences, so who consumes acquires.
+            // Dependencies are unknown, so consume is treated as acquire.
             1 | 2 => ACQUIRE,
             3 => RELEASE,
             _ => FULL,
@@ -154,14 +161,16 @@ pub mod order {
 pub const ACCESSES: u8 = 0x40;
 /// The size of an access that is a run of bytes.
 pub const RUN: u8 = 4;
-/// The size of an access of eight bytes whose value is told as its difference to the address: pointers often point nearby.
+/// The size of an access of eight bytes whose value is stored as its difference from the address:
+/// pointers often point nearby.
 pub const POINTER: u8 = 5;
-/// Set in the tag of a record that may stand in the wrong place or have the wrong value.
+/// Set in the tag of a record whose position or value may be wrong.
 pub const INEXACT: u8 = 0x40;
 
 macro_rules! tags {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
-        /// What a record that is no access says. The comments name what stands in its address and its value.
+        /// The kind of a record that is not an access. The comments describe its address and its
+        /// value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Tag { $($(#[$doc])* $name = $code,)* }
@@ -175,23 +184,24 @@ macro_rules! tags {
     };
 }
 
-/// How a lock was taken, or was to be taken, as bits.
+/// How a lock was acquired, or was to be acquired, as bits.
 pub mod how {
-    /// Its last owner died with it.
+    /// Its last owner died while holding it.
     pub const OWNER_DIED: u64 = 1;
-    /// Without waiting for it.
+    /// Without waiting.
     pub const TRIED: u64 = 2;
-    /// Waiting for some time at most.
+    /// With a timeout.
     pub const TIMED: u64 = 4;
-    /// Together with other readers.
+    /// Shared with other readers.
     pub const SHARED: u64 = 8;
-    /// Other processes can take it, too, and give it back.
+    /// Other processes can also acquire and release it.
     pub const FOREIGN: u64 = 16;
     /// If its owner dies, the next one gets it.
     pub const ROBUST: u64 = 32;
 }
 
-/// What a channel is: the upper half of the value of [`Tag::Send`] and its relatives. The lower half is a number for its name.
+/// The kind of a channel: the upper half of the value of [`Tag::Send`] and its relatives. The lower
+/// half is a number for its name.
 pub mod channel {
     /// A file descriptor, which is the number.
     pub const FILE: u64 = 0;
@@ -213,18 +223,18 @@ pub mod channel {
     pub const SEMAPHORES: u64 = 8;
     /// A queue of messages of System V (the number is its own).
     pub const MESSAGES: u64 = 9;
-    /// A word that threads wait at by `syscall` (the number is the low half of its address).
+    /// A word that threads wait on with `syscall` (the number is the low half of its address).
     pub const FUTEX: u64 = 10;
-    /// Whether there is a file of some name.
+    /// Whether a file with some name exists.
     pub const FILE_NAME: u64 = 11;
-    /// Which files there are.
+    /// Which files exist.
     pub const FILE_NAMES: u64 = 12;
     /// A lock on a file.
     pub const FILE_LOCK: u64 = 13;
-    /// What is told to libc's own threads, for timers and the like.
+    /// Messages to libc's own threads, for timers and the like.
     pub const HELPERS: u64 = 14;
 
-    /// How the names of channels begin.
+    /// The prefixes of the names of channels.
     pub const NAMES: [&str; 15] = [
         "fd",
         "environment",
@@ -242,17 +252,17 @@ pub mod channel {
         "file_lock",
         "helpers",
     ];
-    /// Of these there is only one.
+    /// There is only one of each of these.
     pub const SINGLE: [u64; 4] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS];
 
-    /// The number of a channel that is no file.
+    /// The number of a channel that is not a file.
     pub const fn id(kind: u64, number: u64) -> u64 {
         number << 8 | kind << 3 | 7
     }
 }
 
 tags! {
-    /// The records that follow are of another thread (value: its number).
+    /// The following records belong to another thread (value: its number).
     Switch = 0x80;
     /// A thread begins (address: its stack, value: the stack's size).
     ThreadBegin = 0x81;
@@ -260,40 +270,41 @@ tags! {
     ThreadEnd = 0x82;
     /// A thread is started (address: what it is started with, value: its number).
     Fork = 0x83;
-    /// A thread was waited for (value: its number).
+    /// A thread is joined (value: its number).
     Join = 0x84;
-    /// A thread has the token again: whatever others do is over, and what it does itself comes after this.
+    /// A thread has the token again: the steps of other threads are complete, and its own follow.
     Turn = 0x85;
-    /// A thread begins to wait for the end of another (value: its number).
+    /// A thread begins to wait for another one to end (value: its number).
     RequestEnd = 0x87;
     /// A thread is named (bytes: the name).
     ThreadName = 0x86;
-    /// A lock is taken (address: the lock; value: [`how`]).
+    /// A lock is acquired (address: the lock; value: [`how`]).
     Acquire = 0x88;
-    /// A lock is taken together with other readers (address; value: [`how`]).
+    /// A lock is acquired for sharing (address; value: [`how`]).
     AcquireShared = 0x89;
-    /// A lock is given back (address).
+    /// A lock is released (address).
     Release = 0x8a;
-    /// An attempt to take a lock failed because somebody has it (address; value: [`how`]).
+    /// An attempt to acquire a lock failed because another thread holds it (address; value:
+    /// [`how`]).
     TryFailed = 0x8b;
-    /// A lock is made anew (address).
+    /// A lock is initialised (address).
     LockInit = 0x8c;
-    /// A thread begins to wait for a lock (address; value: [`how`]); the next counted record of the thread says that it
-    /// does no longer.
+    /// A thread begins to wait for a lock (address; value: [`how`]); the wait ends with the next
+    /// counted record of the thread.
     Request = 0x8d;
-    /// A thread waits no longer for what it requested last, and did not get it.
+    /// A thread stops waiting for its last request without getting it.
     Withdrawn = 0x8e;
     /// A wait for a condition begins (address: the condition, value: the lock).
     WaitBegin = 0x90;
-    /// A wait for a condition is over (address, value).
+    /// A wait for a condition ends (address, value).
     WaitEnd = 0x91;
     /// One waiting thread is woken (address).
     Notify = 0x92;
     /// All waiting threads are woken (address).
     NotifyAll = 0x93;
-    /// A condition variable is made anew (address).
+    /// A condition variable is initialised (address).
     CondInit = 0x94;
-    /// A semaphore is made (address, value: its count).
+    /// A semaphore is initialised (address, value: its count).
     SemInit = 0x98;
     /// A semaphore is raised (address).
     SemPost = 0x99;
@@ -301,52 +312,54 @@ tags! {
     SemWait = 0x9a;
     /// An attempt to lower a semaphore failed (address).
     SemFailed = 0x9b;
-    /// A barrier is made (address, value: how many threads it holds back).
+    /// A barrier is initialised (address, value: the number of threads it waits for).
     BarrierInit = 0x9c;
     /// A thread arrives at a barrier (address).
     BarrierArrive = 0x9d;
-    /// A thread is let through a barrier (address).
+    /// A thread leaves a barrier (address).
     BarrierLeave = 0x9e;
     /// A thread begins to wait for a semaphore (address).
     RequestSem = 0x9f;
-    /// An initialisation that happens once is done (address: its control word).
+    /// A one-time initialisation is done (address: its control word).
     OnceDone = 0xa0;
-    /// It was found to be done (address).
+    /// A thread finds it done (address).
     OnceSeen = 0xa1;
     /// Something is sent through a channel (address: its number, value: see [`channel`]).
     Send = 0xa4;
     /// Something is received from a channel (address, value).
     Receive = 0xa5;
-    /// It is seen whether something could be received (address, value).
+    /// A thread checks whether something can be received (address, value).
     Look = 0xa6;
     /// A fence (value: its [`order`]).
     Fence = 0xa2;
     /// Memory is allocated (address, value: size).
     Alloc = 0xa8;
-    /// Memory is given back (address).
+    /// Memory is freed (address).
     Free = 0xa9;
     /// A function is entered; the return address lies in it.
     Enter = 0xb0;
     /// A function is left.
     Exit = 0xb1;
-    /// The program says something (bytes: number of arguments, each argument in eight bytes, the name).
+    /// The program reports an event (bytes: number of arguments, each argument in eight bytes, the
+    /// name).
     Event = 0xb2;
     /// An atomic region begins (bytes: its name).
     RegionBegin = 0xb3;
     /// An atomic region ends (bytes: its name).
     RegionEnd = 0xb4;
-    /// A file of code or data is in memory (bytes: load base and end in eight bytes each, length of the build id, build
-    /// id, path).
+    /// A file of code or data is loaded (bytes: load base and end in eight bytes each, length of
+    /// the build id, build id, path).
     Module = 0xc0;
     /// An access that happened earlier and was held back (address; see [`Delayed`]).
     Delayed = 0xc1;
-    /// The file that the return address lies in has hooks.
+    /// The file that contains the return address has hooks.
     Instrumented = 0xc3;
-    /// The token was taken from a thread that slept (value: its number).
+    /// The token was taken from a sleeping thread (value: its number).
     Took = 0xc2;
-    /// Variables of the program lie here (address, value: size); they hold zeros unless [`Tag::Bytes`] say otherwise.
+    /// Variables of the program are here (address, value: size); they are zero unless
+    /// [`Tag::Bytes`] say otherwise.
     Data = 0xc4;
-    /// What some of them hold (address; bytes).
+    /// The contents of some of them (address; bytes).
     Bytes = 0xc5;
 }
 
@@ -384,29 +397,29 @@ impl Tag {
     }
 }
 
-/// At most so many bytes follow the record of a [`Delayed`] access.
+/// The maximum number of bytes after the record of a [`Delayed`] access.
 pub const DELAYED_MAX: usize = 24;
 
-/// An access that was left out when it happened and turned out to matter: one of the last of its thread to eight aligned
-/// bytes before another thread came. Address and return address (of the latter the low half) are those of the record; the
-/// rest are the bytes behind it: access, mask, thread and place in groups of seven bits, and the bytes of the mask, without zeros at
-/// the end.
+/// An access that was left out when it happened and turned out to matter: one of the last accesses
+/// of its thread to eight aligned bytes before another thread accessed them. Address and return
+/// address (its low half) are those of the record; the rest are the bytes after it: access, mask,
+/// thread and place in groups of seven bits, and the bytes of the mask, without trailing zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delayed {
-    /// Whose access it was.
+    /// The thread of the access.
     pub thread: u32,
-    /// How many counted records of the thread come before it.
+    /// The number of counted records of the thread before it.
     pub place: u32,
     /// How memory was touched; never [`Access::Rmw`].
     pub access: Access,
-    /// Which of the eight bytes.
+    /// Which of the eight bytes it accessed.
     pub mask: u8,
-    /// All eight; zero where the mask is.
+    /// All eight bytes; zero outside the mask.
     pub bytes: [u8; 8],
 }
 
 impl Delayed {
-    /// As it stands behind a record, and its length.
+    /// The encoded form after a record, and its length.
     pub fn to_bytes(self) -> ([u8; DELAYED_MAX], usize) {
         let mut out = [0; DELAYED_MAX];
         out[0] = self.access as u8;
@@ -428,14 +441,14 @@ impl Delayed {
                 at += 1;
             }
         }
-        // Zeros at the end go without saying: most numbers are small.
+        // Trailing zeros are omitted: most numbers are small.
         while at > fixed && out[at - 1] == 0 {
             at -= 1;
         }
         (out, at)
     }
 
-    /// From the bytes behind a record; `None` if that is no access.
+    /// Decodes the bytes after a record; `None` if they are not an access.
     pub fn from_bytes(bytes: &[u8]) -> Option<Delayed> {
         let mut rest = bytes.iter().copied();
         let access = Access::from_code(rest.next()?).filter(|&a| a != Access::Rmw)?;
@@ -462,13 +475,14 @@ impl Delayed {
     }
 }
 
-/// Which of two addresses before a record its own is told relative to: objects of synchronisation lie elsewhere than data.
+/// Which of two previous addresses a record's own is relative to: synchronisation objects are not
+/// near data.
 #[inline]
 pub const fn neighbourhood(tag: u8) -> usize {
     (tag >= 0x80 && tag != Tag::Delayed as u8) as usize
 }
 
-/// How many bytes the parts of a record take, by their code.
+/// The sizes of return addresses, by their code.
 pub const PC_SIZES: [usize; 4] = [1, 2, 4, 8];
 /// The same for addresses and values.
 pub const SIZES: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 8];
@@ -487,19 +501,19 @@ pub const fn pc_code(n: u64) -> usize {
     CODES[(71 - n.leading_zeros() as usize) / 8] as usize
 }
 
-/// A difference of either sign as a number that is small when the difference is.
+/// Maps a signed difference to an unsigned number that is small if the difference is.
 #[inline]
 pub const fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ ((difference as i64 >> 63) as u64)
 }
 
-/// The way back.
+/// The inverse of [`zigzag`].
 #[inline]
 pub const fn unzigzag(n: u64) -> u64 {
     (n >> 1) ^ (n & 1).wrapping_neg()
 }
 
-/// A checksum of a chunk's payload: quick, and different for any damage that is not made on purpose.
+/// A checksum of a chunk's payload: fast, and it detects any accidental damage.
 pub fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut sum = bytes.len() as u64 ^ PRIME;

@@ -1,12 +1,18 @@
-//! The runtime of foresee that lives in other people's programs.
+//! The runtime of foresee, which is linked into captured programs.
 //!
-//! `foresee cc` lets the compiler place the hooks of its thread sanitizer and links this runtime in the place of the
-//! sanitizer's own. The hooks, and the functions of libc that threads synchronise with, are answered here: what they do
-//! is written to a log that outlives the program (`docs/formats/capture-log.md`), and the program goes on as if nothing were.
+//! `foresee cc` makes the compiler place the hooks of its thread sanitizer, and links this runtime
+//! instead of the
+//! sanitizer's own. It implements the hooks and intercepts the functions of libc with which threads
+//! synchronise: it writes
+//! what they do to a log that survives the program (`docs/capture-log.md`), and the program
+//! continues as usual.
 //!
-//! The crate is compiled twice. As a member of the workspace it is the description of the log ([`mod@format`]) and code to be
-//! linted and tested; nothing is exported under the names that programs call. With `--cfg foresee_object`, by the
-//! build script of `foresee-capture`, it becomes the object. That is why it has no dependency, not even `libc`'s crate:
+//! The crate is compiled twice. As a member of the workspace it is the description of the log
+//! ([`mod@format`]) and code to be
+//! linted and tested; it exports nothing under the names that programs call. With `--cfg
+//! foresee_object`, by the
+//! build script of `foresee-capture`, it becomes the object. That is why it has no dependencies,
+//! not even the `libc` crate:
 //! its sources ([`SOURCES`]) are all there is to compile.
 
 #![cfg_attr(not(test), no_std)]
@@ -22,11 +28,11 @@ mod runtime;
 #[cfg(not(foresee_object))]
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// `foresee.h`, for programs that want to name events.
+/// `foresee.h`, for programs that name events.
 #[cfg(not(foresee_object))]
 pub const HEADER: &str = include_str!("../include/foresee.h");
 
-/// Headers that stand in front of libstdc++'s, by their paths in a folder of their own.
+/// Headers that precede libstdc++'s, by their paths in a directory of their own.
 #[cfg(not(foresee_object))]
 pub const CXX_HEADERS: &[(&str, &str)] =
     &[("bits/basic_string.tcc", include_str!("../include/c++/bits/basic_string.tcc"))];

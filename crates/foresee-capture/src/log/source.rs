@@ -25,7 +25,7 @@ pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 pub struct Stats {
     /// Events of the program.
     pub events: u64,
-    /// Accesses among them that may stand in the wrong place or have the wrong value.
+    /// Accesses among them whose position or value may be wrong.
     pub inexact: u64,
     /// Reads that saw what no captured step wrote, where it may have been another thread's.
     pub external_writes: u64,
@@ -41,7 +41,7 @@ struct Lock {
     id: Option<LockId>,
     owner: Option<(u32, u32)>,
     readers: Vec<(u32, u32)>,
-    /// Whether somebody gets it when its owner ends.
+    /// Whether the next thread gets it when its owner dies.
     is_robust: bool,
 }
 
@@ -59,9 +59,9 @@ struct Thread {
     id: Option<ThreadId>,
     /// How many counted records it has.
     place: u32,
-    /// Its wait is told as a release and an acquire, because something happened in between.
+    /// Its wait is represented by a release and an acquire, because something happened in between.
     interrupted: bool,
-    /// Where the next of its accesses that were held back stands.
+    /// The index of the next of its accesses that were held back.
     held: Option<usize>,
     /// How deeply it held the lock of its wait.
     depth: u32,
@@ -110,7 +110,7 @@ pub struct LogSource<'l, N> {
     turns: HashMap<VarId, (VarId, i64)>,
     /// Threads that have yet to come after it.
     owing: HashSet<u32>,
-    /// Where the record of each event of the latest batch stands.
+    /// The position of the record of each event of the latest batch.
     positions: Vec<u64>,
     done: bool,
     text: String,
@@ -237,8 +237,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.stats
     }
 
-    /// How order must be kept for the sake of unseen writes, once all records are read; nothing if it is kept already.
-    /// `is_shared` says whether more than one thread touches a variable.
+    /// How order must be kept because of unseen writes, once all records are read; `None` if it is
+    /// kept already. `is_shared` says whether more than one thread accesses a variable.
     pub(crate) fn plan(&self, is_shared: impl Fn(VarId) -> bool) -> Option<Plan> {
         Plan::new(&self.hidden, is_shared)
     }
@@ -360,7 +360,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(var)
     }
 
-    /// The variable that stands for a channel, called after what it is and the number it was first seen with.
+    /// The variable that represents a channel, named after its kind and the number it was first
+    /// seen with.
     fn channel(&mut self, id: u64, value: u64) -> Result<VarId> {
         if let Some(&var) = self.channels.get(&id) {
             return Ok(var);
@@ -460,8 +461,9 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
-    /// The thread's next step comes after all accesses of memory that is written unseen after them.
-    /// Nothing of a thread stands between the two ends of its wait, so this has to wait, too.
+    /// The thread's next step comes after all accesses of memory that has an unseen write after
+    /// them. A thread has no events between the two ends of its wait, so this is deferred until
+    /// then.
     fn come_after_known(&mut self, thread: u32, who: ThreadId, out: &mut Out<'_>) {
         if self.owing.is_empty() || self.history.is_waiting(thread) || !self.owing.remove(&thread) {
             return;
@@ -472,8 +474,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
     }
 
-    /// Memory was touched that is written unseen after this: from now on it counts as written, and whoever can have done
-    /// it comes after this.
+    /// Memory was accessed that has an unseen write after this: from now on it counts as written,
+    /// and every thread that may have written it comes after this.
     fn keep_known(&mut self, out: &mut Out<'_>) -> Result<()> {
         let now = self.history.now();
         let Some(known) = self.plan.as_ref().map(|plan| plan.known_at(now).to_vec()) else {
@@ -482,7 +484,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         for &(granule, offset) in &known {
             let Some(cell) = self.granule(granule).cells(1 << offset).next() else { continue };
             let (var, external) = (self.variable(granule, cell)?, self.external()?);
-            // Somebody asks for its values: then it is what it was. Else nobody may take them for the same.
+            // If a specification needs its values, it keeps the value; otherwise the values must
+            // not be considered equal.
             let is_asked =
                 self.naming.scalar(granule + u64::from(offset)).is_some_and(|s| s.is_whole);
             let held = self.granule(granule).value(cell).filter(|_| is_asked);
@@ -503,7 +506,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
-    /// A variable that stands for an order that is kept for the sake of unseen writes.
+    /// A variable that represents an order that is kept because of unseen writes.
     fn new_mark(&mut self, of: &str) -> Result<VarId> {
         self.text.clear();
         self.text.push_str("unseen");
@@ -529,7 +532,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
-    /// The thread has done all that it has: whoever reads the mark comes after it.
+    /// The thread has performed all its steps so far: a thread that reads the mark comes after
+    /// them.
     fn leave_mark(&mut self, thread: u32, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(thread)?;
         let (var, value) = match self.marks.get(&thread) {
@@ -813,8 +817,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let lock = self.locks.entry(address).or_default();
                 let is_owned = lock.owner.is_some_and(|owner| owner.0 != me);
                 let is_read = lock.readers.iter().any(|reader| reader.0 != me);
-                // A thread that has the lock itself would fail in every order; nobody known has it
-                // if it was taken before recording began, or the attempt failed for no reason.
+                // A thread that holds the lock itself would fail in every order; if the lock was
+                // acquired before recording began, or the attempt failed spuriously, no known
+                // thread holds it.
                 if is_owned || !shared && is_read {
                     let op = if shared { Op::BusyShared } else { Op::Busy };
                     out.put(event(op).with_target(id.0), &[]);
@@ -827,7 +832,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 if self.plan.as_ref().is_some_and(|plan| plan.marks_wait(me, place)) {
                     self.leave_mark(me, out)?;
                 }
-                // Locks are aligned; the lowest bit tells of waits that end by themselves.
+                // Locks are aligned; the lowest bit marks waits with a timeout.
                 let (value, is_timed) = (value & !1, value & 1 != 0);
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
                 let lock = self.locks.entry(value).or_default();
@@ -1009,8 +1014,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                 out.put(event(op).with_target(sym.0), &[]);
             }
             Tag::ThreadEnd => {
-                // That a thread has ended goes without saying, unless it has what others may want, or somebody waits
-                // whom it could have helped.
+                // The end of a thread is recorded only if it holds what others may want, or if a
+                // waiting thread could have been woken by it.
                 let keeps = |lock: &Lock| {
                     let is_reader = lock.readers.iter().any(|reader| reader.0 == me);
                     !lock.is_robust && (lock.owner.is_some_and(|o| o.0 == me) || is_reader)
@@ -1177,17 +1182,17 @@ struct Out<'b> {
     at: u64,
     /// The order is only that of notes.
     is_of_notes: bool,
-    /// The event stands for a step of synchronisation, not for an access of memory.
+    /// The event represents a synchronisation step, not a memory access.
     is_sync: bool,
 }
 
 impl Out<'_> {
     fn put(&mut self, mut event: Event, mut values: &[Value]) {
         if self.is_of_notes {
-            // Volatile accesses promise that they were noted as they happened, and a read that it
-            // was noted after. That is true of atomics alone: a plain read is announced before it
-            // happens, so nobody knows what it sees, and semaphores and the like are noted as notes
-            // of locks are.
+            // Volatile accesses claim that they were noted as they happened, and a read that it was
+            // noted after. That holds only for atomics: a plain read is announced before it
+            // happens, so what it sees is unknown, and semaphores and the like are noted like
+            // locks.
             let op = match (event.op(), self.is_sync) {
                 (Op::VolatileRead, true) => Op::Read,
                 (Op::VolatileWrite | Op::Rmw, true) => Op::Write,

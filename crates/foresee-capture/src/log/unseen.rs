@@ -39,7 +39,7 @@ struct Past {
     is_outside: bool,
     /// The place of the wait that it is in.
     wait: Option<u32>,
-    /// Somebody waited for its end.
+    /// Another thread has joined it.
     is_over: bool,
 }
 
@@ -91,7 +91,8 @@ pub(super) struct Candidate {
     first: u32,
     /// The place of the wait it was in when the write was seen, if it was in one.
     pub(super) wait: Option<u32>,
-    /// Somebody waited for its end: who did is another one of these, or the reader, and comes after it.
+    /// Another thread has joined it: that one is another of these, or the reader, and comes after
+    /// it.
     pub(super) is_over: bool,
 }
 
@@ -145,7 +146,7 @@ impl History {
         self.threads.get(thread as usize).is_some_and(|past| past.wait.is_some())
     }
 
-    /// Somebody waited for a thread's end.
+    /// Another thread has joined a thread.
     pub(super) fn joined(&mut self, thread: u32) {
         self.past(thread).is_over = true;
     }
@@ -164,10 +165,10 @@ impl History {
             .collect()
     }
 
-    /// Whether nobody but the reader can have written memory since it was `known`.
+    /// Whether only the reader can have written memory since it was `known`.
     pub(super) fn is_own(&self, known: u32, reader: u32) -> bool {
         let has = |past: &Past| past.has(known);
-        // Before the first record nobody ran.
+        // Before the first record, no thread ran.
         let is_readers = known == 0 || self.threads.get(reader as usize).is_some_and(has);
         is_readers && self.candidates(known, reader).is_empty()
     }
@@ -193,13 +194,13 @@ pub(super) struct Hidden {
     pub(super) reader: u32,
     /// The place of the reader's first record since.
     pub(super) first: u32,
-    /// Who else may have written; nobody if it was the reader for certain.
+    /// The other threads that may have written; empty if it was certainly the reader.
     pub(super) candidates: Vec<Candidate>,
-    /// It is a step of the reader, if nobody else touches the memory.
+    /// It is a step of the reader, if no other thread accesses the memory.
     pub(super) is_own: bool,
 }
 
-/// Where the order has to be kept for the sake of unseen writes. It is known when a log has been read once.
+/// Where order must be kept because of unseen writes. It is known after a log has been read once.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// When memory was touched that is written unseen next: which.
@@ -303,7 +304,7 @@ impl Stacks {
         }
     }
 
-    /// Whether an address is in the stack of a thread and nobody else knows of that.
+    /// Whether an address is in the stack of a thread and no other thread knows of it.
     pub(super) fn is_own(&mut self, thread: u32, address: u64) -> bool {
         self.find(address).is_some_and(|&mut (_, owner, is_known)| owner == thread && !is_known)
     }

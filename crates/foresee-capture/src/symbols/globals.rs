@@ -24,7 +24,7 @@ pub(super) struct Global {
 /// How much of a file was built for capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Source files compiled into it, as far as debugging information tells.
+    /// The number of source files compiled into it, as far as the debugging information shows.
     pub units: u64,
     /// Those among them that were compiled for capture.
     pub captured_units: u64,
@@ -136,7 +136,7 @@ impl Walk<'_> {
         let known = declared.as_ref().and_then(|(die, _)| self.declared.get(die));
         let name = match (&declared, linked, plain) {
             _ if known.is_some() => known.cloned().unwrap_or_default(),
-            // A static member: only the linker's name says of which class.
+            // A static member: only the linker's name has the class.
             (Some(_), Some(linked), _) => demangle(&linked),
             (_, _, Some(plain)) => qualified(scopes, &plain),
             (_, Some(linked), None) => demangle(&linked),
@@ -192,8 +192,8 @@ fn qualified(scopes: &[(isize, String)], name: &str) -> String {
     whole + name
 }
 
-/// Whether a compiler was told to place the hooks. gcc notes its options by itself; `foresee cc`
-/// asks clang to.
+/// Whether the compiler placed the hooks. gcc records its options by itself; `foresee cc` makes
+/// clang do so.
 fn is_captured(producer: &str) -> bool {
     let sanitize = producer.split_whitespace().filter_map(|w| w.strip_prefix("-fsanitize="));
     sanitize.flat_map(|list| list.split(',')).any(|name| name == "thread")

@@ -11,8 +11,8 @@ use super::types::{Shape, TypeId, Types};
 /// A stretch of memory with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// A path from a variable: `fleet[1].pos.y`. A stretch that is no whole field or element is
-    /// told by its place: `buf[16..24]`, `ctl+2`.
+    /// A path from a variable: `fleet[1].pos.y`. A part that is not a whole field or element is
+    /// given by its offset: `buf[16..24]`, `ctl+2`.
     pub name: String,
     /// How to read its bytes.
     pub scalar: Scalar,
@@ -98,7 +98,7 @@ impl Symbols {
             start = global.file[..start].rfind('/').unwrap_or(0);
             let suffix = global.file[start..].trim_start_matches('/');
             if start == 0 || !others.iter().any(|g| is_suffix(suffix, &g.file)) {
-                // Two of one name in one file are told apart by where they are.
+                // Two with the same name in one file are distinguished by their location.
                 let twin = others.iter().any(|g| is_suffix(suffix, &g.file));
                 let which = match twin {
                     true => format!("@{:x}", global.address),
@@ -129,7 +129,7 @@ impl Symbols {
                 if it.is_external && earlier.any(|(_, g)| g.size == it.size) {
                     continue;
                 }
-                // Names that only the linker of a system library knows are nobody's rivals.
+                // Names that are only in the symbol table of a system library do not compete.
                 if it.file.is_empty() && index.by_name.contains_key(&it.name) {
                     continue;
                 }

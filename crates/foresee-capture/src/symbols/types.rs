@@ -91,7 +91,7 @@ impl Types {
         None
     }
 
-    /// Whether two types would be told alike: units describe what they share each for itself.
+    /// Whether two types look alike: each unit describes shared types separately.
     pub(super) fn are_alike(&self, one: TypeId, other: TypeId) -> bool {
         let (one, other) = (self.get(one), self.get(other));
         let is_same = match (&one.shape, &other.shape) {
@@ -111,7 +111,7 @@ impl Types {
         if let Some(known) = self.known.get(&die) {
             return *known;
         }
-        // Stands for itself while it is being read, in case it contains itself.
+        // A placeholder for itself while it is being read, in case it contains itself.
         let id = self.add(Type { size: 0, shape: Shape::Opaque });
         self.known.insert(die, id);
         if depth < DEEPEST

@@ -9,7 +9,7 @@ use super::thread::{self, Pending, Thread};
 use super::{config, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
 
-/// As many bytes as one record of a run holds.
+/// The maximum number of bytes in one record of a run.
 const RUN_MAX: usize = 4096;
 
 /// The bytes of memory at an address, at most eight, as a number.
@@ -36,13 +36,13 @@ pub(super) unsafe fn load(address: usize, size: usize) -> u64 {
     }
 }
 
-/// The part of a record's tag that tells kind and size.
+/// The part of a record's tag for kind and size.
 #[inline(always)]
 pub(super) fn tag(access: Access, size: usize) -> u8 {
     (access as u8) << 3 | size.trailing_zeros() as u8
 }
 
-/// Which bytes of an aligned eight an access touches that does not go beyond them.
+/// The bytes of an aligned eight that an access touches; it must not cross them.
 #[inline(always)]
 fn mask(address: usize, size: usize) -> u8 {
     (((1u32 << size) - 1) << (address & 7)) as u8
@@ -50,8 +50,9 @@ fn mask(address: usize, size: usize) -> u8 {
 
 /// The hook of a plain access of one, two, four or eight bytes.
 ///
-/// Nearly all that a program with hooks does is this: so what most accesses need is done first, without a call that would
-/// have registers saved and arguments put into memory. Everything else begins again from the start.
+/// Programs with hooks spend most of their time here, so the common case comes first, without a
+/// call that would save registers and spill arguments. Everything else starts again from the
+/// beginning.
 #[inline(always)]
 pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
     let t = thread::current();
@@ -67,7 +68,7 @@ pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: us
         (*t).busy.store(1, Relaxed);
         compiler_fence(SeqCst);
         if (*t).fuel <= 0 || !token::is_held_by(t) {
-            // Signals that have come since wait a little longer.
+            // Signals that have arrived since then wait a little longer.
             (*t).busy.store(0, Relaxed);
             return plain_from_the_start::<SIZE, WRITE>(address, pc);
         }
@@ -86,9 +87,9 @@ pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: us
     }
 }
 
-// The hook goes on as follows. The arguments stand where they are passed in the same registers.
+// Continuations of the hook. The arguments stay in the registers in which they were passed.
 
-/// The memory may be such as several threads read.
+/// Several threads may read the memory.
 #[inline(never)]
 unsafe fn read_with_others<const SIZE: usize>(
     address: usize,
@@ -107,7 +108,7 @@ unsafe fn read_with_others<const SIZE: usize>(
     }
 }
 
-/// The access is none that repeats one before it.
+/// The access does not repeat an earlier one.
 #[inline(never)]
 unsafe fn plain_anew<const SIZE: usize, const WRITE: bool>(
     address: usize,
@@ -125,7 +126,7 @@ unsafe fn plain_anew<const SIZE: usize, const WRITE: bool>(
     }
 }
 
-/// Nothing near the memory was touched before, or there is no filter.
+/// No nearby memory was accessed before, or there is no filter.
 #[inline(never)]
 unsafe fn plain_of_new<const SIZE: usize, const WRITE: bool>(
     address: usize,
@@ -174,7 +175,7 @@ unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: 
     // SAFETY: in a hook of `t` for this access.
     unsafe {
         if write {
-            // A copy held open by `is_copy` is over when the next store is announced.
+            // A copy held open by `is_copy` ends when the next store is announced.
             if (*t).pending.size != 0 {
                 finish(t, false);
             }
@@ -185,7 +186,7 @@ unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: 
     }
 }
 
-/// Remembers a store that is about to happen.
+/// Stores that a write is about to happen.
 unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
@@ -197,8 +198,8 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     }
 }
 
-/// Whether the store that was announced may not have happened yet: this hook may be that of a copy's source, see [`is_copy`].
-/// Nobody else is to go on then.
+/// Whether the announced store may not have happened yet, because this hook may be that of a copy's
+/// source, see [`is_copy`]. If so, no other thread may run.
 ///
 /// # Safety
 /// The caller is `t`.
@@ -211,12 +212,13 @@ pub(super) unsafe fn may_be_to_come(t: *mut Thread) -> bool {
     }
 }
 
-/// Whether the read that is announced now is the source of the copy whose target was announced before: gcc calls the hook
-/// of an assignment's left side first, so the store that is pending has not happened yet.
+/// Whether the read that is announced now is the source of the copy whose target was announced
+/// before: gcc calls the hook of an assignment's left side first, so the pending store has not
+/// happened yet.
 ///
-/// It looks like that if both are of one size, stand together, and the target is unchanged. Should the store have
-/// happened after all (of the value that was there), then the thread's read and write change places, which nobody else
-/// can tell: the token is ours all the time.
+/// This is assumed if both have the same size, are close together, and the target is unchanged. If
+/// the store has happened after all (of the same value), the thread's read and write swap places,
+/// which no other thread can observe, because this thread holds the token all the time.
 unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
     // SAFETY: the thread is the caller's; the memory was announced.
     unsafe {
@@ -250,9 +252,10 @@ pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usiz
     }
 }
 
-/// A read by an instruction that may stand between a hook of a store and that store: such a store stays announced.
+/// A read by an instruction that may be between a hook of a store and that store: such a store
+/// stays announced.
 ///
-/// Should it have happened (of the value that was there), then the thread's read and write change places, as in
+/// If the store has happened (of the same value), the thread's read and write swap places, as in
 /// [`is_copy`].
 ///
 /// # Safety
@@ -319,7 +322,7 @@ unsafe fn to_record(
     (from < to).then_some((from, to))
 }
 
-/// Records a run of bytes as they are now.
+/// Records the current contents of a run of bytes.
 unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) {
     let mut at = address;
     while at < address + size {
@@ -337,7 +340,7 @@ unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) 
     }
 }
 
-/// Records the store that was pending, with the value that memory has now.
+/// Records the pending store with the current value of the memory.
 ///
 /// # Safety
 /// A store of `t` is pending, and the caller holds the token.
@@ -362,8 +365,8 @@ pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
     }
 }
 
-/// Gets ready for a write that the runtime carries out itself: what is held back of the memory is told with the values
-/// that memory has before.
+/// Prepares for a write that the runtime itself performs: accesses to the memory that were held
+/// back are recorded with the values before the write.
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -384,7 +387,7 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, size: usize) {
     }
 }
 
-/// Records an atomic access that the runtime has just carried out, after [`before_write`].
+/// Records an atomic access that the runtime has just performed, after [`before_write`].
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -453,8 +456,8 @@ pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize
     }
 }
 
-/// Whatever is pending happens before the next hook: there is a call between a compiler's hook and this, or the store is
-/// the next instruction.
+/// Whatever is pending happens before the next hook: there is a call between a compiler's hook and
+/// this, or the store is the next instruction.
 ///
 /// # Safety
 /// The caller is `t`.
@@ -464,7 +467,7 @@ pub(super) unsafe fn happens_now(t: *mut Thread) {
     unsafe { (*t).pending.is_over = true };
 }
 
-/// Finishes what is pending, before the token may go to somebody else or something else is recorded.
+/// Finishes what is pending, before another thread may get the token or something else is recorded.
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -478,7 +481,8 @@ pub(super) unsafe fn settle(t: *mut Thread) {
     }
 }
 
-/// Finishes what is pending if the token is there; else it is told, as inexact, with the thread's next hook.
+/// Finishes what is pending if the thread has the token; otherwise its next hook records it, as
+/// inexact.
 ///
 /// # Safety
 /// The caller is `t`.

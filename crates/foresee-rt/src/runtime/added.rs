@@ -1,18 +1,20 @@
 //! Hooks that the assembler of `foresee cc` adds where compilers leave them out.
 //!
-//! They stand before single instructions, in the middle of code that knows nothing of a call: every register and the flags
-//! are kept. What calls them has moved the stack pointer below what the function may use, and pushed `rdi` and `rsi`, which
-//! hold the address and the size. Each comes in three forms, by what else the function around it uses: general registers
-//! alone, those of SSE (`_x`), or wider ones (`_y`).
+//! They precede single instructions, in the middle of code that does not expect a call: every
+//! register and the flags are preserved. The caller has moved the stack pointer below the
+//! function's red zone and pushed `rdi` and `rsi`, which hold the address and the size. Each hook
+//! has three forms, depending on what else the function uses: only general registers, SSE registers
+//! (`_x`), or wider ones (`_y`).
 
 use super::{access, enter, leave, process, token};
 
-/// Defines the three forms of a hook. `$ours` is code that goes to `9` if the access is none of anybody else's.
+/// Defines the three forms of a hook. `$ours` is code that jumps to `9` if the access is private.
 macro_rules! added {
     ($($plain:ident $sse:ident $wide:ident => $target:path, $ours:expr;)*) => { $(
         added!(@ $plain, $target, $ours, "", "");
         added!(@ $sse, $target, $ours, "sub rsp, 512\nfxsave64 [rsp]", "fxrstor64 [rsp]");
-        // The header of the area must be empty: it says what was in use when the registers were saved.
+        // The header of the area must be zero: it describes what was in use when the registers were
+        // saved.
         added!(@ $wide, $target, $ours,
             "sub rsp, 2752\nand rsp, -64\nxor eax, eax\nmov [rsp + 512], rax\nmov [rsp + 520], rax\n\
              mov [rsp + 528], rax\nmov [rsp + 536], rax\nmov [rsp + 544], rax\nmov [rsp + 552], rax\n\
@@ -55,11 +57,12 @@ macro_rules! added {
     };
 }
 
-/// The size comes with where the function's frame ends, if that matters: in words above its stack pointer, or, with the
-/// highest bit, at its frame pointer. A frame that its function keeps to itself is nobody else's business.
+/// The size also encodes the end of the function's frame, if it matters: in words above its stack
+/// pointer or, with the highest bit, at its frame pointer. A frame that its function keeps private
+/// is ignored.
 ///
-/// The stack pointer of the function is 168 above `rbp`: that and the flags, a return address, two pushed registers, and
-/// the 128 bytes that a function may use below it.
+/// The stack pointer of the function is 168 above `rbp`: that and the flags, a return address, two
+/// pushed registers, and the 128 bytes of the red zone.
 macro_rules! unless_own {
     () => {
         "mov eax, esi\nand esi, 0xfff\nshr eax, 12\njz 2f\ntest eax, 0x80000\njnz 3f\nlea rax, [rbp + rax * 8 + 168]\n\
@@ -88,7 +91,7 @@ extern "C" fn update(address: usize, size: usize, pc: usize) {
     access(address, size, pc, true, true);
 }
 
-/// An instruction that somebody wrote to be carried out in one step. Threads spin with them.
+/// An instruction that was written to be atomic. Threads spin with them.
 extern "C" fn atomic(address: usize, size: usize, pc: usize) {
     let t = enter();
     if !t.is_null() {

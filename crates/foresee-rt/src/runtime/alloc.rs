@@ -1,7 +1,7 @@
-//! Memory that is allocated and given back: a new life for its addresses.
+//! Allocation and release of memory: its addresses get a new life.
 //!
-//! A recorded thread gets memory filled with zeros. A read of new memory that finds something else then shows that code
-//! without hooks wrote there, and one that finds what was left by its last life does not.
+//! A recorded thread gets memory filled with zeros. A read of new memory that finds something else
+//! then proves that code without hooks wrote there, not that the memory had an earlier life.
 
 use core::ffi::c_int;
 
@@ -28,7 +28,7 @@ unsafe extern "C" {
     fn __libc_memalign(align: usize, size: usize) -> usize;
 }
 
-/// Has the memory that `allocate` asks for ascribed to the caller of `new`.
+/// Attributes the memory that `allocate` requests to the caller of `new`.
 pub(super) fn from_site(pc: usize, allocate: impl FnOnce() -> usize) -> usize {
     let t = thread::current();
     if t.is_null() {
@@ -43,7 +43,7 @@ pub(super) fn from_site(pc: usize, allocate: impl FnOnce() -> usize) -> usize {
     }
 }
 
-/// The program's last store has happened: it is told before libc may sleep for a lock of its own.
+/// The program's last store has happened: it is recorded before libc may block on its own lock.
 fn settled() {
     let t = thread::current();
     if !t.is_null() {
@@ -67,7 +67,7 @@ fn allocated(block: usize, size: usize, pc: usize) {
     }
 }
 
-/// Fills memory with zeros that was just allocated.
+/// Zeroes freshly allocated memory.
 fn cleared(block: usize, from: usize, to: usize) {
     if block != 0 && from < to && !thread::current().is_null() {
         real!(memset(block + from => usize, 0 => c_int, to - from => usize) -> usize);
@@ -119,17 +119,17 @@ extern "C" fn posix_hook(out: *mut usize, align: usize, size: usize, pc: usize) 
     0
 }
 
-/// Finds what `free` needs: not then, for looking a function up may call `free`.
+/// Looks up what `free` needs in advance, because the look-up may itself call `free`.
 pub(super) fn prepare() {
     usable(0);
 }
 
-/// How many bytes libc has set aside for a block.
+/// The number of bytes that libc has reserved for a block.
 fn usable(block: usize) -> usize {
     real!(malloc_usable_size(block => usize) -> usize)
 }
 
-/// Records that a block is given back, before it is.
+/// Records that a block is freed, before it is.
 fn given_back(block: usize, pc: usize) {
     let t = enter();
     if t.is_null() {
@@ -146,9 +146,9 @@ fn given_back(block: usize, pc: usize) {
 }
 
 calls! {
-    // Whatever the kernel puts there next is something new.
+    // What the kernel maps there next is new.
     Outside munmap(at, size) |c| { c.gives_back(at, size); };
-    // And so it is where somebody else gave memory back.
+    // The same holds for memory that other code has unmapped.
     Outside mmap(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
     Outside mmap64(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
 }
@@ -167,7 +167,7 @@ impl Call {
     }
 }
 
-/// What a block holds moves with it: the caller reads the old one and writes the new.
+/// The contents of a block move with it: the caller reads the old one and writes the new one.
 extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
     let (mut moved, mut usable_before) = (0, 0);
     if old != 0 {
@@ -188,7 +188,7 @@ extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
     let is_kept = block == 0 && old != 0 && size != 0;
     let (block, out) = if is_kept { (old, 0) } else { (block, block) };
     if is_kept {
-        // It holds what it held.
+        // It keeps its contents.
         moved = usable_before;
         allocated(old, usable(old), pc);
     } else {

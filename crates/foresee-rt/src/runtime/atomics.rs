@@ -1,7 +1,8 @@
-//! Atomics: the compiler leaves them to the runtime, so their order and values are what was done here.
+//! Atomics: the compiler leaves them to the runtime, so their order and values are known exactly.
 //!
-//! All are carried out with sequential consistency, whatever order was asked for; a weaker order cannot be told from it
-//! by a program that is right with the weaker one. The order that was asked for is recorded all the same.
+//! All are performed with sequential consistency, whatever order was requested; a program that is
+//! correct with a weaker order cannot tell the difference. The requested order is recorded
+//! nevertheless.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
@@ -9,7 +10,7 @@ use super::thread::Thread;
 use super::{access, enter, hook, leave, log, sync, token};
 use crate::format::{Access, Tag, order};
 
-/// How a load is recorded that asks for an order.
+/// How a load with this requested order is recorded.
 #[inline(always)]
 fn load_of(asked: u32) -> (Access, u8) {
     match order::of_c(asked) {
@@ -18,7 +19,7 @@ fn load_of(asked: u32) -> (Access, u8) {
     }
 }
 
-/// How a store is recorded that asks for an order.
+/// How a store with this requested order is recorded.
 #[inline(always)]
 fn store_of(asked: u32) -> (Access, u8) {
     match order::of_c(asked) {
@@ -27,13 +28,14 @@ fn store_of(asked: u32) -> (Access, u8) {
     }
 }
 
-/// How a read-modify-write is recorded that asks for an order.
+/// How a read-modify-write with this requested order is recorded.
 #[inline(always)]
 fn rmw_of(asked: u32) -> (Access, u8) {
     (Access::Rmw, order::of_c(asked))
 }
 
-/// Carries out `act` on memory and records it: it answers with the kind of access it was, the old and the new value.
+/// Performs `act` on memory and records it; `act` returns the kind of access, the old and the new
+/// value.
 #[inline(always)]
 fn carry_out(
     address: usize,
@@ -145,7 +147,7 @@ macro_rules! atomics {
     )* };
 }
 
-/// What read-modify-writes make of the old value.
+/// The functions of read-modify-writes on the old value.
 struct Op;
 
 macro_rules! operations {
@@ -256,7 +258,7 @@ hook! {
     __atomic_fetch_nand_8 => nand64, "rcx";
 }
 
-/// Compares and swaps sixteen bytes; the answer is what was there.
+/// Compares and swaps sixteen bytes; returns the old value.
 fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
     let (low, high): (u64, u64);
     // SAFETY: the program hands an aligned sixteen bytes; every processor that runs it has the instruction, or the
@@ -271,7 +273,7 @@ fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Changes sixteen bytes in one step; the answer is what was there and what is there now.
+/// Updates sixteen bytes atomically; returns the old and the new value.
 fn update_wide(a: *mut u128, new: impl Fn(u128) -> u128) -> (u128, u128) {
     let mut old = cas_wide(a, 0, 0);
     loop {
@@ -283,8 +285,8 @@ fn update_wide(a: *mut u128, new: impl Fn(u128) -> u128) -> (u128, u128) {
     }
 }
 
-/// Records an atomic access of sixteen bytes as two of eight. The order is not always at hand, so they are taken for strong
-/// ones.
+/// Records an atomic access of sixteen bytes as two of eight. The order is not always available, so
+/// they count as strong.
 fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, u128)) -> u128 {
     let t = enter();
     if t.is_null() {
@@ -337,7 +339,7 @@ extern "C" fn cas128(a: *mut u128, expected: &mut u128, v: u128, pc: usize) -> u
 hook! {
     __tsan_atomic128_load => load128, "rdx";
     __tsan_atomic128_store => store128, "r8";
-    // The orders take the registers that the return address is put into: they are not looked at.
+    // The orders use the registers into which the return address is put, so they are ignored.
     __tsan_atomic128_compare_exchange_strong => cas128, "r8";
     __tsan_atomic128_compare_exchange_weak => cas128, "r8";
     __tsan_atomic128_compare_exchange_val => cas_val128, "r9";
@@ -370,7 +372,7 @@ hook! {
     __tsan_atomic_thread_fence => thread_fence, "rsi";
 }
 
-/// The log has an order already; what the language makes of it is said by the fence.
+/// The log already has an order; the fence records what the language makes of it.
 pub(super) extern "C" fn thread_fence(asked: u32, pc: usize) {
     fence(SeqCst);
     let asked = order::of_c(asked);

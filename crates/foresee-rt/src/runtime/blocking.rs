@@ -1,5 +1,5 @@
-//! Calls that only another thread of the process can end: who is in one. When all threads are, the program hangs, which the
-//! launcher sees in the head of the log.
+//! Calls that only another thread of the process can end. When all threads are in such a call, the
+//! program hangs, which the launcher detects from the head of the log.
 
 use core::sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ pub(super) unsafe fn aside<T>(t: *mut Thread, is_endless: bool, wait: impl FnOnc
     }
 }
 
-/// The thread waits no longer. It may have been cancelled while it did.
+/// The thread no longer waits. It may have been cancelled while it did.
 ///
 /// # Safety
 /// The caller is `t`.
@@ -36,7 +36,7 @@ pub(super) unsafe fn end(t: *mut Thread) {
     }
 }
 
-/// Records that what was requested was not given, and is not waited for any more.
+/// Records that a request was not granted, and that the thread no longer waits for it.
 ///
 /// # Safety
 /// In a hook of `t`.

@@ -1,4 +1,5 @@
-//! C11's threads, which libc has apart from pthread's though they are the same underneath.
+//! C11 threads, for which libc has separate functions though they are the same as pthreads
+//! underneath.
 
 use core::ffi::{c_int, c_void};
 
@@ -31,8 +32,8 @@ hook! {
     call_once => once, "rdx";
 }
 
-/// A start routine's `int` comes back in the low half of the word that pthread's returns, which is where `thrd_join`
-/// looks for it; so the routine itself can be handed to pthread.
+/// A start routine's `int` is returned in the low half of the word that pthread's returns, which is
+/// where `thrd_join` looks for it; so the routine itself can be passed to pthread.
 extern "C" fn create(handle: *mut usize, start: usize, argument: usize, pc: usize) -> c_int {
     match threads::start_thread(handle, core::ptr::null(), start, argument, false, pc) {
         0 => 0,

@@ -1,16 +1,18 @@
-//! Functions of libc that touch the program's memory: one mechanism for all of them.
+//! Functions of libc that access the program's memory: one mechanism for all of them.
 //!
-//! libc has no hooks, so each such function says, in a table ([`calls!`]), what it is about to read and to write and, where
-//! only its result tells, what it wrote. Reads are recorded before libc acts, writes after it has, with nobody in between.
+//! libc has no hooks, so a table ([`calls!`]) says for each such function what it is about to read
+//! and to write and, if only its result shows it, what it wrote. Reads are recorded before libc
+//! acts, writes afterwards, with no other thread in between.
 
 use super::channels::Channel;
 use super::thread::Thread;
 use super::{access, enter, leave, step_aside};
 
-/// How libc is let act.
+/// How libc is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Within the hook: nothing it calls is recorded. For functions that cannot block and call nobody.
+    /// Within the hook: nothing it calls is recorded. For functions that cannot block and do not
+    /// call the program.
     Inside,
     /// With the token, but outside of the hook: it may call the program, allocate, or be where the thread is cancelled.
     Outside,
@@ -25,7 +27,7 @@ pub(super) struct Call {
     pub(super) t: *mut Thread,
     pub(super) pc: usize,
     pub(super) way: Way,
-    /// What is going to be written whatever the result.
+    /// What will be written whatever the result.
     certain: [(usize, usize); 4],
     count: usize,
     /// What it receives from.
@@ -69,7 +71,8 @@ impl Call {
         }
     }
 
-    /// The memory that libc is about to allocate is ascribed to the caller. Only for calls [`Way::Outside`].
+    /// Attributes the memory that libc is about to allocate to the caller. Only for calls
+    /// [`Way::Outside`].
     pub(super) fn allocates(&mut self) {
         // SAFETY: the thread's own state.
         unsafe { (*self.t).site = self.pc };
@@ -91,7 +94,7 @@ impl Call {
         // SAFETY: in a hook of the thread; libc wrote this memory.
         unsafe {
             if self.way != Way::Inside {
-                // Somebody else may have touched it since.
+                // Another thread may have accessed it since.
                 access::before_write(self.t, at, size);
             }
             access::written(self.t, at, size, self.pc);
@@ -99,7 +102,7 @@ impl Call {
     }
 }
 
-/// Carries a call out: says beforehand what it touches, lets libc `act`, and says afterwards what came of it.
+/// Performs a call: records what it will access, lets libc `act`, and records the effect.
 #[inline(always)]
 pub(super) fn carry_out(
     way: Way,
@@ -186,7 +189,7 @@ macro_rules! stand_in_front {
 }
 pub(super) use stand_in_front;
 
-/// The arguments behind the named ones of a function that takes any number, as the ABI of x86-64 hands them around.
+/// The arguments after the named ones of a variadic function, as the x86-64 ABI passes them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct List {

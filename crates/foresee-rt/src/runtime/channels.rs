@@ -1,8 +1,9 @@
-//! What threads tell each other through files: pipes, sockets, event counters, files on disk.
+//! Communication between threads through files: pipes, sockets, event counters, files on disk.
 //!
-//! Whoever receives comes after whoever sent, and of two who receive the second gets what the first left over. So both
-//! are recorded as steps on a *channel*, which the host makes a variable that they read and write in one step, if a
-//! channel is used by several threads and something is received from it at all. An attempt that finds nothing is a look.
+//! A receiver comes after the sender, and of two receivers the second gets what the first left. So
+//! both are recorded as steps on a *channel*. The host models it as a variable with atomic
+//! read-modify-writes, if several threads use the channel and something is received from it at all.
+//! An attempt that receives nothing is a look.
 
 use super::calls::{Call, Way, calls};
 use super::next::real;
@@ -13,17 +14,17 @@ use crate::format::{Tag, channel};
 /// Something that bytes go into and come out of.
 #[derive(Clone, Copy)]
 pub(super) struct Channel {
-    /// The same for all that speak of the same thing.
+    /// The same for everything that refers to the same object.
     id: usize,
-    /// The file descriptor that is used, or what it is called otherwise.
+    /// The file descriptor that is used, or another number for its name.
     file: u32,
-    /// What it is, as it is recorded.
+    /// Its kind, as recorded.
     what: u64,
     kind: Kind,
 }
 
 impl Channel {
-    /// Something else than a file that carries order.
+    /// A channel other than a file.
     pub(super) const fn made(what: u64, number: usize, called: u32) -> Channel {
         let id = channel::id(what, number as u64) as usize;
         Channel { id, file: called, what, kind: Kind::Other }
@@ -34,7 +35,7 @@ impl Channel {
         self.id & 7 == 5
     }
 
-    /// What tells it from others, without what kind it is.
+    /// The number that distinguishes it from others of its kind.
     pub(super) const fn number(self) -> usize {
         self.id & 0x00ff_ffff_ffff_ffff
     }
@@ -54,11 +55,11 @@ enum Kind {
     Pipe,
     Socket,
     OnDisk,
-    /// Terminals, and what the kernel keeps no file for.
+    /// Terminals, and objects without a file in the kernel.
     Other,
 }
 
-/// The environment, which is no file, but told of in the same way.
+/// The environment, which is not a file but is recorded in the same way.
 const ENVIRONMENT: Channel = Channel::made(channel::ENVIRONMENT, 0, 0);
 
 const FSTAT: usize = 5;
@@ -69,10 +70,10 @@ const GETSOCKOPT: usize = 55;
 const EAGAIN: i32 = 11;
 const POLLIN: u16 = 1;
 const POLLOUT: u16 = 4;
-/// As much as goes into a pipe at once where anything does.
+/// The number of bytes that a pipe accepts at once if it accepts any.
 const AT_ONCE: usize = 4096;
 
-/// What a file descriptor is about; `None` if it is about nothing that carries order.
+/// The channel of a file descriptor; `None` if it carries no order.
 pub(super) fn channel(file: usize) -> Option<Channel> {
     let mut stat = [0u64; 18];
     // SAFETY: the kernel fills the structure.
@@ -85,7 +86,7 @@ pub(super) fn channel(file: usize) -> Option<Channel> {
         0o010_000 => (Kind::Pipe, node << 3 | 1),
         0o140_000 => (Kind::Socket, connection(file) << 3 | 2),
         0o100_000 => (Kind::OnDisk, (node ^ device << 32) << 3 | 3),
-        // The null device and its like give and take without memory.
+        // The null device and the like transfer no data.
         0o020_000 if special >> 8 == 1 => return None,
         0o020_000 => (Kind::Other, special << 3 | 4),
         0o040_000 => return None,
@@ -95,7 +96,7 @@ pub(super) fn channel(file: usize) -> Option<Channel> {
     Some(Channel { id, file: file as u32, what: channel::FILE, kind })
 }
 
-/// Both ends of a connection have the same number; so have all sockets that are not connected, and all datagrams.
+/// Both ends of a connection have the same number; so do all unconnected sockets and all datagrams.
 fn connection(file: usize) -> usize {
     let (mut kind, mut size) = (0u32, 4u32);
     // SAFETY: the kernel fills what it is given the size of.
@@ -107,7 +108,7 @@ fn connection(file: usize) -> usize {
                 return None;
             }
             Some(match u16::from_le_bytes([name[0], name[1]]) {
-                // The port alone: one end may call an address by another name than the other does.
+                // Only the port: the two ends may use different names for the same address.
                 2 | 10 => usize::from(u16::from_be_bytes([name[2], name[3]])),
                 _ => {
                     name[2..(size as usize).clamp(2, 128)]
@@ -128,19 +129,19 @@ fn connection(file: usize) -> usize {
     }
 }
 
-/// Whether the kernel would not make a thread wait.
+/// Whether the kernel would not block a thread.
 fn is_ready(file: u32, for_what: u16) -> bool {
     wait_until(file, for_what, 0)
 }
 
-/// Waits until the kernel would not make a thread wait, for some milliseconds; for ever, if there are fewer than none.
+/// Waits until the kernel would not block a thread, for some milliseconds; for ever if negative.
 fn wait_until(file: u32, for_what: u16, time: isize) -> bool {
     let mut wish = u64::from(file) | u64::from(for_what) << 32;
     // SAFETY: one wish, which outlives the call.
     unsafe { sys::syscall!(POLL, &raw mut wish, 1, time) == 1 }
 }
 
-/// Waits until there is something to be received, as a call that the caller is about to make would.
+/// Waits until there is something to receive, as the caller's next call would.
 pub(super) fn await_input(file: usize) {
     wait_until(file as u32, POLLIN, -1);
 }
@@ -156,14 +157,15 @@ impl Call {
         unsafe { channel.note(self.t, tag, self.pc) }
     }
 
-    /// Something is sent now, through a call that cannot block for long.
+    /// Sends something now, through a call that cannot block for long.
     pub(super) fn sends(&mut self, file: usize) {
         if let Some(channel) = channel(file) {
             self.note(Tag::Send, channel);
         }
     }
 
-    /// So many bytes are sent now: with the token if they go at once, so that the order of steps is that of the bytes.
+    /// Sends this many bytes now: with the token if they fit at once, so that the order of steps is
+    /// that of the bytes.
     fn sends_bytes(&mut self, file: usize, size: usize) {
         self.way = Way::Outside;
         if let Some(channel) = channel(file) {
@@ -178,7 +180,7 @@ impl Call {
         }
     }
 
-    /// A message is sent through a queue, which the kernel shows as a file.
+    /// Sends a message through a queue, which the kernel represents as a file.
     pub(super) fn sends_message(&mut self, file: usize) {
         if let Some(channel) = channel(file) {
             self.way = if is_ready(channel.file, POLLOUT) { Way::Outside } else { Way::Aside };
@@ -186,13 +188,13 @@ impl Call {
         }
     }
 
-    /// A message is going to be received.
+    /// A message will be received.
     pub(super) fn receives_message(&mut self, file: usize) {
         self.source = channel(file);
         self.way = if has_input(file) { Way::Outside } else { Way::Aside };
     }
 
-    /// Something is going to be received.
+    /// Something will be received.
     pub(super) fn receives(&mut self, file: usize) {
         self.source = channel(file);
         self.way = match self.source {
@@ -203,7 +205,7 @@ impl Call {
         };
     }
 
-    /// Something was received, or was not there.
+    /// Something was received, or there was nothing.
     pub(super) fn received(&mut self, channel: Channel, out: usize) {
         // SAFETY: the thread's own word.
         let nothing = out as i32 == -1 && unsafe { *sys::__errno_location() } == EAGAIN;
@@ -213,33 +215,33 @@ impl Call {
         }
     }
 
-    /// Bytes of the program's go into a pipe.
+    /// Moves bytes of the program into a pipe.
     pub(super) fn splices(&mut self, file: usize, list: usize, count: usize) {
         self.sends_pieces(file, list, count);
     }
 
-    /// A file of stdio's is written to; what it holds back for now is sent when the buffer is full, or now.
+    /// Writes to a stdio file; buffered data counts as sent now or when the buffer is full.
     pub(super) fn puts_to(&mut self, file: usize) {
         if file != 0 {
             self.sends(real!(fileno(file => usize) -> usize));
         }
     }
 
-    /// A file of stdio's is read from.
+    /// Reads from a stdio file.
     pub(super) fn gets_from(&mut self, file: usize) {
         if file != 0 {
             self.receives(real!(fileno(file => usize) -> usize));
         }
     }
 
-    /// It is asked whether something could be received.
+    /// Checks whether something can be received.
     pub(super) fn looks(&mut self, file: usize) {
         if let Some(channel) = channel(file) {
             self.note(Tag::Look, channel);
         }
     }
 
-    /// Reads the pieces of a gathering call: where they are, and that they are to be `taken`.
+    /// Reads the list of pieces of a gathering call, and calls `each` for them.
     fn pieces(&mut self, list: usize, count: usize, mut each: impl FnMut(&mut Call, usize, usize)) {
         self.reads(list, 16 * count.min(1024));
         for i in 0..count.min(1024) {
@@ -273,7 +275,7 @@ impl Call {
         }
     }
 
-    /// As many bytes as the result says.
+    /// Writes as many bytes as the result says.
     pub(super) fn wrote_result(&mut self, at: usize, out: usize) {
         self.wrote(at, usize::try_from(out as isize).unwrap_or(0));
     }
@@ -289,7 +291,7 @@ impl Call {
     }
 }
 
-/// The list of pieces of a message, and how many there are.
+/// The list of pieces of a message, and their number.
 fn message(at: usize) -> (usize, usize) {
     // SAFETY: the program's own message.
     unsafe { (*((at + 16) as *const usize), *((at + 24) as *const usize)) }
@@ -338,7 +340,8 @@ calls! {
 }
 
 impl Call {
-    /// A connection exists: the accepting side comes after the connecting side has begun, of which the next step tells.
+    /// A connection exists: the accepting side comes after the beginning of the connecting side,
+    /// which its next step records.
     fn connected(&mut self, file: usize, connecting: bool) {
         if let Some(channel) = channel(file).filter(|_| file as i32 >= 0) {
             self.note(if connecting { Tag::Send } else { Tag::Receive }, channel);
@@ -346,7 +349,7 @@ impl Call {
     }
 }
 
-// Whether something could be received is seen without receiving it.
+// These check whether something can be received without receiving it.
 calls! {
     Aside poll(wishes, count, time) |c| { c.reads(wishes, 8 * count); c.may_write(wishes, 8 * count); }
         => |c, out| { looked_at_all(c, wishes, count, out); };
@@ -366,7 +369,7 @@ calls! {
 }
 
 impl Call {
-    /// What `epoll` says is ready: whoever made it so comes before.
+    /// What `epoll` reports as ready: the cause comes before.
     fn wrote_ready(&mut self, epoll: usize, to: usize, out: usize) {
         let count = usize::try_from(out as i32).unwrap_or(0);
         self.wrote(to, 12 * count);
@@ -398,7 +401,7 @@ fn asks_sets(c: &mut Call, count: usize, sets: [usize; 3]) {
         c.reads(set, size);
         c.may_write(set, size);
     }
-    // Before the call, for it leaves of the sets only what is ready.
+    // Before the call, which leaves only the ready files in the sets.
     for file in 0..count as u32 as usize {
         // SAFETY: the program's own set, of as many bits.
         if sets[0] != 0 && unsafe { *((sets[0] + file / 8) as *const u8) } >> (file % 8) & 1 != 0 {

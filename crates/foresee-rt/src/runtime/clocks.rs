@@ -1,22 +1,23 @@
-//! What comes before what because of locks and of the beginnings and ends of threads.
+//! The order that locks and the beginnings and ends of threads imply.
 //!
-//! A thread's clock says how many records of each other thread come before what it does now. Locks carry clocks from
-//! those who give them back to those who take them. Only what the host will make edges of is counted, so whatever is
-//! before by the clocks is before in the trace; there may be more. Kept in the serialised mode with the filter only, which
-//! is what asks for it, and only of the first threads of a run.
+//! A thread's clock gives the number of records of each other thread that precede its next step.
+//! Locks carry clocks from releases to acquires. Only what the host will turn into edges is
+//! counted, so what is ordered by the clocks is ordered in the trace; there may be more. The clocks
+//! are maintained only in the serialised mode with the filter, which needs them, and only for the
+//! first threads of a run.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 use super::thread::{self, Thread};
 use super::{config, shadow, sys};
 
-/// Threads with numbers below this have a place in clocks.
+/// Threads with numbers below this have an entry in clocks.
 pub(super) const CLOCKED: usize = 63;
 
-/// How many records of each thread.
+/// A number of records for each thread.
 pub(super) type Clock = [u32; CLOCKED];
 
-/// So many locks have clocks; later ones just order nothing here.
+/// The maximum number of locks with clocks; later ones imply no order here.
 const LOCKS: u32 = 1 << 16;
 static CLOCKS: AtomicPtr<Clock> = AtomicPtr::new(core::ptr::null_mut());
 static USED: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +50,7 @@ fn new_clock() -> u32 {
         }
         CLOCKS.store(room.cast(), Relaxed);
     }
-    // The first is none.
+    // Index zero means none.
     let index = USED.load(Relaxed) + 1;
     if index >= LOCKS {
         return 0;
@@ -66,7 +67,7 @@ unsafe fn join(into: *mut Clock, from: *const Clock) {
     }
 }
 
-/// The clock of `t` with all that it has recorded so far.
+/// The clock of `t` including everything that it has recorded so far.
 unsafe fn publish(t: *mut Thread, to: *mut Clock) {
     // SAFETY: by the caller's promise, in a hook of `t`; clocks are plain numbers.
     unsafe {
@@ -80,7 +81,7 @@ unsafe fn publish(t: *mut Thread, to: *mut Clock) {
     }
 }
 
-/// A lock was taken, as the record before says: alone or with others.
+/// A lock was acquired, as the previous record says: exclusively or shared.
 ///
 /// # Safety
 /// In a hook of `t`, as for all that follow.
@@ -104,8 +105,9 @@ pub(super) unsafe fn taken(t: *mut Thread, lock: usize, alone: bool) {
     }
 }
 
-/// A lock that was taken alone was given back, as the record before says: once, or as often as it was taken. One that was
-/// taken with others, or by another thread, carries nothing: for the host that is no step. Says whether it was this thread's.
+/// A lock that was acquired exclusively was released, as the previous record says: once, or as
+/// often as it was acquired. A lock that was shared, or acquired by another thread, carries
+/// nothing: for the host that is not a step. Returns whether it was this thread's.
 ///
 /// # Safety
 /// As [`taken`].
@@ -137,7 +139,7 @@ pub(super) unsafe fn given(t: *mut Thread, lock: usize, wholly: bool) -> bool {
     }
 }
 
-/// A lock is made anew, or as good as new: what it carried is gone.
+/// A lock is initialised, or as good as new: it carries nothing any more.
 ///
 /// # Safety
 /// As [`taken`].
@@ -158,10 +160,10 @@ pub(super) unsafe fn made(t: *mut Thread, lock: usize) {
     }
 }
 
-/// A thread was started, as the record before says.
+/// A thread was started, as the previous record says.
 ///
 /// # Safety
-/// As [`taken`]; nobody else knows the new thread yet.
+/// As [`taken`]; no other thread knows the new one yet.
 pub(super) unsafe fn started(t: *mut Thread, new: *mut Thread) {
     if is_kept() {
         // SAFETY: by the caller's promise.
@@ -169,7 +171,7 @@ pub(super) unsafe fn started(t: *mut Thread, new: *mut Thread) {
     }
 }
 
-/// A thread was waited for, which has ended.
+/// A thread that has ended was joined.
 ///
 /// # Safety
 /// As [`taken`].

@@ -10,7 +10,8 @@ use crate::format::{Tag, how};
 
 type Object = *mut c_void;
 
-/// Waits by `wait`, which gives up the lock and takes it again, at the latest after some time if it `is_timed`.
+/// Waits with `wait`, which releases the lock and acquires it again, with a timeout if it
+/// `is_timed`.
 pub(super) fn wait_on(
     cond: Object,
     lock: Object,

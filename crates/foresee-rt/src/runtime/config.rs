@@ -1,4 +1,4 @@
-//! What the launcher asked for, and whether we are recording at all.
+//! What the launcher requested, and whether this process is recorded at all.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ static FILTER: AtomicBool = AtomicBool::new(true);
 static CALLS: AtomicBool = AtomicBool::new(false);
 static QUANTUM: AtomicI32 = AtomicI32::new(0);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-/// The directory of the logs, copied: programs change their environment.
+/// The directory of the logs; a copy, because programs change their environment.
 static DIRECTORY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
-/// Reads the environment; `false` if this is not to be recorded.
+/// Reads the environment; `false` if this process is not recorded.
 pub(super) fn read() -> bool {
     let Some(directory) = variable(c"FORESEE_CAPTURE").filter(|d| d.first() == Some(&b'/')) else {
         return false;
@@ -63,7 +63,7 @@ pub(super) fn digits(text: &[u8], base: u32) -> Option<u64> {
     if text.is_empty() { None } else { Some(n) }
 }
 
-/// Where logs go.
+/// The directory of the logs.
 pub(super) fn directory() -> &'static [u8] {
     // SAFETY: set once by `read`, and never freed.
     unsafe {
@@ -79,12 +79,12 @@ pub(super) fn recording() -> bool {
     RECORDING.load(Ordering::Relaxed)
 }
 
-/// Records from now on.
+/// Starts recording.
 pub(super) fn start() {
     RECORDING.store(true, Ordering::Release);
 }
 
-/// Records nothing any more.
+/// Stops recording.
 pub(super) fn stop() {
     RECORDING.store(false, Ordering::Release);
 }
@@ -107,18 +107,18 @@ pub(super) fn calls() -> bool {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// Has calls recorded.
+/// Enables the recording of calls.
 pub(super) fn want_calls() {
     CALLS.store(true, Ordering::Relaxed);
 }
 
-/// How many hooks a thread may run before others; 0 if that is left to chance.
+/// How many hooks a thread may run before others; 0 if this is random.
 #[inline(always)]
 pub(super) fn quantum() -> i32 {
     QUANTUM.load(Ordering::Relaxed)
 }
 
-/// How long the log may become.
+/// The maximum size of the log.
 pub(super) fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
 }

@@ -1,9 +1,9 @@
-//! What libstdc++ keeps to itself of its containers and threads: links of lists, trees and hash tables, which templates in
-//! the program's own code walk along.
+//! Internals of libstdc++'s containers and threads: links of lists, trees and hash tables, which
+//! templates in the program's own code follow.
 //!
-//! A call that changes links says beforehand which nodes it may touch, and afterwards which of their words are others.
-//! That may be a few more reads than there were, all within one container: whoever changes it at the same time is at fault
-//! anyway.
+//! A call that changes links declares beforehand which nodes it may access, and afterwards which of
+//! their words changed. That may be a few more reads than there were, all within one container:
+//! changing it at the same time is an error anyway.
 
 use core::mem::MaybeUninit;
 
@@ -26,7 +26,7 @@ const PREVIOUS: usize = 8;
 const LINKS: usize = 16;
 
 impl Call {
-    /// Reads a link, and says where it leads.
+    /// Reads a link and returns its target.
     fn follows(&mut self, link: usize) -> usize {
         self.reads(link, 8);
         word(link)
@@ -50,7 +50,7 @@ calls! {
     };
 }
 
-/// Stands in front of functions that change links between nodes of one or two containers.
+/// Intercepts functions that change links between nodes of one or two containers.
 macro_rules! relinking {
     ($($name:ident($($arg:ident),*) |$nodes:ident| $collect:block)*) => { $(
         pub(super) mod $name {
@@ -65,10 +65,11 @@ macro_rules! relinking {
     )* };
 }
 
-/// So many words of nodes are looked at at once. A red-black tree of all memory has no longer paths.
+/// The maximum number of words that are examined at once. A red-black tree of all memory has no
+/// longer paths.
 const MOST: usize = 768;
 
-/// The words of nodes that a call may change, and what they held before.
+/// The words of nodes that a call may change, and their previous contents.
 struct Words {
     /// Where they are, and what they held; as many as there are.
     words: [MaybeUninit<(usize, usize)>; MOST],
@@ -81,7 +82,7 @@ impl Words {
         unsafe { core::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.count) }
     }
 
-    /// Adds a word; of an address that is odd, only half a word before it.
+    /// Adds a word; for an odd address, only the half word before it.
     fn add(&mut self, at: usize) {
         if self.count < MOST && self.all().iter().all(|word| word.0 != at) {
             self.words[self.count].write((at, 0));
@@ -128,7 +129,7 @@ fn relink(pc: f64, collect: impl FnOnce(&mut Words), act: impl FnOnce() -> usize
     )
 }
 
-/// The colour of a tree's node is half a word, and the other half is nothing.
+/// The colour of a tree's node is half a word; the other half is padding.
 fn stretch(at: usize) -> (usize, usize) {
     (at & !1, if at & 1 == 0 { 8 } else { 4 })
 }
@@ -198,7 +199,7 @@ impl Words {
         }
     }
 
-    /// A node and what hangs from it, down to `depth`.
+    /// A node and its descendants, down to `depth`.
     fn tree(&mut self, node: usize, depth: u32) {
         if node != 0 {
             self.tree_node(node);
@@ -291,7 +292,7 @@ fn sibling(node: usize, parent: usize) -> usize {
 }
 
 impl Call {
-    /// Goes to the next node in order, or with the sides exchanged to the one before.
+    /// Moves to the next node in order or, with the sides exchanged, to the previous one.
     fn steps(&mut self, node: usize, near: usize, far: usize) {
         let mut next = self.follows(node + near);
         if next != 0 {

@@ -1,4 +1,4 @@
-//! What C++ adds: static variables that are initialised on first use, `new`, and exceptions.
+//! C++: static variables that are initialised on first use, `new`, and exceptions.
 
 use core::ffi::{CStr, c_int};
 
@@ -19,7 +19,7 @@ hook! {
     _ZnamRKSt9nothrow_t => new_array_nothrow, "rdx";
 }
 
-/// Another thread may be initialising: then this waits for it.
+/// If another thread is initialising, waits for it.
 extern "C" fn guard_acquire(guard: usize, pc: usize) -> c_int {
     let acquire = || real!(__cxa_guard_acquire(guard => usize) -> c_int);
     let t = enter();
@@ -47,7 +47,7 @@ extern "C" fn guard_acquire(guard: usize, pc: usize) -> c_int {
     }
 }
 
-/// The guard is a byte that programs also read themselves: its being set is recorded as the write that it is.
+/// The guard is a byte that programs also read themselves, so setting it is recorded as a write.
 extern "C" fn guard_release(guard: usize, pc: usize) {
     let release = || real!(__cxa_guard_release(guard => usize));
     let t = enter();
@@ -140,7 +140,8 @@ extern "C" fn make_streams(it: usize, pc: usize) {
     unsafe { leave(t) };
 }
 
-/// Exceptions of the standard are made within libstdc++, and caught by whoever: a table of type and text, which is copied.
+/// Standard exceptions are constructed within libstdc++ and caught anywhere: a table of type and
+/// text, which is copied.
 macro_rules! exceptions {
     ($($by_text:ident $by_string:ident)*) => {
         calls! { $(

@@ -1,7 +1,8 @@
-//! The end of the program: who asked for it, and a last chance for threads that have hardly run.
+//! The end of the program: who requested it, and a last chance for threads that have hardly run.
 //!
-//! A program that returns from `main` while threads are still at work ends them wherever they are, often before their first
-//! step. While it is recorded it waits for them for a moment: of what they do nothing would be known otherwise.
+//! A program that returns from `main` while threads are still running kills them wherever they are,
+//! often before their first step. While it is recorded, it waits for them for a moment; otherwise
+//! nothing would be known about them.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +16,14 @@ use crate::format::last;
 const TO_BEGIN: u64 = 2_000_000_000;
 /// How long threads may take to end, or to come to a call that only others can end.
 const TO_END: u64 = 250_000_000;
-/// How often they are looked at.
+/// How often they are checked.
 const PAUSE: u64 = 500_000;
 
 static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
 static IS_WAITED: AtomicBool = AtomicBool::new(false);
 
-/// From now on there are threads to wait for when `main` returns. Destructors of objects that were made before now come after
-/// that.
+/// From now on there are threads to wait for when `main` returns. Destructors of objects that were
+/// constructed before now run after that.
 pub(super) fn expect_threads() {
     if !IS_EXPECTED.swap(true, Ordering::Relaxed) {
         // SAFETY: a plain function, to be called when the program ends.
@@ -34,12 +35,12 @@ unsafe extern "C" fn main_returned(_: *mut c_void) {
     wait_for_others();
 }
 
-/// In the child of a fork nobody has waited yet.
+/// In the child of a fork, no thread has waited yet.
 pub(super) fn start_over() {
     IS_WAITED.store(false, Ordering::Relaxed);
 }
 
-/// Lets all threads run until they have ended or wait for others, for some time.
+/// Lets all threads run until they have ended or wait for others, for a limited time.
 fn wait_for_others() {
     let t = enter();
     if t.is_null() || IS_WAITED.swap(true, Ordering::Relaxed) {
@@ -52,7 +53,7 @@ fn wait_for_others() {
     // SAFETY: in a hook of `t`, which ends here.
     unsafe { step_aside(t) };
     let since = sys::now();
-    // A thread that waits may have been woken just now, and is seen to wait all the same.
+    // A waiting thread may have just been woken, and still seem to wait.
     let mut calm = 0;
     loop {
         let others = Others::but(t);
@@ -65,7 +66,7 @@ fn wait_for_others() {
     }
 }
 
-/// What the other threads do.
+/// The state of the other threads.
 #[derive(Default)]
 struct Others {
     have_not_begun: bool,
@@ -138,7 +139,7 @@ extern "C" fn exit_quickly(status: c_int, pc: usize) -> ! {
     sys::abort()
 }
 
-/// The child of a `vfork` has its parent's memory, and leaves it as it is.
+/// The child of a `vfork` shares its parent's memory and must not change it.
 fn end_at_once(status: c_int, pc: usize) {
     if log::is_ours() {
         log::note_last(last::EXIT, pc, status as u8 as u64, current());

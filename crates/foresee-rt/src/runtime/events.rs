@@ -1,4 +1,4 @@
-//! What the program says of itself, through `foresee.h`.
+//! Events that the program reports through `foresee.h`.
 
 use core::ffi::{c_char, c_int};
 

@@ -1,13 +1,15 @@
-//! Formats of the `printf` and `scanf` families: what they ask for, and where it is among the arguments.
+//! Formats of the `printf` and `scanf` families: their conversions, and the positions of the
+//! arguments.
 //!
-//! Arguments come in the order of the conversions, or each conversion says which it means (`%2$s`, `%1$*3$d`).
+//! Arguments come in the order of the conversions, or each conversion gives a number (`%2$s`,
+//! `%1$*3$d`).
 
 use core::ffi::c_int;
 
 use super::calls::List;
 use super::sys;
 
-/// How long what a conversion stands for is.
+/// The length modifier of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     Char,
@@ -46,8 +48,8 @@ pub(super) enum Class {
 }
 
 impl Conversion {
-    /// How the argument of a `printf` conversion is passed; none if it has no argument. `Err` is what a program has taught
-    /// libc, and nobody else knows.
+    /// How the argument of a `printf` conversion is passed; `None` if it has no argument. `Err` is
+    /// a conversion that the program has registered with libc, which is unknown here.
     pub(super) fn class(&self) -> Result<Option<Class>, ()> {
         match self.letter {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'c' | b'C' | b'p' | b'b' | b'B' | b's'

@@ -1,9 +1,11 @@
-//! What threads tell each other through the kernel other than by bytes: signals, queues, semaphores and messages of System V,
-//! files that come and go, locks on files, words that are waited at, readiness.
+//! Communication between threads through the kernel other than by bytes: signals, queues,
+//! semaphores and messages of System V, creation and removal of files, file locks, futexes,
+//! readiness.
 //!
-//! All of it is told by steps on channels (`channels.rs`). That is exact for what is received from who sent it, and orders more
-//! than need be where several things share a channel: all signals are one, all files of the same name are one, and what is
-//! done to a set of semaphores or a queue stays in the order observed.
+//! All of it is recorded as steps on channels (`channels.rs`). This is exact between a sender and
+//! its receiver, and orders more than necessary where several things share a channel: all signals
+//! are one, all files with the same name are one, and operations on a set of semaphores or a queue
+//! keep their observed order.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -142,7 +144,7 @@ calls! {
     Outside msgctl(id, command, to) |c| { c.note(Tag::Send, messages(id)); };
 }
 
-// Whether there is a file: by the last part of its name, for there are many ways to it.
+// Existence of files: by the last part of the name, because there are many paths to a file.
 
 const NAMES: Channel = Channel::made(channel::FILE_NAMES, 0, 0);
 
@@ -281,7 +283,7 @@ calls! {
 // Event counters and the like under several descriptors.
 
 const FILES: usize = 4096;
-/// The descriptor that each is a copy of, and one; zero if it is none.
+/// The descriptor that each is a copy of, plus one; zero if it is not a copy.
 static FIRST: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
 
 /// The descriptor that this was first known by.
@@ -314,13 +316,13 @@ calls! {
     Inside timerfd_create(clock, flags) => |c, out| { is_new(out); };
     Inside epoll_create(size) => |c, out| { is_new(out); };
     Inside epoll_create1(flags) => |c, out| { is_new(out); };
-    // Whoever reads from these learns of signals, or of files that came or went.
+    // A read from these reveals signals, or created and removed files.
     Inside signalfd(file, set, flags) |c| { c.reads(set, 8); } => |c, out| { tells_of(out, SIGNALS_TOO); };
     Inside inotify_init() => |c, out| { tells_of(out, NAMES_TOO); };
     Inside inotify_init1(flags) => |c, out| { tells_of(out, NAMES_TOO); };
 }
 
-/// What a descriptor tells of besides.
+/// What else a descriptor reports.
 static TELLS: [AtomicU32; FILES] = [const { AtomicU32::new(0) }; FILES];
 const SIGNALS_TOO: u32 = 1;
 const NAMES_TOO: u32 = 2;
@@ -332,7 +334,7 @@ fn tells_of(file: usize, what: u32) {
     }
 }
 
-/// What else whoever receives from a channel comes after.
+/// The other channel that a receiver from this descriptor comes after.
 pub(super) fn told_by(file: u32) -> Option<Channel> {
     let first = first_of(file);
     match TELLS.get(first).map_or(0, |tells| tells.load(Relaxed)) {
@@ -371,7 +373,8 @@ fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) ->
     }
 }
 
-/// `epoll_ctl`: the program's word stands for a descriptor. What it stood for before is kept: that orders more, not less.
+/// `epoll_ctl`: the program's word denotes a descriptor. Earlier meanings are kept: that orders
+/// more, not less.
 pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     if event == 0 {
         return;
@@ -389,7 +392,7 @@ pub(super) fn watch(epoll: usize, file: usize, event: usize) {
     });
 }
 
-/// The descriptors that a word of the program's may stand for.
+/// The descriptors that a word of the program may denote.
 pub(super) fn watched(epoll: usize, data: usize, mut each: impl FnMut(usize)) {
     let epoll = epoll as u32 as usize;
     entries(epoll, data, |entry| {

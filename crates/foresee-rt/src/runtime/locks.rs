@@ -1,8 +1,8 @@
 //! Mutexes, read-write locks and spin locks.
 //!
-//! A lock is recorded as taken after it was, and as given back before it is, so that the log never shows two holders. To
-//! take one, a thread first tries with the token in its hand, which succeeds most often; otherwise it gives up the token
-//! and waits like any other.
+//! An acquire is recorded after it happened, and a release before it happens, so that the log never
+//! shows two holders. To acquire a lock, a thread first tries it while it holds the token, which
+//! usually succeeds; otherwise it gives up the token and blocks as usual.
 
 use core::ffi::{c_int, c_void};
 
@@ -13,7 +13,7 @@ use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
 const ETIMEDOUT: c_int = 110;
-/// The lock was taken, and its last owner died with it.
+/// The lock was acquired, and its last owner died while holding it.
 const EOWNERDEAD: c_int = 130;
 
 type Lock = *mut c_void;
@@ -47,8 +47,8 @@ fn of_rwlock(lock: Lock) -> u64 {
     if unsafe { lock.cast::<u32>().add(7).read_volatile() } != 0 { how::FOREIGN } else { 0 }
 }
 
-/// Takes a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for some time. Locks that are smaller than
-/// what a clock is kept for carry none.
+/// Acquires a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for a
+/// limited time. Locks that are too small for a clock carry none.
 pub(super) fn take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
@@ -68,7 +68,7 @@ pub(super) fn take<const CARRIES: bool>(
         if !took(out) {
             let how = patience | shared(tag);
             log::put_uncounted_at(t, Tag::Request, pc, lock as usize, how);
-            // Who spins does not sleep, so nobody can see that it does so for ever.
+            // A spinning thread does not sleep, so an endless spin cannot be detected.
             let is_endless = CARRIES && patience & (how::TIMED | how::FOREIGN) == 0;
             out = blocking::aside(t, is_endless, wait);
             if enter().is_null() {
@@ -134,7 +134,8 @@ pub(super) fn try_take<const CARRIES: bool>(
     }
 }
 
-/// Gives a lock back. If that fails the record is wrong, and so is the program: it held no lock; the host leaves it out.
+/// Releases a lock. If that fails, the record is wrong, and so is the program: it held no lock; the
+/// host ignores it.
 pub(super) fn give<const CARRIES: bool>(
     lock: Lock,
     pc: usize,
@@ -172,7 +173,7 @@ pub(super) fn make(lock: Lock, pc: usize, init: impl FnOnce() -> c_int) -> c_int
     }
 }
 
-/// Records a step and carries it out, with nobody in between.
+/// Records a step and performs it, with no other thread in between.
 pub(super) fn note(
     tag: Tag,
     object: *mut c_void,

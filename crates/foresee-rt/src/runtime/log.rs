@@ -1,6 +1,6 @@
-//! The log: records into a mapped buffer, and the buffer into a file.
+//! The log: writes records to a mapped buffer, and the buffer to a file.
 //!
-//! Only the holder of the token writes, or in the free-running mode the holder of [`LOCK`].
+//! Only the holder of the token writes or, in the free-running mode, the holder of [`LOCK`].
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
@@ -13,7 +13,8 @@ use crate::format::{
     SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code, zigzag,
 };
 
-/// Room in the buffer: large enough to make writing it cheap, small enough to stay in the cache.
+/// The size of the buffer: large enough to make writing it cheap, small enough to stay in the
+/// cache.
 const CAPACITY: usize = 512 * 1024;
 
 struct Log {
@@ -22,7 +23,7 @@ struct Log {
     /// Where the next record goes.
     at: usize,
     file: isize,
-    /// What the next record is told relative to.
+    /// What the next record is relative to.
     pc: u64,
     addresses: [u64; 2],
     thread: u32,
@@ -42,10 +43,10 @@ static LOG: Shared = Shared(UnsafeCell::new(Log {
     thread: 0,
 }));
 
-/// Who may write in the free-running mode.
+/// Protects the log in the free-running mode.
 static LOCK: AtomicBool = AtomicBool::new(false);
 
-/// Who may carry out an atomic access in the free-running mode, and note it, in one step.
+/// Makes an atomic access and its note one step in the free-running mode.
 static STEP: AtomicBool = AtomicBool::new(false);
 
 fn take(lock: &AtomicBool) {
@@ -70,23 +71,23 @@ fn unlock() {
     give(&LOCK);
 }
 
-/// Begins an atomic access that must be noted before anybody else's happens.
+/// Begins an atomic access that must be noted before any other one happens.
 pub(super) fn begin_step() {
     take(&STEP);
 }
 
-/// The other side of [`begin_step`].
+/// Ends what [`begin_step`] began.
 pub(super) fn end_step() {
     give(&STEP);
 }
 
-/// Keeps the log still while the process forks.
+/// Locks the log while the process forks.
 pub(super) fn freeze() {
     begin_step();
     lock();
 }
 
-/// The other side of [`freeze`].
+/// Ends what [`freeze`] began.
 pub(super) fn thaw() {
     unlock();
     end_step();
@@ -118,7 +119,7 @@ pub(super) fn open(forked_from: u32) -> bool {
                 return false;
             }
             let size = BUFFER_AT + CAPACITY;
-            // Blocks that are not there would show as SIGBUS, in the program, at some store.
+            // Unallocated blocks would cause a SIGBUS in the program, at some store.
             let ready = sys::syscall!(sys::FALLOCATE, tail, 0, 0, size) == 0;
             if !ready {
                 sys::syscall!(sys::CLOSE, tail);
@@ -136,7 +137,7 @@ pub(super) fn open(forked_from: u32) -> bool {
             if map.is_null() || file < 0 {
                 return false;
             }
-            // Out of the way of programs that expect the lowest descriptors.
+            // Moved out of the way of programs that expect the lowest descriptors.
             let moved = sys::syscall!(72, file, 1030, 500);
             let file = if moved >= 0 {
                 sys::syscall!(sys::CLOSE, file);
@@ -278,7 +279,7 @@ impl Log {
         (self.at, self.pc, self.addresses, self.thread) = (CHUNK_HEAD, 0, [0; 2], 0);
     }
 
-    /// Records nothing from now on. What the buffer holds is whole and remains readable.
+    /// Stops recording. The contents of the buffer are complete and remain readable.
     unsafe fn stop(&mut self, state: u32, error: u32) {
         // SAFETY: the head is mapped.
         unsafe {
@@ -332,8 +333,8 @@ pub(super) unsafe fn put_with(
     unlock();
 }
 
-/// Writes that `t` has the token, unless it had it all the time. So every stretch that a thread runs begins with a record,
-/// and who may have written memory without a hook is known.
+/// Records that `t` has the token, unless it had it all the time. So every stretch of a thread
+/// begins with a record, and it is known which threads may have written memory without a hook.
 ///
 /// # Safety
 /// The caller is `t` and holds the token.
@@ -386,8 +387,9 @@ pub(super) unsafe fn put_uncounted_at(
     }
 }
 
-/// Writes the record of an access that was held back, by whoever found that it matters. Of its return address only the
-/// low half is known; the other is taken from the record before, which keeps the difference short.
+/// Writes the record of an access that was held back, by the thread that found that it matters.
+/// Only the low half of its return address is known; the other is taken from the previous record,
+/// which keeps the difference short.
 ///
 /// # Safety
 /// As [`put_with`].
@@ -420,7 +422,7 @@ pub(super) unsafe fn put_delayed(
     unlock();
 }
 
-/// Notes in the head which store is under way, so that it is known if the program dies of it.
+/// Records in the head which store is in progress, in case it kills the program.
 pub(super) unsafe fn note_pending(t: *mut Thread) {
     // SAFETY: the head is mapped; the caller holds the token.
     unsafe {
@@ -431,7 +433,7 @@ pub(super) unsafe fn note_pending(t: *mut Thread) {
     }
 }
 
-/// Notes that no store is under way.
+/// Records that no store is in progress.
 pub(super) unsafe fn no_pending() {
     // SAFETY: as above.
     unsafe { (*(*LOG.0.get()).head).pending[2] = 0 };
@@ -447,8 +449,8 @@ pub(super) unsafe fn count(hooks: u64, takes: u32) {
     }
 }
 
-/// Notes what the program did to end itself. An assertion that fails aborts, too; and what happens in the child of a `vfork`
-/// is not for this log.
+/// Records how the program ended itself. A failed assertion also aborts; and what happens in the
+/// child of a `vfork` does not belong to this log.
 pub(super) fn note_last(what: u64, pc: usize, value: u64, thread: u32) {
     // SAFETY: the head is mapped once there is a log.
     unsafe {
@@ -535,7 +537,8 @@ pub(super) unsafe fn give_up() {
     unlock();
 }
 
-/// Notes how the program ends (1), or that another takes its place (4); 0 if it goes on after all. Records may follow.
+/// Records how the program ends (1), or that another replaces it (4); 0 if it continues after all.
+/// Records may follow.
 pub(super) fn set_state(state: u32) {
     // SAFETY: the head is mapped once recording.
     unsafe {

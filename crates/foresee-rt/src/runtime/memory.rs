@@ -1,5 +1,5 @@
-//! Copies and fills of memory, which compilers call on their own: gcc libc's, clang the sanitizer's. The rest of what libc
-//! does to memory is in tables, see [`super::calls`].
+//! Copies and fills of memory, which compilers call on their own: gcc calls libc's, clang the
+//! sanitizer's. Other memory functions of libc are in tables, see [`super::calls`].
 
 use core::ffi::{c_int, c_void};
 

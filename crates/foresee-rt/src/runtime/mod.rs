@@ -45,8 +45,8 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use crate::format::Tag;
 use thread::Thread;
 
-/// Defines a function that programs call, and hands it on to another with the caller's return address behind the
-/// arguments, of which there are as many as the register says.
+/// Defines a function that programs call, and passes it on to another one with the caller's return
+/// address after the arguments; the register determines their number.
 macro_rules! hook {
     ($($name:ident => $target:path, $register:literal;)*) => { $(
         #[cfg_attr(foresee_object, unsafe(no_mangle))]
@@ -58,11 +58,12 @@ macro_rules! hook {
 }
 use hook;
 
-/// How many hooks the end of a turn is put off at most, because an announced store may not have happened.
+/// The maximum number of hooks by which the end of a turn is delayed because an announced store may
+/// not have happened.
 const LATE: i32 = 64;
 
-/// Begins a hook: waits until it is the thread's turn. Null if nothing is to be recorded; then the hook does nothing but
-/// what it stands for.
+/// Begins a hook: waits until it is the thread's turn. Null if nothing is recorded; then the hook
+/// only performs the operation itself.
 #[inline(always)]
 fn enter() -> *mut Thread {
     let t = thread::current();
@@ -115,7 +116,7 @@ fn enter_again() -> *mut Thread {
     enter()
 }
 
-/// Waits for the turn of a thread that is busy already.
+/// Waits for the turn of a thread that is already busy.
 #[cold]
 #[inline(never)]
 unsafe fn come_in(t: *mut Thread) -> *mut Thread {
@@ -166,8 +167,8 @@ unsafe fn step_aside(t: *mut Thread) {
     }
 }
 
-/// What `busy` says of a thread in a library whose functions are modelled as a whole, as OpenMP's are: what the library
-/// calls is not recorded. Unlike in a hook, signals are handled at once.
+/// The value of `busy` for a thread in a library whose functions are modelled as a whole, like
+/// OpenMP's: what the library calls is not recorded. Unlike in a hook, signals are handled at once.
 const IN_LIBRARY: u32 = 3;
 
 /// Lets a library `act` without recording what it calls.
@@ -234,7 +235,7 @@ unsafe fn sync(t: *mut Thread, tag: Tag, pc: usize, address: usize, value: u64) 
     }
 }
 
-/// Keeps `errno` as it was while a hook makes calls of libc.
+/// Preserves `errno` while a hook calls libc.
 struct Errno(i32);
 
 impl Errno {

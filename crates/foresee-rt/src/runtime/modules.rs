@@ -1,4 +1,4 @@
-//! The files that make up the program, and what is wanted of them.
+//! The files that make up the program, and what is requested of them.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -51,7 +51,7 @@ pub(super) fn read_wishes() {
     }
 }
 
-/// Tells of modules that are new.
+/// Records new modules.
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -78,7 +78,7 @@ pub(super) fn is_of_runtime(pc: usize) -> bool {
 
 hook! { dlclose => close_module, "rsi"; }
 
-/// A module without hooks is told of at the end of the program, or here.
+/// Modules without hooks are recorded at the end of the program, or here.
 extern "C" fn close_module(handle: *mut c_void, _pc: usize) -> c_int {
     let t = enter();
     if !t.is_null() {
@@ -92,7 +92,7 @@ extern "C" fn close_module(handle: *mut c_void, _pc: usize) -> c_int {
     real!(dlclose(handle => *mut c_void) -> c_int)
 }
 
-/// Tells of all modules again, in the log of a forked child.
+/// Records all modules again, in the log of a forked child.
 pub(super) fn start_over() {
     for known in &KNOWN {
         known.store(0, Relaxed);
@@ -164,7 +164,7 @@ unsafe extern "C" fn each(info: *mut PhdrInfo, _size: usize, data: *mut c_void) 
     0
 }
 
-/// Tells what variables hold. Most of them hold zeros, which go without saying.
+/// Records the contents of variables. Most of them are zero, which need not be recorded.
 unsafe fn tell_data(t: *mut Thread, from: usize, size: usize) {
     const MOST: usize = 512;
     let (from, end) = (from & !7, (from + size) & !7);

@@ -1,11 +1,11 @@
-//! The functions that ours stand in front of.
+//! The functions that ours intercept.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::sys;
 
-/// A function of the same name further down the line.
+/// The next function of the same name.
 pub(super) struct Next {
     name: &'static CStr,
     at: AtomicUsize,
@@ -16,7 +16,7 @@ impl Next {
         Next { name, at: AtomicUsize::new(0) }
     }
 
-    /// Its address; zero if nobody has it.
+    /// Its address; zero if there is none.
     #[inline]
     pub(super) fn address(&self) -> usize {
         match self.at.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Barriers, semaphores, and what happens only once.
+//! Barriers, semaphores, and one-time initialisation.
 
 use core::ffi::{c_int, c_void};
 
@@ -63,7 +63,7 @@ extern "C" fn semaphore_post(semaphore: Object, pc: usize) -> c_int {
     note(Tag::SemPost, semaphore, 0, pc, || real!(sem_post(semaphore => Object) -> c_int))
 }
 
-/// Whether no other process can reach an object, of which this word says so.
+/// Whether no other process can reach an object, according to this word of it.
 fn is_private(object: Object, word: usize) -> bool {
     // SAFETY: the word is one of the object's, as libc has it on this machine.
     unsafe { object.cast::<u32>().add(word).read_volatile() == 0 }
@@ -143,7 +143,8 @@ extern "C" fn once(control: Object, routine: usize, pc: usize) -> c_int {
     )
 }
 
-/// Has `routine` run by libc if it has not been yet. Whoever runs it records that it is done before libc lets others go.
+/// Lets libc run `routine` if it has not run yet. The thread that runs it records that it is done
+/// before libc lets others continue.
 pub(super) fn run_once(
     control: Object,
     routine: usize,

@@ -1,4 +1,5 @@
-//! The `printf` family: texts that formats name are read, and what comes out may be memory of the program.
+//! The `printf` family: it reads the texts that formats name, and may write to memory of the
+//! program.
 
 use core::ffi::c_int;
 

@@ -36,8 +36,8 @@ extern "C" fn foresee_runtime() -> usize {
 
 #[cold]
 fn begin() -> bool {
-    // Whoever comes while this goes on is libc, called from here, or a second thread of a program that starts threads
-    // before it is linked; neither is recorded.
+    // Meanwhile, only libc, called from here, or a second thread of a program that starts threads
+    // before it is linked can get here; neither is recorded.
     if STATE.compare_exchange(UNKNOWN, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return STATE.load(Ordering::Acquire) == RECORDED;
     }
@@ -167,7 +167,7 @@ fn settle() {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// Runs when the program ends by itself, before the libraries are told.
+/// Runs when the program ends by itself, before the libraries' destructors.
 extern "C" fn end_of_program() {
     end();
     super::openmp::retire();

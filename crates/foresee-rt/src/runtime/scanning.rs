@@ -1,4 +1,5 @@
-//! The `scanf` family: what is scanned is read, and what the format names is written, as far as the result says.
+//! The `scanf` family: it reads its input, and writes what the format names, as far as the result
+//! says.
 
 use core::ffi::c_int;
 
@@ -18,7 +19,7 @@ struct Target {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     Text,
     Wide,
@@ -125,7 +126,7 @@ fn may_scan(c: &mut Call, format: usize, list: usize, most: Option<usize>) {
     });
 }
 
-/// After the scan, which found so many.
+/// After the scan, which found this many.
 fn scanned(c: &mut Call, format: usize, list: &List, found: usize) {
     let mut left = usize::try_from(found as c_int).unwrap_or(0);
     targets(format, list as *const List as usize, |target, _| {

@@ -1,5 +1,5 @@
-//! A cell for every eight bytes of memory, and what threads keep for themselves of cells that several read: see
-//! [`super::tenancy`].
+//! A cell for every eight bytes of memory, and per-thread entries for cells that several threads
+//! read: see [`super::tenancy`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use super::thread::{self, Thread};
 use super::{config, log, sys};
 use crate::format::Delayed;
 
-/// The cells of so many bytes are allocated together.
+/// The cells of 2^20 bytes are allocated together.
 const REACH_BITS: u32 = 20;
 const CELLS: usize = 1 << (REACH_BITS - 3);
 const ADDRESS_BITS: u32 = 47;
@@ -35,7 +35,8 @@ fn table<T>() -> *mut AtomicPtr<T> {
     sys::reserve(size_of::<usize>() << (ADDRESS_BITS - REACH_BITS)).cast()
 }
 
-/// The cell of an address, if it has been asked for before, or one nearby. Without the filter there is none.
+/// The cell of an address, if it or one nearby was requested before. Without the filter there is
+/// none.
 #[inline(always)]
 pub(super) fn existing_cell(address: usize) -> *mut Cell {
     let group = address >> REACH_BITS;
@@ -49,7 +50,7 @@ pub(super) fn existing_cell(address: usize) -> *mut Cell {
     }
 }
 
-/// The cell of an address; null if there is no memory for it, or the address is none.
+/// The cell of an address; null if there is no memory for it, or the address is invalid.
 #[inline(always)]
 fn cell(address: usize) -> *mut Cell {
     let cell = existing_cell(address);
@@ -195,7 +196,7 @@ pub(super) unsafe fn must_record(
     unsafe { (*cell).touch(touch(t, mask, pc, write, atomic), &mut Here { t, address }) }
 }
 
-/// Tells what a write that is about to happen would make untellable.
+/// Records what could no longer be recorded after a write that is about to happen.
 ///
 /// # Safety
 /// As [`must_record`].

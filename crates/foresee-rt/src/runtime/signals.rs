@@ -1,7 +1,8 @@
 //! Signal handlers.
 //!
-//! A signal that arrives while its thread is in a hook waits until the hook is over, unless it comes from the access
-//! itself (SIGSEGV and the like). Handlers are the thread's own code, and are recorded as such.
+//! A signal that arrives while its thread is in a hook is deferred until the end of the hook,
+//! unless the access itself caused it (SIGSEGV and the like). Handlers are the thread's own code
+//! and are recorded as such.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -69,7 +70,8 @@ fn noting_faults() -> Action {
     Action { handler: handler as usize, flags: SA_SIGINFO | SA_ONSTACK, ..Action::DEFAULT }
 }
 
-/// Where stack and instruction pointer stand in what the kernel says of an interrupted thread.
+/// The indices of stack and instruction pointer in the kernel's description of an interrupted
+/// thread.
 const RSP: usize = 20;
 const RIP: usize = 21;
 
@@ -83,7 +85,7 @@ unsafe extern "C" fn fault(signal: c_int, information: *mut c_void, context: *mu
         log::note_last(last::FAULT, at + 1, signal as u64, id);
         log::note_stack(context.cast::<*const u64>().add(RSP).read());
         set_plainly(signal, &Action::DEFAULT, core::ptr::null_mut());
-        // One that somebody sent does not come again by itself.
+        // A signal that was sent does not occur again by itself.
         if information.cast::<c_int>().add(2).read() <= 0 {
             sys::syscall!(234, sys::process_id(), sys::thread_id(), signal);
         }
@@ -110,7 +112,7 @@ extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _p
         let mut copy;
         if !new.is_null() {
             copy = *new;
-            // 0 and 1 stand for the default and for nothing.
+            // 0 is the default, 1 ignores the signal.
             if copy.handler > 1 {
                 log::note_handler();
                 mine[1].store(copy.flags as usize, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! `qsort`, whose comparisons are the program's own code and whose moves are libc's.
 //!
-//! libc would compare elements in places where nobody was seen to put them. So the sorting is done here: elements are
-//! compared where the program left them, and then all moved at once. Equal ones keep their order, as with libc.
+//! libc would compare elements at addresses to which no recorded step has moved them. So the
+//! sorting is done here: elements are compared where the program left them, and then all moved at
+//! once. Equal ones keep their order, as with libc.
 
 use core::cell::Cell;
 

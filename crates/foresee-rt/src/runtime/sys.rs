@@ -1,4 +1,4 @@
-//! The operating system, without libc where a call might change `errno` or be one that we interpose.
+//! System calls, without libc where a call might change `errno` or be one that we intercept.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -66,7 +66,7 @@ pub(super) const MAP_NORESERVE: usize = 0x4000;
 pub(super) const MADV_DONTNEED: usize = 4;
 pub(super) const MADV_WIPEONFORK: usize = 18;
 
-/// Memory from the kernel, zeroed and paid for only where it is touched; null if there is none.
+/// Zeroed memory from the kernel, allocated only where it is used; null if there is none.
 pub(super) fn reserve(size: usize) -> *mut u8 {
     map(core::ptr::null_mut(), size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1)
 }
@@ -78,14 +78,14 @@ pub(super) fn map(at: *mut u8, size: usize, flags: usize, file: isize) -> *mut u
     if (-4095..0).contains(&out) { core::ptr::null_mut() } else { out as *mut u8 }
 }
 
-/// Sleeps until `word` is no longer `value`, somebody wakes, or the time is over.
+/// Sleeps until `word` differs from `value`, a wake-up comes, or the time is over.
 pub(super) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, nanoseconds: u64) {
     let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
     // SAFETY: the word and the time outlive the call.
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, value, time.as_ptr()) };
 }
 
-/// The same for one of those that [`futex_wake_among`] tells apart.
+/// The same for a thread that [`futex_wake_among`] can select.
 pub(super) fn futex_wait_as(
     word: &core::sync::atomic::AtomicU32,
     value: u32,
@@ -113,13 +113,13 @@ pub(super) fn futex_wake_among(word: &core::sync::atomic::AtomicU32, set: u32) {
     }
 }
 
-/// Wakes so many of those that sleep on `word`.
+/// Wakes `count` of the threads that sleep on `word`.
 pub(super) fn futex_wake(word: &core::sync::atomic::AtomicU32, count: u32) {
     // SAFETY: waking has no effect on memory.
     unsafe { syscall!(FUTEX, word.as_ptr(), 129, count) };
 }
 
-/// Sleeps for so many nanoseconds, or until a signal comes.
+/// Sleeps for this many nanoseconds, or until a signal comes.
 pub(super) fn sleep(nanoseconds: u64) {
     let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
     // SAFETY: the time outlives the call.
@@ -146,7 +146,7 @@ pub(super) fn now() -> u64 {
     time[0] * 1_000_000_000 + time[1]
 }
 
-/// Ends the program at once: something is wrong that must not be recorded as if it were right.
+/// Ends the program at once, because recording would be wrong.
 pub(crate) fn abort() -> ! {
     loop {
         // SAFETY: the call does not return.
@@ -211,7 +211,7 @@ pub(super) unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
 pub(super) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 pub(super) const RTLD_DEFAULT: *mut c_void = core::ptr::null_mut();
 
-/// What lies at an address, as the dynamic linker tells of it.
+/// The dynamic linker's description of an address.
 #[repr(C)]
 pub(super) struct DlInfo {
     pub(super) file: *const c_char,
@@ -220,7 +220,7 @@ pub(super) struct DlInfo {
     pub(super) at: *const c_void,
 }
 
-/// One module, as the dynamic linker tells of it.
+/// The dynamic linker's description of a module.
 #[repr(C)]
 pub(super) struct PhdrInfo {
     pub(super) base: usize,

@@ -30,7 +30,8 @@ pub(super) struct Cell {
     wrote: AtomicU8,
     /// Bytes whose last read is held back.
     read: AtomicU8,
-    /// Bytes whose writes by the tenant come after all that was done to them before, as far as the log tells.
+    /// Bytes whose writes by the tenant come after everything that was done to them before,
+    /// according to the log.
     first_write: AtomicU8,
     /// The same of reads, and all that was written before.
     first_read: AtomicU8,
@@ -89,7 +90,7 @@ pub(super) trait World {
     fn tell(&mut self, held: Held);
 }
 
-/// An access that was held back and has to be told now.
+/// An access that was held back and must be recorded now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) thread: u32,
@@ -111,9 +112,9 @@ pub(super) struct Touch {
 }
 
 const ID: u32 = (1 << 23) - 1;
-/// The tenant of memory that somebody wants to know everything of.
+/// The tenant of memory of which everything is recorded.
 const WATCHED: u32 = ID;
-/// The tenant of memory that is a lock: where its clock is, who has it and how often stand in the fields.
+/// The tenant of memory that is a lock: the fields hold its clock, its owner and its depth.
 const LOCK: u32 = ID - 1;
 /// The tenant of memory that several threads read.
 const READERS: u32 = ID - 2;
@@ -122,7 +123,7 @@ const OLDER: u32 = 1 << 23;
 const NOBODY: u32 = 0;
 const ATOMIC_WRITE: u32 = 1 << 24;
 const ATOMIC_READ: u32 = 1 << 25;
-/// Who wrote last, if not the tenant: a number below [`SOMEBODY`], or that.
+/// The last writer, if it is not the tenant: a number below [`SOMEBODY`], or that.
 const WRITER: u32 = 26;
 const SOMEBODY: u32 = 63;
 
@@ -141,7 +142,7 @@ impl Cell {
     pub(super) fn touch_again(&self, touch: Touch) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         let tenant = self.tenant.load(Relaxed);
-        // Neither may be atomic, and nobody else is to have written what is written over.
+        // Neither may be atomic, and no other thread may have written what is overwritten.
         let differs = if write { u32::MAX } else { ID | ATOMIC_READ | ATOMIC_WRITE };
         let known = if write { &self.first_write } else { &self.first_read };
         if atomic || (tenant ^ thread) & differs != 0 || mask & !known.load(Relaxed) != 0 {
@@ -226,7 +227,7 @@ impl Cell {
         false
     }
 
-    /// Tells what a write that may be about to happen would make untellable.
+    /// Records what could no longer be recorded after a write that may be about to happen.
     pub(super) fn before_write(&self, touch: Touch, world: &mut impl World) {
         if self.tenant.load(Relaxed) & ID != touch.thread
             && matches!(self.arrive(touch, false, world), Arrival::Watched)
@@ -239,7 +240,7 @@ impl Cell {
         }
     }
 
-    /// Who wrote last, if anybody did.
+    /// The last writer, if any.
     fn writer(&self) -> Option<u32> {
         let tenant = self.tenant.load(Relaxed);
         match tenant >> WRITER {
@@ -257,7 +258,8 @@ impl Cell {
         })
     }
 
-    /// Makes another thread the tenant, who is known to come after so many bytes' history for writes and reads.
+    /// Makes another thread the tenant, which is known to come after the history of these bytes for
+    /// writes and reads.
     fn move_in(&self, touch: Touch, first_write: u8, first_read: u8) {
         let writer = match self.writer() {
             Some(writer) if writer == touch.thread => 0,
@@ -453,7 +455,7 @@ impl Cell {
         }
     }
 
-    /// Tells the write that was put aside, if there is one.
+    /// Records the older write, if there is one.
     #[inline(always)]
     fn tell_older(&self, world: &mut impl World) {
         if self.tenant.load(Relaxed) & OLDER != 0 {
@@ -493,12 +495,12 @@ impl Cell {
             self.write_pc.store(pc, Relaxed);
         }
         self.read_place.store(place, Relaxed);
-        // What a thread reads after its own write comes after nobody else's.
+        // What a thread reads after its own write comes after no other write.
         self.first_read.store(self.first_read.load(Relaxed) | mask, Relaxed);
         true
     }
 
-    /// Tells the last write, if it was held back.
+    /// Records the last write, if it was held back.
     fn tell_write(&self, world: &mut impl World) {
         let wrote = self.wrote.load(Relaxed);
         if wrote != 0 {
@@ -512,7 +514,7 @@ impl Cell {
         }
     }
 
-    /// Tells what was held back.
+    /// Records what was held back.
     fn tell(&self, world: &mut impl World) {
         self.tell_older(world);
         let (wrote, read) = (self.wrote.load(Relaxed), self.read.load(Relaxed));
@@ -520,7 +522,7 @@ impl Cell {
         self.tell_write(world);
         if read != 0 {
             let access = if tenant & ATOMIC_READ != 0 { Access::AtomicRead } else { Access::Read };
-            // What is told of the thread's own write may have moved behind the read of another byte.
+            // The thread's own write may be recorded after the read of another byte.
             let mut place = self.read_place.load(Relaxed);
             if wrote != 0 && tenant >> WRITER == 0 {
                 place = place.max(self.write_place.load(Relaxed));
@@ -536,7 +538,7 @@ impl Cell {
         self.tenant.store(WATCHED, Relaxed);
     }
 
-    /// Makes the memory that of a lock; `None` if it is watched. What was held back of it is told.
+    /// Makes the memory that of a lock; `None` if it is watched. Records what was held back of it.
     pub(super) fn as_lock(&self, touch: Touch, world: &mut impl World) -> Option<LockWords<'_>> {
         let tenant = self.tenant.load(Relaxed) & ID;
         if tenant != LOCK {
@@ -662,7 +664,8 @@ mod tests {
         }
 
         fn make_entry(&self, thread: u32) -> Option<&Entry> {
-            // The last thread has come too late to have entries, and there is little room for what is put aside.
+            // The last thread is too late to have entries, and there is little room for older
+            // writes.
             let full = thread as usize == THREADS - 1 || thread == NOBODY && self.cell == 1;
             (!full).then(|| &self.entries[thread as usize][self.cell])
         }
@@ -811,8 +814,8 @@ mod tests {
         steps
     }
 
-    /// On load each read is compared with the last write: what is left out must not show there. And nobody is said to
-    /// have written what another did.
+    /// On load, each read is compared with the last write: omissions must not show there. And no
+    /// thread may be recorded as the writer of another one's value.
     fn check_values(kept: &[Step], steps: &[Step]) {
         let mut known = [[None; 8]; 2];
         for step in kept {

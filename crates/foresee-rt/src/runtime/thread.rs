@@ -1,4 +1,4 @@
-//! What the runtime knows of each thread.
+//! The state of each thread.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -23,8 +23,8 @@ pub(super) struct Pending {
     pub(super) is_over: bool,
 }
 
-/// One thread. What every hook looks at comes first, in one line of the cache. All of it is the thread's own, except where atomics say otherwise, or where another thread holds the
-/// token in its place.
+/// A thread. The fields that every hook uses come first, in one cache line. All of it belongs to
+/// the thread, except for atomics, and unless another thread holds the token on its behalf.
 #[repr(C, align(256))]
 pub(super) struct Thread {
     /// From one; zero in the child of a fork until it has a log of its own.
@@ -70,7 +70,7 @@ pub(super) struct Thread {
     pub(super) charged: i32,
     /// How often the destructor of the thread's key has run.
     pub(super) farewells: u32,
-    /// Whether the thread has been told of in the log.
+    /// Whether the log has a record of the thread.
     pub(super) begun: bool,
     /// How far its life has come, see [`life`].
     pub(super) life: AtomicU32,
@@ -92,12 +92,12 @@ pub(super) mod life {
     pub(in crate::runtime) const ENDED: u32 = 3;
 }
 
-/// Room for so many threads in one run; later ones are not recorded, and the log says so.
+/// The maximum number of threads in one run; later ones are not recorded, and the log says so.
 pub(super) const MAX: u32 = 1 << 18;
 
 static THREADS: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 static LATEST: AtomicU32 = AtomicU32::new(0);
-/// The key whose destructor tells that a thread ends.
+/// The key whose destructor reports the end of a thread.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Makes room. The kernel empties it in the child of a fork, so that a child without a log of its own records nothing.
@@ -148,7 +148,7 @@ pub(super) fn start_over() {
     LATEST.store(0, Ordering::Relaxed);
 }
 
-/// Has the end of the calling thread told (again).
+/// Requests a call at the end of the calling thread (again).
 pub(super) fn ask_for_farewell(t: *mut Thread) {
     let key = KEY.load(Ordering::Relaxed);
     if key != u32::MAX {

@@ -1,4 +1,4 @@
-//! Threads: their beginning, their end, and those who wait for it.
+//! Threads: their beginning, their end, and joins.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -1,10 +1,11 @@
 //! The token of the serialised mode.
 //!
-//! A thread holds it from one hook to the next, so that what a hook announces happens before anybody else's hook. It is
-//! given up around calls that block, and handed on after a number of hooks, a turn, if somebody waits. From a holder that sleeps
-//! outside of hooks for two milliseconds (in a system call that is not interposed) a waiter takes it.
+//! A thread holds it from one hook to the next, so that what a hook announces happens before any
+//! other thread's hook. It is released around blocking calls and passed on after a number of hooks,
+//! a turn, if another thread waits for it. If the holder sleeps outside hooks for two milliseconds
+//! (in a system call that is not intercepted), a waiting thread takes it.
 //!
-//! How long turns are decides what a run shows: see `turns`.
+//! The length of turns determines what a run shows: see `turns`.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,7 +14,7 @@ use super::thread::{self, Thread};
 use super::{access, config, log, turns};
 use crate::format::Tag;
 
-/// Nobody holds the token.
+/// No thread holds the token.
 pub(super) const FREE: u32 = u32::MAX;
 
 /// Who holds the token.
@@ -118,7 +119,8 @@ pub(super) unsafe fn tally(t: *mut Thread) {
     }
 }
 
-/// Hands the token on if somebody waits for it, and takes it again when it is our turn.
+/// Passes the token on if another thread waits for it, and takes it again when it is this thread's
+/// turn.
 ///
 /// # Safety
 /// The caller is `t` and holds the token.
@@ -145,12 +147,12 @@ unsafe fn wait(t: *mut Thread, after_you: bool) {
     while config::recording() {
         let owner = OWNER.load(Ordering::Acquire);
         if owner == id {
-            // Somebody took it, saw that we are busy after all, and gave it back: see `take`.
+            // Another thread took it, saw that we are busy after all, and gave it back: see `take`.
             break;
         }
         if owner == FREE {
             if polite {
-                // Whoever was woken goes first, but is not waited for long.
+                // A woken thread goes first, but the wait for it is short.
                 polite = false;
                 sys::futex_wait_as(&OWNER, FREE, PATIENCE / 10, id);
                 continue;
@@ -236,7 +238,7 @@ fn is_runnable(tid: u32) -> bool {
         n
     };
     let text = &text[..usize::try_from(n).unwrap_or(0)];
-    // The name before the state stands in parentheses and may contain any.
+    // The name before the state is in parentheses and may contain some itself.
     match text.iter().rposition(|&b| b == b')') {
         Some(end) => text.get(end + 2) == Some(&b'R'),
         None => false,

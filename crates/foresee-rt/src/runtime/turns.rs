@@ -1,20 +1,20 @@
-//! How long a thread may go on before others: random lengths from a generator that begins with the seed, so that a schedule can
-//! be had again.
+//! The lengths of turns: random, from a generator with a seed, so that a schedule can be repeated.
 //!
-//! Turns are short at first, for most mistakes of small programs show only where threads run side by side, and grow with the
-//! run, for handing the token on costs as much as hundreds of hooks. Between long turns there are now and then some short
-//! ones. The figures were chosen by measurement (`docs/capture/guarantees.md`).
+//! Turns are short at first, because most errors of small programs show only when threads
+//! interleave, and grow with the run, because passing the token on costs as much as hundreds of
+//! hooks. Occasionally there are some short turns between long ones. The figures were chosen by
+//! measurement (`docs/capture.md`).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::thread::Thread;
 use super::{config, log};
 
-/// The longest turn, on the average.
+/// The average length of the longest turns.
 const LONGEST: u64 = 40_000;
-/// The shortest, on the average.
+/// The average length of the shortest turns.
 const SHORTEST: u64 = 4;
-/// A turn is, on the average, this part of all hooks so far.
+/// A turn is, on average, this fraction of all hooks so far.
 const SHARE: u64 = 64;
 /// How many short turns come in a row between long ones.
 const BURST: u32 = 16;
@@ -25,7 +25,7 @@ static SHORT: AtomicU32 = AtomicU32::new(0);
 
 /// Begins with a seed.
 pub(super) fn seed(seed: u64) {
-    // Neighbouring seeds are to have nothing to do with each other.
+    // Neighbouring seeds must give unrelated schedules.
     let mixed = (seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     RANDOM.store(mixed ^ mixed >> 31 | 1, Relaxed);
 }
@@ -39,7 +39,7 @@ fn random() -> u64 {
     x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20
 }
 
-/// Some of the threads that wait, by their numbers modulo 32: one of these goes next.
+/// Some of the waiting threads, by their numbers modulo 32: one of these goes next.
 pub(super) fn some() -> u32 {
     random() as u32
 }

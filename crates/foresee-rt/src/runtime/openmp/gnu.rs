@@ -139,7 +139,7 @@ doacross! { GOMP_doacross_ull_wait, doacross_ull_wait }
 const FLAG_DEPEND: usize = 1 << 3;
 const FLAG_DETACH: usize = 1 << 13;
 
-/// What a task is to be called with: so many bytes are copied, by a function or as they are.
+/// The arguments of a task: this many bytes, copied by a function or verbatim.
 #[derive(Clone, Copy)]
 struct Given {
     data: usize,
@@ -384,7 +384,8 @@ unsafe extern "C" fn run_stretch(stretch: *const Stretch) {
     }
 }
 
-/// Loops that are shared out: libgomp says whether there are iterations left, and which. Nobody waits here, and nothing is ordered.
+/// Worksharing loops: libgomp returns whether there are iterations left, and which. No thread waits
+/// here, and nothing is ordered.
 macro_rules! shares {
     ($($name:ident($($arg:ident),*), $from:ident, $to:ident;)*) => {
         calls! { $(

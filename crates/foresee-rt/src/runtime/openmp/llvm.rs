@@ -23,7 +23,7 @@ unsafe extern "C" {
     fn __libc_free(block: usize);
 }
 
-// Parallel regions. The outlined function takes two numbers and what it needs as so many words.
+// Parallel regions. The outlined function takes two numbers and its arguments as words.
 variadic! {
     __kmpc_fork_call, "3", "rcx" => fork_call;
     __kmpc_fork_teams, "3", "rcx" => fork_teams;
@@ -54,7 +54,7 @@ macro_rules! forks {
             };
             let member: unsafe extern "C" fn(usize, usize, *const Team) = member;
             let act = |team: *const Team| real!($name(source => usize, 1 => usize, member as usize => usize, team => *const Team));
-            // A team that is not recorded needs only to be told what to call.
+            // A team that is not recorded only needs to know what to call.
             begin(function, words, place(pc), || act(&Team::unrecorded(function, words)), act);
             // SAFETY: the region is over.
             unsafe { __libc_free(words.as_ptr() as usize) };
@@ -77,7 +77,7 @@ unsafe extern "C" fn member(whole: usize, bound: usize, team: *const Team) {
     }
 }
 
-/// Calls a function with two words and `count` more, of which there are at least four to be read.
+/// Calls a function with two words and `count` more, at least four of which can be read.
 #[unsafe(naked)]
 unsafe extern "C" fn invoke(
     function: usize,
@@ -178,7 +178,7 @@ entries! {
         => void!(tasks::wait(place(pc), || real!(__kmpc_end_taskgroup(source => usize, who => usize))));
 }
 
-/// One member hands what it made to the others, each of which copies it between two barriers.
+/// One member passes what it made to the others, each of which copies it between two barriers.
 fn copy_private(
     source: usize,
     who: usize,
@@ -229,9 +229,9 @@ struct Source {
     behind: [usize; 2],
 }
 
-/// Says how the thread is to add its part: 1: alone, with the lock; 2: by atomic operations; 0: it was done. libomp is not told
-/// of the function that adds parts of several threads, so that it does not call it; nor that there are atomic operations,
-/// some of which have no hooks.
+/// Returns how the thread adds its part: 1: alone, with the lock; 2: by atomic operations; 0: it is
+/// done. libomp does not learn of the function that adds the parts of several threads, so that it
+/// does not call it; nor of atomic operations, some of which have no hooks.
 fn reduce(source: usize, lock: usize, pc: f64, act: impl FnOnce(*const Source) -> usize) -> usize {
     const ATOMIC: u32 = 0x10;
     // SAFETY: as clang made it.
@@ -250,7 +250,7 @@ fn reduce(source: usize, lock: usize, pc: f64, act: impl FnOnce(*const Source) -
     out
 }
 
-/// What stands between a task of libomp and what it shares.
+/// The data between a task of libomp and what it shares.
 #[repr(C)]
 struct Trailer {
     task: Task,

@@ -1,14 +1,17 @@
-//! OpenMP: the order that teams, barriers, tasks and locks give.
+//! OpenMP: the order that teams, barriers, tasks and locks imply.
 //!
-//! The libraries behind it (libgomp, libomp) wait by means of their own that no hook sees, so their entry points are
-//! interposed instead, and what they do inside is not recorded. Order is told by steps on channels, as for files:
+//! The libraries behind it (libgomp, libomp) block in ways that no hook sees, so their entry points
+//! are intercepted instead, and what they do inside is not recorded. Order is recorded as steps on
+//! channels, as for files:
 //!
-//! - Who begins a team sends, and its members look; members send when they are through, and who began it looks.
-//! - At a barrier each member sends, and looks when it is let go. Two channels are used in turn: nobody can be two barriers
-//!   ahead of anybody else, so nothing is ordered that is not.
+//! - The thread that begins a team sends, and the members look; members send when they finish, and
+//!   the first thread looks.
+//! - At a barrier each member sends, and looks when it leaves. Two channels alternate: no thread
+//!   can be two barriers ahead of another, so no false order arises.
 //! - Tasks: see `tasks.rs`.
 
-/// Stands in front of entry points of the libraries: `name(arguments), return address => what to do`, all of them machine words.
+/// Intercepts entry points of the libraries: `name(arguments), return address => what to do`, all
+/// of them machine words.
 macro_rules! entries {
     ($($name:ident($($arg:ident),*), $pc:ident => $body:expr;)*) => { $(
         mod $name {
@@ -87,8 +90,8 @@ impl Team {
 /// Whether there has been a team.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// The program is over: what its libraries still do is not recorded if one of them is OpenMP's, which tidies up with locks
-/// and conditions that nobody else was seen to use.
+/// The program is over: what its libraries still do is not recorded if one of them is OpenMP's,
+/// which cleans up with locks and conditions that no recorded thread has used.
 pub(super) fn retire() {
     let t = super::thread::current();
     if IS_USED.load(Relaxed) && !t.is_null() {
@@ -138,10 +141,11 @@ fn begin<R>(
     }
 }
 
-/// Runs what a member of a team is to do. The library has written what it hands over, `given`, to the thread's stack.
+/// Runs the code of a team's member. The library has written its arguments, `given`, to the
+/// thread's stack.
 ///
 /// # Safety
-/// The library calls this for a team that [`begin`] told it of.
+/// The library calls this for a team that [`begin`] passed to it.
 unsafe fn take_part(team: *const Team, given: [(usize, usize); 2], run: impl FnOnce()) {
     // SAFETY: the team lasts; what is given is the library's own.
     unsafe {
@@ -211,7 +215,8 @@ unsafe fn depart(t: *mut Thread, pc: usize) {
     }
 }
 
-/// A step on what orders the iterations of a loop: waits by `act`, then tells; or tells, then lets others go by `act`.
+/// A step on what orders the iterations of a loop: waits with `act`, then records; or records, then
+/// releases others with `act`.
 fn ordered(pc: usize, before: Option<Tag>, after: Option<Tag>, act: impl FnOnce()) {
     let t = enter();
     if t.is_null() {

@@ -1,8 +1,10 @@
-//! Tasks: made before they are begun, done before who waits for them goes on, and in the order of what they depend on.
+//! Tasks: created before they begin, finished before a thread that waits for them continues, and in
+//! the order of their dependences.
 //!
-//! Each task has a channel that who makes it sends through, and who carries it out looks at. When it is done, the thread
-//! that carried it out sends through a channel of its own: whoever waits, for whichever tasks of the team, looks at the
-//! channels of all threads that have carried out some. That orders more than need be, after tasks that were done and not waited for.
+//! Each task has a channel through which its creator sends and at which the thread that executes it
+//! looks. When the task is finished, that thread sends through a channel of its own: a thread that
+//! waits for any tasks of the team looks at the channels of all threads that have executed some.
+//! That orders more than necessary, namely after tasks that were finished but not awaited.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,7 +30,8 @@ pub(super) struct Task {
     depends: *mut Dependence,
 }
 
-/// An address that tasks depend on, and whether they change what it stands for. A null one ends a list.
+/// An address that tasks depend on, and whether they change the object there. A null one ends a
+/// list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Dependence {
@@ -90,7 +93,7 @@ impl Task {
         self.depends = list;
     }
 
-    /// The task is handed over to whoever carries it out.
+    /// The task is passed to the thread that will execute it.
     ///
     /// # Safety
     /// In a hook of `t`.
@@ -163,7 +166,7 @@ fn done_by(bit: u32) -> Channel {
     Channel::made(channel::TASKS_DONE, bit as usize, bit.saturating_sub(1))
 }
 
-/// Tells that the thread has done a task.
+/// Records that the thread has finished a task.
 unsafe fn done(t: *mut Thread, team: *const Team, pc: usize) {
     // SAFETY: in a hook of `t`; a team outlives its tasks.
     unsafe {
