@@ -1,8 +1,6 @@
 //! Inputs that are wrong, and what the user is told.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use foresee_formats::{FORMATS, MAX_LINE, by_name, open, open_reader};
 use foresee_trace::{Batch, ErrorKind, Position, Trace};
 

@@ -10,7 +10,7 @@
 //! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
 //!   expected to say about it.
 //! - [`shrink`] makes a failing trace small enough to look at.
-//! - [`tools`] finds or installs the compilers that captured programs are built with.
+//! - [`tools`] finds the compilers that captured programs are built with.
 //!
 //! ```
 //! use foresee_testkit::oracle::{possible_writers, Order, Relation};
@@ -31,12 +31,14 @@ mod notation;
 pub mod oracle;
 pub mod programs;
 mod relax;
+mod seeds;
 mod shrink;
 pub mod tools;
 
 pub use families::{Family, families};
 pub use notation::parse_trace;
 pub use relax::relaxed;
+pub use seeds::{enough, seeds, seeds_in};
 pub use shrink::{only, shrink};
 
 use foresee_trace::Trace;
