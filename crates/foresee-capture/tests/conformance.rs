@@ -1,13 +1,11 @@
 //! For small programs of every primitive, the captured events equal those that the programs' first comments list.
 
-mod native;
-
 use std::ffi::OsString;
 
 use foresee_capture::compiler::{self, Language};
 use foresee_testkit::tools::compilers;
 
-use native::{Workshop, by_thread, only_trace, programs};
+use crate::native::{Workshop, by_thread, only_trace, programs};
 
 /// `thread: events…` in the lines behind `expect`.
 fn expected(text: &str) -> Vec<(String, Vec<String>)> {

@@ -1,13 +1,11 @@
 //! What was recorded outlives the program, however it ends, and what is read is true.
 
-mod native;
-
 use std::process::Command;
 
+use crate::native::{Workshop, by_thread, killed, only_trace, programs, trace};
 use foresee_capture::log::{self, End, Log, LogError};
 use foresee_testkit::tools::compilers;
 use foresee_trace::Op;
-use native::{Workshop, by_thread, killed, only_trace, programs, trace};
 
 const GCC: [&str; 2] = ["gcc", "g++"];
 

@@ -4,7 +4,7 @@
 
 use foresee_causality::{Clocks, NoteClocks, Order, Stamp};
 use foresee_testkit::asynchronous::{Execution, execution};
-use foresee_testkit::{parse_trace, trace};
+use foresee_testkit::{enough, parse_trace, seeds, trace};
 use foresee_trace::{FileOrder, Op, Trace};
 
 /// The pairs that the clocks claim, in both directions of the file.
@@ -25,7 +25,7 @@ fn claimed(trace: &Trace) -> (Vec<(usize, usize)>, NoteClocks) {
 #[test]
 fn no_order_is_claimed_that_was_none() {
     let (mut kept, mut lost, mut uncertain, mut conflicting) = (0, 0, 0, 0);
-    for seed in 0..6_000 {
+    for seed in seeds(6_000) {
         let Execution { trace, order } = execution(seed, false);
         assert_eq!(trace.remarks.order, FileOrder::Notes);
         let (pairs, clocks) = claimed(&trace);
@@ -44,14 +44,14 @@ fn no_order_is_claimed_that_was_none() {
     }
     // The clocks do claim enough.
     assert!(
-        kept > 20 * lost && uncertain > 1_000 && conflicting > 1_000,
+        kept > 20 * lost && uncertain > enough(1_000) && conflicting > enough(1_000),
         "{kept} {lost} {uncertain} {conflicting}"
     );
 }
 
 #[test]
 fn with_synchronous_notes_the_order_is_exact() {
-    for seed in 0..6_000 {
+    for seed in seeds(6_000) {
         let Execution { trace, order } = execution(seed, true);
         let mut clocks: Clocks = Clocks::new(Order::ReadsFrom);
         let stamps: Vec<Stamp> = trace.events.iter().map(|e| clocks.event(e).unwrap()).collect();

@@ -4,11 +4,9 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::process::Command;
 
-use bench::{Bench, FORESEE, ORDERED, RACE, cache, root, said, text};
+use crate::harness::{Bench, FORESEE, ORDERED, RACE, cache, root, said, text};
 use foresee_testkit::tools::{compilers, need};
 
 /// Every example passes when run, and its violation is predicted, whichever compiler builds it.

@@ -5,13 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // A helper that fails is a test that fails; `field/programs` shows what is said.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
-use bench::{Bench, text};
+use crate::harness::{Bench, text};
 use foresee_testkit::correct::{Group, Language, groups};
 use foresee_testkit::tools::{compilers, need_file};
 

@@ -1,6 +1,6 @@
 //! The drawings of `docs/analyses/locks.md` are what foresee draws of the programs they show.
 //!
-//! `TRYCMD=overwrite cargo test -p foresee-cli --test drawings` draws them again.
+//! `TRYCMD=overwrite cargo test -p foresee-cli --test main drawings` draws them again.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 

@@ -3,11 +3,9 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::process::Command;
 
-use bench::{Bench, root};
+use crate::harness::{Bench, root};
 use foresee_testkit::tools::compilers;
 
 /// `./program` is one of those in `testdata/programs`.
@@ -117,7 +115,7 @@ fn a_deadlock_that_happened_is_observed_and_ended() {
         // What was cut short is told again.
         assert_eq!(convert.output().unwrap().status.code(), Some(3), "{format}");
         let check = bench.foresee().args(["check", &to, "--check", "deadlock"]).output().unwrap();
-        let out = bench::text(&check.stdout);
+        let out = crate::harness::text(&check.stdout);
         assert!(out.contains("T1 and T2 wait for each other for ever"), "{format}\n{out}");
     }
 }

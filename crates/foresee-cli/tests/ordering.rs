@@ -5,13 +5,11 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
-use bench::{Bench, root, text};
+use crate::harness::{Bench, root, text};
 use foresee_testkit::tools::{compilers, need_file};
 
 /// Builds a program of scenarios in every way and runs each of them; says what is not as it should be.

@@ -1,6 +1,6 @@
 //! The pictures in `docs/analyses/lattice.md` are what the command draws of the examples.
 //!
-//! `FORESEE_OVERWRITE=1 cargo test -p foresee-cli --test pictures` writes what is drawn now.
+//! `FORESEE_OVERWRITE=1 cargo test -p foresee-cli --test main pictures` writes what is drawn now.
 
 use std::path::Path;
 use std::process::Command;

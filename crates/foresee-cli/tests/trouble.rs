@@ -4,11 +4,9 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::process::Command;
 
-use bench::{Bench, ORDERED, RACE, cache, root, said, text};
+use crate::harness::{Bench, ORDERED, RACE, cache, root, said, text};
 
 #[test]
 fn programs_that_were_not_built_for_capture() {

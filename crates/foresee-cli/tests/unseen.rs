@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
-use bench::{Bench, root};
+use crate::harness::{Bench, root};
 use foresee_testkit::tools::compilers;
 
 /// Builds a program of `testdata/programs` with both compilers, with and without optimisation, and hands on what a run of

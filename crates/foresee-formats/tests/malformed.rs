@@ -1,8 +1,6 @@
 //! Invalid inputs and their error messages.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use foresee_formats::{FORMATS, MAX_LINE, by_name, open, open_reader};
 use foresee_trace::{Batch, ErrorKind, Position, Trace};
 

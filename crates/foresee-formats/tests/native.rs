@@ -1,11 +1,9 @@
 //! Native files: complete, cut off, damaged, continued, and read from the middle.
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
 use std::path::Path;
 
-use common::*;
+use crate::common::*;
 use foresee_formats::native::{Indexed, append};
 use foresee_formats::{Format, Native};
 use foresee_trace::{Batch, EventSource, FileOrder, Op, Position, TargetKind, Trace, Value};

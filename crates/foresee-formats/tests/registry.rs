@@ -1,12 +1,10 @@
 //! Walks the list of formats: what each must provide and how it is detected.
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use common::*;
+use crate::common::*;
 use foresee_formats::{FORMATS, Native, open};
 use foresee_trace::{FileOrder, Trace};
 

@@ -1,8 +1,6 @@
 //! What is written can be read back, in every format and through every pair of formats.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use foresee_formats::{FORMATS, Format};
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Batch, Event, FileOrder, Mode, Names, Op, Remarks, Trace, Validated, Value};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
-use common::{bytes_of, question};
+use crate::common::{bytes_of, question};
 use fastrand::Rng;
 use foresee_index::{Answer, Index, IndexError};
 use foresee_testkit::generated;

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
-use common::{bytes_of, question};
+use crate::common::{bytes_of, question};
 use fastrand::Rng;
 use foresee_causality::{Clocks, Order, Stamp};
 use foresee_index::{Answer, Index};

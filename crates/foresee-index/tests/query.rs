@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
-use common::{bytes_of, question};
+use crate::common::{bytes_of, question};
 use fastrand::Rng;
 use foresee_index::{Answer, Index, Question, Unsupported};
 use foresee_spec::{parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation};
-use foresee_testkit::{generated, trace};
+use foresee_testkit::{enough, generated, seeds_in, trace};
 use foresee_trace::generate::Config;
 use foresee_trace::{Event, Op, Trace};
 
@@ -223,28 +221,28 @@ fn compare(seeds: std::ops::Range<u64>, sets: bool) {
             other => panic!("{other:?}: {}", case()),
         }
     }
-    // The comparison must not be vacuous.
-    assert!(found > 1000 && never > 1000, "{found} found, {never} not");
+    // A comparison of nothing would be none.
+    assert!(found > enough(1000) && never > enough(1000), "{found} found, {never} not");
 }
 
 #[test]
 fn single_labels_equal_the_lattice_of_cuts_1() {
-    compare(0..25_000, false);
+    compare(seeds_in(0..25_000), false);
 }
 
 #[test]
 fn single_labels_equal_the_lattice_of_cuts_2() {
-    compare(25_000..50_000, false);
+    compare(seeds_in(25_000..50_000), false);
 }
 
 #[test]
 fn sets_of_labels_equal_the_lattice_of_cuts_1() {
-    compare(50_000..75_000, true);
+    compare(seeds_in(50_000..75_000), true);
 }
 
 #[test]
 fn sets_of_labels_equal_the_lattice_of_cuts_2() {
-    compare(75_000..100_000, true);
+    compare(seeds_in(75_000..100_000), true);
 }
 
 /// The example of the pattern paper: events 12, 5, 8, 15, counted from one.

@@ -3,13 +3,11 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/locks.md` come from here.
 
-mod common;
-
-use common::Tied;
+use crate::common::Tied;
 use fastrand::Rng;
 use foresee_causality::judge::Reads;
 use foresee_predict::correct::{CorrectLimits, Reductions};
-use foresee_testkit::{families, random_trace};
+use foresee_testkit::{enough, families, random_trace, seeds};
 use foresee_trace::Trace;
 
 fn event(rng: &mut Rng) -> &'static str {
@@ -105,11 +103,11 @@ fn reductions_change_nothing() {
             violable += compare(family.name, seed, &family.short(seed), &limits).0;
         }
     }
-    for seed in 0..4_000 {
+    for seed in seeds(4_000) {
         // Everything that a trace can have, but little of it.
         violable += compare("anything", seed, &random_trace(seed), &limits).0;
     }
-    assert!(violable > 300, "only {violable}");
+    assert!(violable > enough(300), "only {violable}");
 }
 
 #[test]

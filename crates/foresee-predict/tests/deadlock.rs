@@ -3,17 +3,15 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/deadlock.md` come from here.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::nested::Nested;
-use common::requirements;
+use crate::common::nested::Nested;
+use crate::common::requirements;
 use foresee_causality::judge::Reads;
 use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis};
-use foresee_testkit::{corpus, oracle, trace};
+use foresee_testkit::{corpus, enough, oracle, seeds, trace};
 use foresee_trace::{Event, Finding, FindingKind, Id, LockId, Op, Outcome, Trace};
 
 /// Runs the check.
@@ -126,13 +124,15 @@ fn deadlocks_are_those_of_exhaustive_search() {
     ];
     let (mut real, mut three) = (0, 0);
     for (name, seeds, family) in families {
-        let count = compare(name, 0..seeds, |seed| family.trace(seed, 14 + seed as usize % 16));
+        let count = compare(name, foresee_testkit::seeds(seeds), |seed| {
+            family.trace(seed, 14 + seed as usize % 16)
+        });
         real += count.real;
         three += count.three;
     }
-    compare("anything", 0..1_000, foresee_testkit::random_trace);
+    compare("anything", seeds(1_000), foresee_testkit::random_trace);
     println!("{real} deadlocks, {three} of more than two threads");
-    assert!(real > 4_000 && three > 100, "{real} {three}");
+    assert!(real > enough(4_000) && three > enough(100), "{real} {three}");
 }
 
 /// The acquires at which a finding says that a thread waits for a lock whose owner has ended.
@@ -192,7 +192,7 @@ fn threads_left_waiting_are_those_that_nobody_can_help() {
     ];
     let (mut with_stuck, mut without, mut rings) = (0, 0, 0);
     for (name, family) in families {
-        for seed in 0..1_000 {
+        for seed in seeds(1_000) {
             let trace = with_places(family.trace(seed, 8 + seed as usize % 14));
             let (findings, analysed) = check(&trace);
             let left = oracle::left_waiting(&trace);
@@ -221,7 +221,7 @@ fn threads_left_waiting_are_those_that_nobody_can_help() {
         }
     }
     println!("{with_stuck} traces with threads left waiting, {without} without, {rings} rings");
-    assert!(with_stuck > 1_000 && without > 1_000 && rings > 200);
+    assert!(with_stuck > enough(1_000) && without > enough(1_000) && rings > enough(200));
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn waits_that_nobody_ends() {
     // Waits that keep nothing can be proved safe.
     let flat = Nested { depth: 1, ..guarded };
     let (mut lost, mut missed, mut nested, mut settled) = (0, 0, 0, 0);
-    for seed in 0..9_000 {
+    for seed in seeds(9_000) {
         let family = [plain, guarded, flat][seed as usize % 3];
         let trace = with_places(family.trace(seed, 14 + seed as usize % 12));
         let (findings, analysed) = check(&trace);
@@ -504,7 +504,10 @@ fn waits_that_nobody_ends() {
     println!(
         "{lost} waits that nobody ends, {nested} of them nested; {missed} missed; {settled} traces with waits settled"
     );
-    assert!(lost > 100 && nested > 10 && settled > 10, "{lost} {nested} {settled}");
+    assert!(
+        lost > enough(100) && nested > enough(10) && settled > enough(10),
+        "{lost} {nested} {settled}"
+    );
     assert!(missed * 50 <= lost, "{missed} of {lost}");
 }
 

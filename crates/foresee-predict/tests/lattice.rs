@@ -8,46 +8,17 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper};
-use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
-use foresee_spec::ast::Spec;
-use foresee_spec::observe::Projection;
-use foresee_spec::property::Compiled;
+use foresee_predict::{Analysed, Analysis, Stat, confirm};
+use foresee_spec::observe::Lens;
 use foresee_spec::run::ObservedMonitor;
-use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
-use foresee_testkit::{corpus, generated};
+use foresee_testkit::{corpus, enough, generated, seeds};
 use foresee_trace::generate::{Config, Written};
 use foresee_trace::{Event, Finding, Id, Op, Outcome, ThreadId, Trace, Value};
 
-/// A specification tied to a trace.
-struct Tied<'t> {
-    trace: &'t Trace,
-    spec: Spec,
-    resolved: Resolved,
-}
+use crate::common::Tied;
 
-impl<'t> Tied<'t> {
-    fn new(trace: &'t Trace, text: &str) -> Tied<'t> {
-        let parsed = parse(text);
-        let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
-        assert!(errors.is_empty(), "{text}: {errors:?}");
-        let mut spec = parsed.spec;
-        let resolved = resolve(&spec, &trace.names).resolved;
-        let properties = Compiled::all(&spec).unwrap();
-        // The trace outlives every source of it that a test makes.
-        let trace_copy = trace.clone();
-        let open = || {
-            let leaked: &'static Trace = Box::leak(Box::new(trace_copy));
-            Ok(Box::new(leaked.source()) as Box<dyn foresee_trace::EventSource>)
-        };
-        learn_initial_values(&mut spec, &properties, &resolved, &trace.names, open).unwrap();
-        Tied { trace, spec, resolved }
-    }
-
-    fn compiled(&self) -> Vec<Compiled> {
-        Compiled::all(&self.spec).unwrap()
-    }
-
+impl Tied<'_> {
     /// What the lattice says.
     fn predict(&self, limits: Limits) -> (Vec<Prediction>, Vec<Analysed>) {
         let predictions = Predictions::default();
@@ -82,15 +53,6 @@ impl<'t> Tied<'t> {
         }
         monitor.finish();
         monitor.violations().iter().map(|v| format!("{:?}", v.binding)).collect()
-    }
-
-    /// The relevant events of the only property.
-    fn relevant(&self) -> Vec<usize> {
-        let compiled = &self.compiled()[0];
-        let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
-        let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
-        (0..self.trace.events.len()).filter(step).collect()
     }
 }
 
@@ -228,7 +190,7 @@ fn random_trace(seed: u64) -> Trace {
 #[test]
 fn the_lattice_is_the_set_of_all_runs() {
     let (mut predicted, mut observed, mut vacuous) = (0, 0, 0);
-    for seed in 0..20_000 {
+    for seed in seeds(20_000) {
         let trace = random_trace(seed);
         let text = random_spec(&mut Rng::with_seed(seed));
         let tied = Tied::new(&trace, &text);
@@ -273,8 +235,11 @@ fn the_lattice_is_the_set_of_all_runs() {
         assert!(!is_vacuous || violating == 0, "{}", context());
         vacuous += u32::from(is_vacuous);
     }
-    assert!(predicted > 300 && observed > 500, "{predicted} predicted, {observed} observed");
-    assert!(vacuous > 100, "only {vacuous} vacuous");
+    assert!(
+        predicted > enough(300) && observed > enough(500),
+        "{predicted} predicted, {observed} observed"
+    );
+    assert!(vacuous > enough(100), "only {vacuous} vacuous");
 }
 
 /// Each binding has a lattice of its own: what is predicted is what some run shows and the observed
@@ -295,7 +260,7 @@ fn bindings_are_predicted_one_by_one() {
         "property p(t, u): write(x0)@t -> once write(x1)@u",
     ];
     let mut predicted = 0;
-    for seed in 0..6_000 {
+    for seed in seeds(6_000) {
         let trace = random_trace(seed);
         let text = SPECS[seed as usize % SPECS.len()];
         let tied = Tied::new(&trace, text);
@@ -319,13 +284,13 @@ fn bindings_are_predicted_one_by_one() {
             predicted += 1;
         }
     }
-    assert!(predicted > 100, "only {predicted} predicted");
+    assert!(predicted > enough(100), "only {predicted} predicted");
 }
 
 #[test]
 fn a_window_never_says_what_the_whole_does_not() {
     let mut found = 0;
-    for seed in 0..4_000 {
+    for seed in seeds(4_000) {
         let trace = random_trace(seed);
         let text = random_spec(&mut Rng::with_seed(seed));
         let tied = Tied::new(&trace, &text);
@@ -344,14 +309,14 @@ fn a_window_never_says_what_the_whole_does_not() {
             found += predictions.len();
         }
     }
-    assert!(found > 100);
+    assert!(found > enough(100));
 }
 
 /// Following the trace event by event, and letting go of what is behind, changes nothing.
 #[test]
 fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
     let (mut found, mut compared) = (0, 0);
-    for seed in 0..4_000 {
+    for seed in seeds(4_000) {
         let trace = random_trace(seed);
         let text = random_spec(&mut Rng::with_seed(seed));
         let tied = Tied::new(&trace, &text);
@@ -385,7 +350,7 @@ fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
             }
         }
     }
-    assert!(found > 100 && compared > 10_000, "{found} found, {compared} compared");
+    assert!(found > enough(100) && compared > enough(10_000), "{found} found, {compared} compared");
 }
 
 /// The threads that act and that nobody forks.
@@ -400,7 +365,7 @@ fn roots(trace: &Trace) -> Vec<ThreadId> {
 #[test]
 fn a_lookahead_never_says_what_the_whole_does_not() {
     let (mut found, mut cut_off) = (0, 0);
-    for seed in 0..4_000 {
+    for seed in seeds(4_000) {
         let trace = random_trace(seed);
         let text = random_spec(&mut Rng::with_seed(seed));
         let tied = Tied::new(&trace, &text);
@@ -423,14 +388,14 @@ fn a_lookahead_never_says_what_the_whole_does_not() {
             }
         }
     }
-    assert!(found > 50 && cut_off > 50, "{found} found, {cut_off} cut off");
+    assert!(found > enough(50) && cut_off > enough(50), "{found} found, {cut_off} cut off");
 }
 
 /// An observer that hears of the events in any order says the same.
 #[test]
 fn the_order_of_arrival_does_not_matter() {
     let mut violated = 0;
-    for seed in 0..20_000 {
+    for seed in seeds(20_000) {
         let trace = random_trace(seed);
         let mut rng = Rng::with_seed(seed);
         let text = random_spec(&mut rng);
@@ -480,7 +445,7 @@ fn the_order_of_arrival_does_not_matter() {
             assert_eq!(got, expected, "seed {seed}: {text}\n{trace}\n{notices:?}");
         }
     }
-    assert!(violated > 1000, "only {violated} violated");
+    assert!(violated > enough(1000), "only {violated} violated");
 }
 
 /// The order in which the trace happens to be written down does not matter either, as long as it
@@ -488,7 +453,7 @@ fn the_order_of_arrival_does_not_matter() {
 #[test]
 fn verdicts_are_those_of_the_causality_not_of_the_file() {
     let mut violated = 0;
-    for seed in 0..20_000 {
+    for seed in seeds(20_000) {
         let trace = random_trace(seed);
         let mut rng = Rng::with_seed(seed);
         let text = random_spec(&mut rng);
@@ -519,12 +484,12 @@ fn verdicts_are_those_of_the_causality_not_of_the_file() {
         }
         violated += usize::from(a.0);
     }
-    assert!(violated > 1000, "only {violated} violated");
+    assert!(violated > enough(1000), "only {violated} violated");
 }
 
 #[test]
 fn witnesses_are_found_again_when_levels_were_not_kept() {
-    for seed in 0..3_000 {
+    for seed in seeds(3_000) {
         let trace = random_trace(seed);
         let text = random_spec(&mut Rng::with_seed(seed));
         let tied = Tied::new(&trace, &text);

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
-use common::Tied;
-use common::monotone::{Monotone, Rules};
+use crate::common::Tied;
+use crate::common::monotone::{Monotone, Rules};
 use foresee_causality::judge::{Judge, Reads, Space};
 use foresee_predict::correct::CorrectLimits;
 use foresee_predict::reorder::SlicedLimits;

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(dead_code)] // Tests share helpers, and none uses all.
 
-mod common;
-
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use common::Tied;
+use crate::common::Tied;
 use foresee_predict::{Analysed, Monitorability, MonitorabilityOptions, Stat};
 use foresee_spec::monitor::StateId;
 use foresee_spec::observe::{EvalWarnings, Projection};

@@ -9,7 +9,7 @@ use foresee_predict::nondeterminism::{
 };
 use foresee_predict::{Analysed, Analysis, Stat};
 use foresee_testkit::oracle::{final_writers, is_correct_reordering, possible_writers, reads_from};
-use foresee_testkit::{corpus, generated, shrink, trace};
+use foresee_testkit::{corpus, enough, generated, seeds, seeds_in, shrink, trace};
 use foresee_trace::generate::Config;
 use foresee_trace::{Finding, Op, Outcome, Trace};
 
@@ -90,15 +90,15 @@ fn agree(seeds: Range<u64>) -> Counts {
 
 #[test]
 fn breakable_reads_are_those_of_exhaustive_search() {
-    let counts = agree(0..14_000);
+    let counts = agree(seeds(14_000));
     // Every way to decide has been taken, and often.
-    assert!(counts.feasible > 10_000 && counts.ordered > 10_000, "{counts:?}");
-    assert!(counts.cyclic > 500 && counts.chosen > 40, "{counts:?}");
+    assert!(counts.feasible > enough(10_000) && counts.ordered > enough(10_000), "{counts:?}");
+    assert!(counts.cyclic > enough(500) && counts.chosen > enough(40), "{counts:?}");
 }
 
 #[test]
 fn breakable_reads_are_those_of_exhaustive_search_in_more_traces() {
-    agree(10_000..20_000);
+    agree(seeds_in(10_000..20_000));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn stat(analysed: &Analysed, name: &str) -> u64 {
 #[test]
 fn witnesses_are_correct_reorderings_up_to_the_first_broken_read() {
     let mut judged = 0;
-    for seed in 0..3000 {
+    for seed in seeds(3000) {
         let trace = meeting_trace(seed);
         let saw = reads_from(&trace);
         for finding in run(&trace, Options { cores: 1, ..Options::default() }).0 {
@@ -184,7 +184,7 @@ fn witnesses_are_correct_reorderings_up_to_the_first_broken_read() {
             judged += 1;
         }
     }
-    assert!(judged > 1000, "{judged}");
+    assert!(judged > enough(1000), "{judged}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
 use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
-use foresee_testkit::{corpus, generated};
+use foresee_testkit::{corpus, enough, generated, seeds, seeds_in};
 use foresee_trace::generate::{Config, Written};
 use foresee_trace::{Finding, Op, Outcome, Trace};
 
@@ -217,20 +217,20 @@ fn run(
 #[test]
 fn ordered_candidates_by_every_search() {
     let text = |rng: &mut Rng, t: &Trace| format!("pattern p: {}", sequence(rng, t, 5, false));
-    let predicted = run(0..40_000, false, text);
-    assert!(predicted > 1_500, "only {predicted}");
+    let predicted = run(seeds(40_000), false, text);
+    assert!(predicted > enough(1_500), "only {predicted}");
 }
 
 #[test]
 fn candidates_of_any_thread() {
     let text = |rng: &mut Rng, t: &Trace| format!("pattern p: {}", sequence(rng, t, 5, true));
-    let predicted = run(40_000..80_000, true, text);
-    assert!(predicted > 2_000, "only {predicted}");
+    let predicted = run(seeds_in(40_000..80_000), true, text);
+    assert!(predicted > enough(2_000), "only {predicted}");
 }
 
 #[test]
 fn generalised_patterns() {
-    let predicted = run(80_000..100_000, true, |rng: &mut Rng, t: &Trace| {
+    let predicted = run(seeds_in(80_000..100_000), true, |rng: &mut Rng, t: &Trace| {
         let (a, b) = (sequence(rng, t, 2, true), sequence(rng, t, 2, false));
         match rng.u8(..4) {
             0 => format!("pattern p: ({a}) | ({b})"),
@@ -239,7 +239,7 @@ fn generalised_patterns() {
             _ => format!("pattern p: ({a} | ()) .. {b}"),
         }
     });
-    assert!(predicted > 200, "only {predicted}");
+    assert!(predicted > enough(200), "only {predicted}");
 }
 
 /// Each binding for itself: what is predicted is what some run shows and the observed one does not.
@@ -257,7 +257,7 @@ fn bindings_are_predicted_one_by_one() {
         "pattern p(v, t): (write(v)@t .. read(_)@t) | (read(v)@t .. event(a0)@t)",
     ];
     let mut predicted = 0;
-    for seed in 0..9_000 {
+    for seed in seeds(9_000) {
         let trace = random_trace(seed);
         let tied = Tied::new(&trace, SPECS[seed as usize % SPECS.len()].to_owned());
         let relevant: Vec<usize> = tied.relevant(&trace).into_keys().collect();
@@ -292,7 +292,7 @@ fn bindings_are_predicted_one_by_one() {
         }
         predicted += found.len();
     }
-    assert!(predicted > 300, "only {predicted} predicted");
+    assert!(predicted > enough(300), "only {predicted} predicted");
 }
 
 /// A thousand patterns in one pass say what each says alone.

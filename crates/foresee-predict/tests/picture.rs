@@ -7,45 +7,20 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use foresee_predict::lattice::{Lattice, Limits, NoPicture, Picture, Prediction, Predictions};
-use foresee_predict::{Analysed, Analysis, Stat, confirm, learn_initial_values};
-use foresee_spec::ast::{Literal, Spec};
-use foresee_spec::observe::Projection;
+use foresee_predict::{Analysed, Analysis, Stat, confirm};
+use foresee_spec::ast::Literal;
 use foresee_spec::params::Object;
-use foresee_spec::property::Compiled;
 use foresee_spec::run::ObservedMonitor;
-use foresee_spec::{Resolved, parse, resolve};
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
-use foresee_testkit::{corpus, generated, parse_trace, trace};
+use foresee_testkit::{corpus, enough, generated, parse_trace, seeds, trace};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{DescribedValue, EventSource, Finding, Trace};
+use foresee_trace::{DescribedValue, Finding, Trace};
 
-/// A specification of one property tied to a trace.
-struct Tied<'t> {
-    trace: &'t Trace,
-    spec: Spec,
-    resolved: Resolved,
-}
+use crate::common::Tied;
 
-impl<'t> Tied<'t> {
-    fn new(trace: &'t Trace, text: &str) -> Tied<'t> {
-        let mut spec = parse(text).spec;
-        assert_eq!(spec.properties.len(), 1, "{text}");
-        let resolved = resolve(&spec, &trace.names).resolved;
-        let properties = Compiled::all(&spec).unwrap();
-        let copy = trace.clone();
-        let open = || {
-            let leaked: &'static Trace = Box::leak(Box::new(copy));
-            Ok(Box::new(leaked.source()) as Box<dyn EventSource>)
-        };
-        learn_initial_values(&mut spec, &properties, &resolved, &trace.names, open).unwrap();
-        Tied { trace, spec, resolved }
-    }
-
-    fn compiled(&self) -> Vec<Compiled> {
-        Compiled::all(&self.spec).unwrap()
-    }
-
+impl Tied<'_> {
     fn search(&self) -> (Vec<Prediction>, Analysed) {
+        assert_eq!(self.spec.properties.len(), 1);
         let found = Predictions::default();
         let (names, limits) = (&self.trace.names, Limits::default());
         let predictions = Rc::clone(&found);
@@ -77,14 +52,6 @@ impl<'t> Tied<'t> {
         witness: Option<&[u64]>,
     ) -> Result<Picture, NoPicture> {
         Picture::new(self.trace, &self.spec, &self.resolved, 0, binding, witness)
-    }
-
-    fn relevant(&self) -> Vec<usize> {
-        let compiled = &self.compiled()[0];
-        let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
-        let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
-        (0..self.trace.events.len()).filter(step).collect()
     }
 
     /// After how many steps a plain monitor rejects this order of events.
@@ -146,7 +113,7 @@ const SPECS: &[&str] = &[
 #[test]
 fn pictures_are_what_enumeration_of_all_runs_says() {
     let (mut predicted, mut observed_fails, mut initial) = (0, 0, 0);
-    for seed in 0..8_000u64 {
+    for seed in seeds(8_000) {
         let trace = random_trace(seed);
         let text = SPECS[seed as usize % SPECS.len()];
         let tied = Tied::new(&trace, text);
@@ -202,7 +169,7 @@ fn pictures_are_what_enumeration_of_all_runs_says() {
         initial += usize::from(after == Some(0));
     }
     assert!(
-        predicted > 100 && observed_fails > 100 && initial > 100,
+        predicted > enough(100) && observed_fails > enough(100) && initial > enough(100),
         "{predicted} {observed_fails}"
     );
 }
@@ -272,7 +239,7 @@ fn bindings_have_pictures_of_their_own_events() {
         "init x0 = 0, x1 = 0\nproperty p(t): write(_)@t && x0 == 1 -> once (read(_)@t || x1 == 2)",
     ];
     let (mut drawn, mut compared) = (0, 0);
-    for seed in 0..8_000u64 {
+    for seed in seeds(8_000) {
         let trace = random_trace(seed);
         let tied = Tied::new(&trace, SPECS[seed as usize % SPECS.len()]);
         let (predictions, analysed) = tied.search();
@@ -311,7 +278,7 @@ fn bindings_have_pictures_of_their_own_events() {
             }
         }
     }
-    assert!(drawn > 100 && compared > 20, "{drawn} drawn, {compared} compared");
+    assert!(drawn > enough(100) && compared > enough(20), "{drawn} drawn, {compared} compared");
 }
 
 #[test]

@@ -3,15 +3,13 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/race.md` come from here.
 
-mod common;
-
 use std::collections::BTreeSet;
 
 use foresee_causality::judge::Reads;
 use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
-use foresee_testkit::{Family, corpus, families, oracle, random_trace};
+use foresee_testkit::{Family, corpus, enough, families, oracle, random_trace, seeds};
 use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Names, Op, Outcome, Trace};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
@@ -126,7 +124,7 @@ impl Score {
             share(self.sliced),
             self.complete
         );
-        assert!(self.possible > 100, "{name}: only {}", self.possible);
+        assert!(self.possible > enough(100), "{name}: only {}", self.possible);
         let Score { sliced, possible, identical, identical_found, .. } = *self;
         assert!(sliced * 1000 >= possible * per_mille, "{name}: {}", share(sliced));
         assert!(identical_found * 1000 >= identical * 995, "{name}: {identical_found}");
@@ -142,7 +140,7 @@ fn mixed(family: Family) -> Family {
 fn short_traces() {
     for family in families().into_iter().map(mixed) {
         let mut score = Score::default();
-        (0..600).for_each(|seed| {
+        seeds(600).for_each(|seed| {
             score.add(family.name, seed, &with_places(family.short(seed)));
         });
         score.report(family.name, 600, 995);
@@ -152,7 +150,7 @@ fn short_traces() {
 #[test]
 fn anything_that_a_trace_can_have() {
     let mut score = Score::default();
-    (0..4_000).for_each(|seed| score.add("anything", seed, &with_places(random_trace(seed))));
+    seeds(4_000).for_each(|seed| score.add("anything", seed, &with_places(random_trace(seed))));
     score.report("anything", 4_000, 995);
 }
 
@@ -176,7 +174,7 @@ fn worked_examples() {
     for case in corpus::cases() {
         let Some(expected) = case.expect("races") else { continue };
         let trace = with_places(case.trace.clone());
-        let requirements = common::requirements(&trace);
+        let requirements = crate::common::requirements(&trace);
         for expected in expected.as_array().unwrap() {
             count += 1;
             let answer = |method: &str| expected[method].as_str().unwrap() == "Y";

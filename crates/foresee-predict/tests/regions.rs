@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod common;
-
-use common::requirements;
+use crate::common::requirements;
 use foresee_causality::judge::Reads;
 use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search, Wanted};

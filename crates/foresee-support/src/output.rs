@@ -160,7 +160,8 @@ fn copy_to(from: &mut File, path: &Path) -> io::Result<()> {
     target.flush()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::Read;
     use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};

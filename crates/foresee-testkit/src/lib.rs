@@ -7,11 +7,11 @@
 //! - [`random_trace`] is a tiny random trace, different for every seed; see
 //!   [`foresee_trace::generate`] for larger ones.
 //! - [`asynchronous`] runs programs whose actions are noted without stopping them.
-//! - [`programs`] are small programs, correct and faulty, that run in any schedule.
-//! - [`corpus`] reads the worked examples in `testdata/cases`, each with the expected result of
-//!   every analysis.
-//! - [`shrink`] makes a failing trace small enough to read.
-//! - [`tools`] finds or installs the compilers that captured programs are built with.
+//! - [`programs`] are little programs, right and faulty, that run in any schedule.
+//! - [`corpus`] reads the worked examples in `testdata/cases`, each with what every analysis is
+//!   expected to say about it.
+//! - [`shrink`] makes a failing trace small enough to look at.
+//! - [`tools`] finds the compilers that captured programs are built with.
 //!
 //! ```
 //! use foresee_testkit::oracle::{possible_writers, Order, Relation};
@@ -32,12 +32,14 @@ mod notation;
 pub mod oracle;
 pub mod programs;
 mod relax;
+mod seeds;
 mod shrink;
 pub mod tools;
 
 pub use families::{Family, families};
 pub use notation::parse_trace;
 pub use relax::relaxed;
+pub use seeds::{enough, seeds, seeds_in};
 pub use shrink::{only, shrink};
 
 use foresee_trace::Trace;

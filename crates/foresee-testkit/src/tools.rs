@@ -1,8 +1,7 @@
-//! Programs that tests run: found, installed where that can be done, or missed loudly.
+//! Programs that tests run. A test without its tool fails and says what is missing; `scripts/test` installs them all.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::process::Command;
 
 /// Compilers for C and C++: each kind that programs are captured with.
 pub const COMPILERS: [[&str; 2]; 2] = [["gcc", "g++"], ["clang-19", "clang++-19"]];
@@ -10,55 +9,33 @@ pub const COMPILERS: [[&str; 2]; 2] = [["gcc", "g++"], ["clang-19", "clang++-19"
 /// [`COMPILERS`], present.
 ///
 /// # Panics
-/// If one is missing and cannot be installed: a test that leaves out half of what it is for must
-/// not pass.
+/// If one is missing: a test that leaves out half of what it is for must not pass.
 pub fn compilers() -> [[&'static str; 2]; 2] {
     need("g++", "g++");
     need("clang-19", "clang-19");
     COMPILERS
 }
 
-/// Sees to it that a command is there, by installing Debian's package if it has to.
+/// Requires a command.
 ///
 /// # Panics
-/// If it is still missing then.
+/// If it is missing, with the name of Debian's package.
 pub fn need(command: &str, package: &str) {
-    need_that(command, package, || runs(command));
+    let runs = Command::new(command).arg("--version").output().is_ok();
+    assert!(runs, "{}", missing(command, package));
 }
 
 /// The same for a file, a library for example.
 ///
 /// # Panics
-/// If it is still missing then.
+/// If it is missing, with the name of Debian's package.
 pub fn need_file(path: &str, package: &str) {
-    need_that(path, package, || Path::new(path).exists());
+    assert!(Path::new(path).exists(), "{}", missing(path, package));
 }
 
-fn need_that(what: &str, package: &str, is_there: impl Fn() -> bool) {
-    // One test installs, the others wait and find it there.
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let installing = INSTALLING.lock();
-    if !is_there() {
-        apt(&["update", "-qq"]);
-        apt(&["install", "-qqy", "-o", "DPkg::Lock::Timeout=300", package]);
-    }
-    drop(installing);
-    assert!(
-        is_there(),
-        "`{what}` is missing and could not be installed: this test needs it (Debian: apt-get install {package})"
-    );
-}
-
-fn runs(command: &str) -> bool {
-    Command::new(command).arg("--version").output().is_ok()
-}
-
-fn apt(words: &[&str]) {
-    // Whether it helped shows when the command is looked for again.
-    let _ = Command::new("apt-get")
-        .args(words)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status();
+fn missing(what: &str, package: &str) -> String {
+    format!(
+        "`{what}` is missing, and this test needs it: run scripts/test as root, which installs what \
+         tests need, or install it yourself (Debian: apt-get install {package})"
+    )
 }

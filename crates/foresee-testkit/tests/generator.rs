@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use foresee_testkit::oracle::wellformed::violations;
-use foresee_testkit::{generated, random_trace, relaxed};
+use foresee_testkit::{generated, random_trace, relaxed, seeds};
 use foresee_trace::generate::{BadConfig, Config, Generator, Written};
 use foresee_trace::{Batch, EventSource, Mode, Op, Trace, Validated};
 
 /// Tiny traces, and larger ones of the same mixtures.
 fn configs() -> impl Iterator<Item = Config> {
-    (0..20_000).map(|seed| match seed % 4 {
+    seeds(20_000).map(|seed| match seed % 4 {
         0 => Config { events: 40, ..Config::small(seed) },
         1 => Config { events: 1 + seed % 7, threads: 1, ..Config::small(seed) },
         _ => Config::small(seed),
@@ -52,7 +52,7 @@ fn traces_depend_on_the_seed_alone() {
 #[test]
 fn everything_there_is_gets_generated() {
     let mut seen: HashMap<Op, usize> = HashMap::new();
-    for seed in 0..2000 {
+    for seed in seeds(2000) {
         let weak = relaxed(random_trace(seed), seed);
         let checked = Trace::load(&mut Validated::new(weak.source(), Mode::Reject)).unwrap();
         assert_eq!(checked.events, weak.events);
@@ -67,7 +67,7 @@ fn everything_there_is_gets_generated() {
 
 #[test]
 fn finished_traces_leave_nothing_open() {
-    for seed in 0..2000 {
+    for seed in seeds(2000) {
         let trace = generated(Config { unfinished: false, ..Config::small(seed) });
         let count = |ops: &[Op]| trace.events.iter().filter(|e| ops.contains(&e.op())).count();
         assert_eq!(count(&[Op::Acquire]), count(&[Op::Release]));

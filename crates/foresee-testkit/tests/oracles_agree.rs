@@ -7,7 +7,7 @@ use foresee_testkit::oracle::{
     Ideals, Order, Reads, Relation, Reorderings, Step, count_runs, for_each_run,
     is_correct_reordering, possible_writers, reads_from,
 };
-use foresee_testkit::random_trace;
+use foresee_testkit::{enough, random_trace, seeds};
 use foresee_trace::{Op, Trace};
 
 /// Traces with more runs take too long to enumerate.
@@ -27,11 +27,11 @@ fn traces(seeds: std::ops::Range<u64>) -> impl Iterator<Item = (u64, Trace, Orde
 #[test]
 fn runs_are_as_many_by_enumeration_as_by_cuts() {
     let mut tried = 0;
-    for (seed, _, order, all) in traces(0..2000) {
+    for (seed, _, order, all) in traces(seeds(2000)) {
         assert_eq!(Some(count_runs(&order, &all)), Ideals::new(&order, &all).runs(), "seed {seed}");
         tried += 1;
     }
-    assert!(tried > 1000);
+    assert!(tried > enough(1000));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn projections_of_runs_are_the_runs_of_the_projection() {
 
 #[test]
 fn every_run_is_a_correct_reordering() {
-    for (seed, trace, order, all) in traces(0..2000) {
+    for (seed, trace, order, all) in traces(seeds(2000)) {
         let _ = for_each_run(&order, &all, |run| {
             let correct = is_correct_reordering(&trace, run, false);
             assert_eq!(correct, Ok(()), "seed {seed}, {run:?}");
@@ -65,7 +65,7 @@ fn every_run_is_a_correct_reordering() {
 
 #[test]
 fn weaker_relations_order_less() {
-    for seed in 0..2000 {
+    for seed in seeds(2000) {
         let trace = random_trace(seed);
         let [strong, middle, weak, ..] = Relation::ALL.map(|relation| Order::new(&trace, relation));
         for a in 0..trace.events.len() {
@@ -111,8 +111,8 @@ fn all_by_search(trace: &Trace, reads: Reads) -> BTreeSet<Vec<usize>> {
 #[test]
 fn search_and_replay_know_the_same_reorderings() {
     let (mut tried, mut terminal_more) = (0, 0);
-    for (seed, mut trace, ..) in traces(0..6000) {
-        // A short trace has enough prefixes.
+    for (seed, mut trace, ..) in traces(seeds(6000)) {
+        // Prefixes of prefixes: a short trace has enough of them.
         trace.events.truncate(7);
         let strict = all_by_search(&trace, Reads::Strict);
         assert_eq!(strict, all_by_replay(&trace, false), "seed {seed}");
@@ -122,13 +122,13 @@ fn search_and_replay_know_the_same_reorderings() {
         tried += 1;
         terminal_more += usize::from(strict.len() < terminal.len());
     }
-    assert!(tried > 1000 && terminal_more > 100);
+    assert!(tried > enough(1000) && terminal_more > enough(100));
 }
 
 #[test]
 fn a_read_can_see_another_write_where_terminal_reads_do() {
     let mut broken = 0;
-    for seed in 0..2000 {
+    for seed in seeds(2000) {
         let mut trace = random_trace(seed);
         trace.events.truncate(8);
         let (possible, saw) = (possible_writers(&trace), reads_from(&trace));
@@ -147,5 +147,5 @@ fn a_read_can_see_another_write_where_terminal_reads_do() {
             broken += usize::from(other);
         }
     }
-    assert!(broken > 100);
+    assert!(broken > enough(100));
 }

@@ -4,7 +4,7 @@
 
 use foresee_formats::ForRapid;
 use foresee_testkit::oracle::{Order, Relation};
-use foresee_testkit::{families, random_trace};
+use foresee_testkit::{families, random_trace, seeds};
 use foresee_trace::{Event, Mode, Op, Trace, Validated};
 
 /// The last event of each access.
@@ -56,7 +56,7 @@ fn with_places(mut trace: Trace) -> Trace {
 
 #[test]
 fn rapid_sees_at_least_the_order_that_there_is() {
-    (0..1_000).for_each(|seed| check(&with_places(random_trace(seed)), &format!("{seed}")));
+    seeds(1_000).for_each(|seed| check(&with_places(random_trace(seed)), &format!("{seed}")));
     for family in families() {
         (0..100).for_each(|seed| {
             check(&with_places(family.short(seed)), &format!("{} {seed}", family.name));

@@ -1,7 +1,7 @@
 //! Compares the validator with the rules, checked one by one, on valid and on damaged traces.
 
 use foresee_testkit::oracle::wellformed::{Rule, violations};
-use foresee_testkit::{random_trace, raw_trace};
+use foresee_testkit::{enough, random_trace, raw_trace, seeds};
 use foresee_trace::{Mode, Position, ReadError, Trace, Validated};
 
 fn validated(trace: &Trace, mode: Mode) -> Result<Trace, ReadError> {
@@ -36,7 +36,7 @@ fn damaged(seed: u64) -> Trace {
 
 #[test]
 fn generated_traces_are_accepted_as_they_are() {
-    for seed in 0..20_000 {
+    for seed in seeds(20_000) {
         let trace = random_trace(seed);
         let read = validated(&trace, Mode::Reject).unwrap();
         assert_eq!(read.events.len(), trace.events.len());
@@ -53,7 +53,7 @@ fn generated_traces_are_accepted_as_they_are() {
 #[test]
 fn exactly_the_first_violation_is_reported() {
     let mut rejected = 0;
-    for seed in 0..30_000 {
+    for seed in seeds(30_000) {
         let trace = damaged(seed);
         match (validated(&trace, Mode::Reject), first_violation(&trace)) {
             (Ok(_), None) => {}
@@ -64,12 +64,15 @@ fn exactly_the_first_violation_is_reported() {
             (result, expected) => panic!("seed {seed}: {result:?}, but expected {expected:?}"),
         }
     }
-    assert!(rejected > 5_000, "only {rejected} traces were damaged enough to test anything");
+    assert!(
+        rejected > enough(5_000),
+        "only {rejected} traces were damaged enough to test anything"
+    );
 }
 
 #[test]
 fn repaired_traces_are_well_formed_and_the_repairs_are_told() {
-    for seed in 0..30_000 {
+    for seed in seeds(30_000) {
         let trace = damaged(seed);
         let mut source = Validated::new(trace.source(), Mode::Repair);
         let repaired = Trace::load(&mut source).unwrap();

@@ -1,5 +1,5 @@
 //! Builds small programs for capture, runs them and reads their logs.
-#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -16,6 +17,7 @@ use foresee_capture::watch::Watch;
 use foresee_predict::keeps_causality;
 use foresee_report::Report;
 use foresee_spec::Diagnostic;
+use signal_hook::consts::SIGINT;
 
 use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
 use crate::commands::check::{self, Wanted};
@@ -24,7 +26,7 @@ use crate::input::Input;
 use crate::{checks, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let wanted = wanted(args)?;
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         || goes_beyond_causality(args, &wanted)
         || !wanted.compiled.is_empty() && !is_known;
     // An interrupt is for the program; what it did until then is still to be told.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
     let mut wanted = Some(wanted);
     for run in 0..args.runs {

@@ -1,6 +1,6 @@
-//! Traces to write and read back, and how to compare them.
-// Every test file uses another part of this module.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+//! Traces to write and read back, and the way to compare them.
+// Every test file uses another part, and none exports any.
+#![allow(unreachable_pub, clippy::unwrap_used)]
 
 use std::cell::RefCell;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! What the tests of reorderings share.
 
-#![allow(dead_code, clippy::unwrap_used)] // Not every test file needs everything.
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 pub(crate) mod monotone;
 pub(crate) mod nested;
@@ -55,6 +55,15 @@ impl<'t> Tied<'t> {
 
     pub(crate) fn compiled(&self) -> Vec<Compiled> {
         Compiled::all(&self.spec).unwrap()
+    }
+
+    /// The relevant events of the only property.
+    pub(crate) fn relevant(&self) -> Vec<usize> {
+        let compiled = &self.compiled()[0];
+        let (inits, names) = (&self.spec.inits, &self.trace.names);
+        let lens = Lens::new(&compiled.alphabet, inits, &self.resolved, names);
+        let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
+        (0..self.trace.events.len()).filter(step).collect()
     }
 
     fn run(&self, analysis: Box<dyn Analysis>) -> Vec<Analysed> {

@@ -1,5 +1,5 @@
 //! A folder in which tests build programs for capture and run them.
-#![allow(dead_code, clippy::unwrap_used)] // each test uses some of it, and they are tests
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,18 @@
+//! The integration tests of this crate, as one executable: linking one takes a fraction of the time of many.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+mod capture;
+mod checks;
+mod correct_programs;
+mod drawings;
+mod endings;
+mod harness;
+mod observe;
+mod ordering;
+mod pictures;
+mod races;
+mod regions;
+mod trouble;
+mod unseen;
+mod verdicts;

@@ -1,0 +1,10 @@
+//! The integration tests of this crate, as one executable: linking one takes a fraction of the time of many.
+
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+mod corpus;
+mod generator;
+mod layout;
+mod oracles_agree;
+mod rapid;
+mod validator;
