@@ -84,19 +84,32 @@ impl Owners {
             Some(Owner::One(thread)) => block_of(name).is_some_and(|(_, by)| by != *thread),
             _ => false,
         };
-        if names.vars.iter().all(|(var, name)| is_kept(var, name)) {
+        let kept = || names.vars.iter().filter(|(var, name)| is_kept(*var, name));
+        let blocks: HashSet<SymId> =
+            kept().filter_map(|(_, name)| Some(block_of(name)?.0)).collect();
+        if kept().count() == names.vars.len() && blocks.len() == self.freed.len() {
             return Ok(None);
         }
         let mut vars = Interner::default();
         let mut numbers = Vec::with_capacity(names.vars.len());
-        let mut blocks = HashSet::new();
         for (var, name) in names.vars.iter() {
-            let kept = is_kept(var, name);
-            numbers.push(if kept { Some(vars.intern(name)?) } else { None });
-            blocks.extend(block_of(name).filter(|_| kept).map(|(block, _)| block));
+            numbers.push(if is_kept(var, name) { Some(vars.intern(name)?) } else { None });
         }
         let free = names.syms.lookup(HEAP_FREE);
-        Ok(Some(Shared { numbers, blocks, free, names: Names { vars, ..names.clone() } }))
+        Ok(Some(Shared { numbers, blocks, free, names: names_with(vars, names) }))
+    }
+}
+
+/// All names but those of variables, which are these.
+fn names_with(vars: Interner<VarId>, names: &Names) -> Names {
+    let Names { threads, vars: _, locks, conds, locs, syms } = names;
+    Names {
+        threads: threads.clone(),
+        vars,
+        locks: locks.clone(),
+        conds: conds.clone(),
+        locs: locs.clone(),
+        syms: syms.clone(),
     }
 }
 

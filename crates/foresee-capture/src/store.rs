@@ -43,6 +43,8 @@ pub struct Told<'l> {
     pub trusted: &'l [String],
     /// Whether variables that only one thread accesses are kept.
     pub keeps_private: bool,
+    /// How many bytes may be taken, about. The trace ends where more would be needed, and says so.
+    pub memory: usize,
 }
 
 impl Told<'_> {
@@ -98,6 +100,8 @@ impl Told<'_> {
     ) -> Result<Written, StoreError> {
         let is_planned = plan.is_some();
         let mut source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
+        // Names are copied when what is private is left out.
+        source = source.within(self.memory / 2);
         if !self.keeps_private && !self.log.header.filtered {
             let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
             let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
@@ -133,7 +137,7 @@ impl Told<'_> {
                 .push(format!("{name} has no debugging information: places and types are unknown"));
         }
         notes.append(&mut remarks.warnings);
-        Ok(Written { notes, names: source.names().clone(), remarks, owners })
+        Ok(Written { notes, names: std::mem::take(source.names_mut()), remarks, owners })
     }
 
     /// The initial values of the specifications' variables, as the first events.

@@ -16,7 +16,6 @@ use crate::operation::{op_of_word, unknown_op};
 use crate::parse_error::{ParseError, Parsed, shown};
 use crate::shape::{MAX_VALUES, TargetRule, has_arguments, is_wait_half, max_values, target_rule};
 use crate::text::{LineParser, LineWriter, TextFormat};
-use crate::parse_error::{ParseError, Parsed, shown};
 use crate::value::{Scalar, scalar};
 
 /// One JSON object per event.

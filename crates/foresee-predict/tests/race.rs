@@ -327,6 +327,31 @@ fn places_that_repeat() {
     assert!(reported * 1000 >= possible * 995, "{reported} of {possible}");
 }
 
+#[test]
+fn as_much_is_looked_at_as_there_is_room_for() {
+    let (mut found, mut cut) = (0, 0);
+    for seed in 0..600 {
+        let trace = with_places(random_trace(seed));
+        let room = seed as usize * 7 % (trace.events.len() + 2);
+        let (analysed, findings) =
+            check(&trace, Options { trace: room, ..options(Algorithm::Sliced) });
+        let mut first = trace.clone();
+        first.events.truncate(room);
+        let (alone, of_first) = check(&first, options(Algorithm::Sliced));
+        assert_eq!(pairs(&findings), pairs(&of_first), "seed {seed}, {room}\n{trace}");
+        let outcome = match room < trace.events.len() {
+            true => Outcome::MemoryLimit,
+            false => alone.outcome,
+        };
+        assert_eq!(analysed.outcome, outcome, "seed {seed}, {room}\n{trace}");
+        let says_so = analysed.notes.iter().any(|note| note.contains("--max-memory"));
+        assert_eq!(says_so, outcome == Outcome::MemoryLimit, "{:?}", analysed.notes);
+        found += findings.len();
+        cut += usize::from(outcome == Outcome::MemoryLimit);
+    }
+    assert!(found > 100 && cut > 400, "{found} races, {cut} traces cut");
+}
+
 /// The order in which an event sees nothing.
 fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
     let mut trace = trace.clone();

@@ -11,7 +11,7 @@ use super::pages::Pages;
 use super::{HashMap, Piece};
 use foresee_trace::{Value, VarId};
 
-use crate::symbols::Scalar;
+use crate::symbols::{Kind, Scalar};
 
 /// Where accesses begin and end: for each eight bytes, a bit for each byte at which one begins.
 #[derive(Debug, Default)]
@@ -46,7 +46,10 @@ impl Boundaries {
     }
 }
 
-/// The state of eight aligned bytes.
+/// The number of no variable.
+const NO_VARIABLE: u32 = u32::MAX;
+
+/// What is known of eight aligned bytes. There is one for all memory that is told of, so it is small.
 #[derive(Clone, Debug)]
 pub(super) struct Granule {
     /// The bytes at which cells begin.
@@ -58,10 +61,11 @@ pub(super) struct Granule {
     seen: [u32; 8],
     /// The cells that have been accessed, by their first bytes.
     touched: u8,
-    /// The variables of cells, by their first byte.
-    pub(super) vars: [Option<VarId>; 8],
-    kinds: [Option<Scalar>; 8],
-    /// Whether it was freed, so that libc may write there.
+    /// The variables of cells, by their first byte; [`NO_VARIABLE`] if they have none yet.
+    vars: [u32; 8],
+    /// How to read the cells whose types are known: those are as large as their types.
+    kinds: [Option<Kind>; 8],
+    /// Whether it was freed: then libc writes there what it likes.
     pub(super) is_freed: bool,
 }
 
@@ -96,7 +100,7 @@ impl Granule {
                     let inner = ((1u32 << end) - (2u32 << offset)) as u8;
                     if is_whole || starts & inner == 0 {
                         starts &= !inner;
-                        kinds[offset as usize] = Some(kind);
+                        kinds[offset as usize] = Some(kind.kind);
                     }
                     starts |= 1 << offset | (1u32 << end) as u8;
                     at = end;
@@ -105,7 +109,7 @@ impl Granule {
             }
         }
         let (bytes, seen) = ([0; 8], [0; 8]);
-        let vars = [None; 8];
+        let vars = [NO_VARIABLE; 8];
         Granule { starts, known: 0, bytes, seen, touched: 0, vars, kinds, is_freed: false }
     }
 
@@ -115,7 +119,18 @@ impl Granule {
         self
     }
 
-    /// When a cell was last known, and whether it was accessed then.
+    /// The variable of a cell, if it has one yet.
+    pub(super) fn var(&self, cell: Cell) -> Option<VarId> {
+        let var = self.vars[usize::from(cell.offset)];
+        (var != NO_VARIABLE).then_some(VarId(var))
+    }
+
+    /// A cell is this variable.
+    pub(super) fn set_var(&mut self, cell: Cell, var: VarId) {
+        self.vars[usize::from(cell.offset)] = var.0;
+    }
+
+    /// When a cell was last known, and whether it was touched then.
     pub(super) fn last_known(&self, cell: Cell) -> (u32, bool) {
         let at = usize::from(cell.offset);
         (self.seen[at], self.touched >> at & 1 != 0)
@@ -176,7 +191,7 @@ impl Granule {
         bits[..size].copy_from_slice(&self.bytes[from..from + size]);
         let bits = u64::from_le_bytes(bits);
         match self.kinds[from] {
-            Some(kind) => kind.value(bits),
+            Some(kind) => Scalar::new(kind, size as u64).value(bits),
             None => Some(Value::from_u64(bits)),
         }
     }
@@ -207,9 +222,15 @@ impl Memory {
         })
     }
 
-    /// Whether a range of memory has a variable.
+    /// How many bytes all this takes, about.
+    pub(super) fn weight(&self) -> usize {
+        // The table has room for more, and grows into a new one.
+        2 * self.granules.len() * size_of::<(u64, Granule)>()
+    }
+
+    /// Whether a stretch of memory has a variable.
     pub(super) fn has_variables(&self, address: u64, size: u64) -> bool {
-        let has = |granule: &Granule| granule.vars.iter().any(Option::is_some);
+        let has = |granule: &Granule| granule.vars.iter().any(|&var| var != NO_VARIABLE);
         let end = address.saturating_add(size);
         if (size / 8) as usize > self.granules.len() {
             self.granules.iter().any(|(&at, granule)| at + 8 > address && at < end && has(granule))

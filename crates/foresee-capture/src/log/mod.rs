@@ -9,6 +9,8 @@ mod memory;
 mod names;
 mod pages;
 mod quiet;
+#[cfg(test)]
+mod quiet_tests;
 mod records;
 mod source;
 mod unseen;
@@ -148,6 +150,8 @@ pub struct Log {
     channels: Channels,
     /// Memory of which nothing has to be told unless everything is wanted.
     quiet: Quiet,
+    /// Whether that was found out.
+    is_sieved: bool,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
@@ -272,6 +276,12 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
 impl Log {
     /// Scans the log that belongs to a tail.
     pub fn open(tail: &Path) -> Result<Log, LogError> {
+        Log::open_within(tail, usize::MAX)
+    }
+
+    /// The same with so many bytes for a table of the memory that it is about; what is private is not known beforehand if
+    /// they are too few.
+    pub fn open_within(tail: &Path, most: usize) -> Result<Log, LogError> {
         let (head, mut records) = Log::records(tail)?;
         let mut log = Log {
             header: head.header,
@@ -283,6 +293,7 @@ impl Log {
             boundaries: Boundaries::default(),
             channels: Channels::default(),
             quiet: Quiet::default(),
+            is_sieved: false,
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
@@ -296,10 +307,17 @@ impl Log {
         }
         let mut threads: HashMap<u32, Life> = HashMap::default();
         let mut instrumented = Vec::new();
-        let mut sieve = Sieve::new(log.header.free_running);
+        // What a filtered log leaves out was held back, and may be told later.
+        let is_sieved = !log.header.filtered;
+        let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         while let Some(record) = records.next_record()? {
             log.records += 1;
-            sieve.see(&record);
+            if let Some(seeing) = &mut sieve {
+                seeing.see(&record);
+                if seeing.weight() > most {
+                    sieve = None;
+                }
+            }
             if record.what == What::Sync(Tag::Fork) {
                 threads.entry(record.value as u32).or_default().started = record.pc;
             }
@@ -362,12 +380,11 @@ impl Log {
                 _ => {}
             }
         }
-        if let Some((thread, address, _, size)) = log.pending {
-            sieve.touch(thread, address, size.min(PENDING));
-        }
-        // What a filtered log leaves out was held back, and may be told later.
-        if !log.header.filtered {
-            log.quiet = sieve.finish();
+        if let Some(mut sieve) = sieve {
+            if let Some((thread, address, _, size)) = log.pending {
+                sieve.touch(thread, address, size.min(PENDING));
+            }
+            (log.quiet, log.is_sieved) = (sieve.finish(), true);
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
         // Nothing is known after the end of a log.

@@ -52,6 +52,12 @@ impl<T: Copy + Default> Pages<T> {
         })
     }
 
+    /// How many bytes all pages take.
+    #[inline]
+    pub(super) fn weight(&self) -> usize {
+        self.pages.len() * size_of::<[T; PER_PAGE]>()
+    }
+
     /// Changes the entries of a stretch of memory, as far as there are pages.
     pub(super) fn within(&mut self, address: u64, size: u64, mut change: impl FnMut(&mut T)) {
         let (first, end) = (address & !7, address.saturating_add(size));

@@ -92,6 +92,12 @@ impl Sieve {
         }
     }
 
+    /// How many bytes all this takes, about.
+    #[inline]
+    pub(super) fn weight(&self) -> usize {
+        self.words.weight() + 32 * self.used.len()
+    }
+
     /// A thread touches some bytes of eight, of which nobody knows what they hold.
     pub(super) fn touch(&mut self, thread: u32, address: u64, size: u64) {
         for granule in (address & !7..address.saturating_add(size)).step_by(8) {
@@ -111,8 +117,7 @@ impl Sieve {
                 if !word.is_used {
                     let granule = at & !7;
                     let block = self.blocks.range(..=at).next_back();
-                    let block =
-                        block.filter(|(start, block)| at < *start + block.size.max(1));
+                    let block = block.filter(|(start, block)| at < *start + block.size.max(1));
                     let holds = match block {
                         Some((_, block)) if block.is_freed => {
                             word.owner = TOLD;
@@ -225,7 +230,6 @@ impl Quiet {
     pub(super) fn frees_used(&self, at: u64) -> bool {
         self.used.contains(&at)
     }
-
 }
 
 /// A page of quiet memory.

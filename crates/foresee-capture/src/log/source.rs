@@ -1,8 +1,10 @@
 //! Events from records.
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 
 use super::{HashMap, HashSet};
+use foldhash::fast::FixedState;
 use foresee_rt::format::{Access, RECORD_MAX, Tag, channel, how, order};
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
@@ -11,14 +13,17 @@ use foresee_trace::{
 
 use super::memory::{Cell, Granule, Memory};
 use super::names::{Block, Names, Pc};
+use super::quiet::Page;
 use super::records::{Record, Records, What};
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
-use super::quiet::Page;
 use super::{End, Held, Log, LogError, PENDING};
 
 /// Freed blocks up to this size stay libc's, which hands them out again by functions that are
 /// recorded. Larger ones may go back to the kernel, and come again as anything.
 pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
+
+/// How many bytes a name takes besides its text, about, in all tables that have an entry for it.
+const NAME: usize = 64;
 
 /// What came out of a log; complete at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,8 +94,12 @@ pub struct LogSource<'l, N> {
     /// What threads tell each other through.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
-    /// How often each name was wanted for something new.
-    taken: HashMap<(u8, String), u32>,
+    /// How often each name was wanted for something new, by hashes: there are as many as variables.
+    taken: HashMap<u64, u32>,
+    /// How many bytes names and memory may take, and how many the names take, about.
+    most: usize,
+    names_weight: usize,
+    is_full: bool,
     external: Option<ThreadId>,
     history: History,
     stacks: Stacks,
@@ -166,6 +175,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             channels: HashMap::default(),
             locations: HashMap::default(),
             taken: HashMap::default(),
+            most: usize::MAX,
+            names_weight: 0,
+            is_full: false,
             external: None,
             history: History::default(),
             stacks: Stacks::default(),
@@ -188,10 +200,16 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// Leaves out what one thread has for itself, as far as that is known beforehand; but not the memory from and to
     /// these addresses.
     pub(crate) fn briefly(mut self, wanted: impl Iterator<Item = (u64, u64)>) -> Self {
-        self.is_brief = true;
+        self.is_brief = self.log.is_sieved;
         for (from, to) in wanted {
             self.wanted.extend((from & !7..to).step_by(8));
         }
+        self
+    }
+
+    /// Ends where more than so many bytes would be needed for names and memory.
+    pub(crate) fn within(mut self, most: usize) -> Self {
+        self.most = most;
         self
     }
 
@@ -250,8 +268,10 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// Makes the name in `self.text` one that nothing else has: the second of a name becomes `name#2`.
     fn make_unique(&mut self, space: Namespace) {
-        let times = self.taken.entry((space as u8, self.text.clone())).or_insert(0);
+        let name = FixedState::default().hash_one((space as u8, &self.text));
+        let times = self.taken.entry(name).or_insert(0);
         *times += 1;
+        self.names_weight += self.text.len() + NAME;
         if *times > 1 {
             self.text.push('#');
             self.text.push_str(&times.to_string());
@@ -303,7 +323,7 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     fn variable(&mut self, granule: u64, cell: Cell) -> Result<VarId> {
         let memory = self.granule(granule);
-        if let Some(var) = memory.vars[usize::from(cell.offset)] {
+        if let Some(var) = memory.var(cell) {
             return Ok(var);
         }
         let start = granule + u64::from(cell.offset);
@@ -312,7 +332,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.naming.variable(start, cell.size, block.as_ref(), &mut self.text);
         self.make_unique(Namespace::Var);
         let var = self.names.vars.intern(&self.text).map_err(too_many)?;
-        self.granule(granule).vars[usize::from(cell.offset)] = Some(var);
+        self.granule(granule).set_var(cell, var);
         Ok(var)
     }
 
@@ -1080,6 +1100,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// What is left when all records are read.
     fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         if let Some((thread, address, pc, size)) = self.log.pending
+            && !self.is_full
             && self.threads.contains_key(&thread)
         {
             let (who, loc) = (self.thread(thread)?, self.location(self.log.place(pc))?);
@@ -1099,6 +1120,9 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let header = &self.log.header;
         self.remarks.cut_short = match header.end {
+            _ if self.is_full => {
+                Some("naming the rest would take more memory than --max-memory allows".to_owned())
+            }
             End::Ended | End::Replaced => None,
             End::Running => Some("the program did not end by itself".to_owned()),
             End::Hung => {
@@ -1229,6 +1253,11 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                 None => None,
             };
             match next {
+                Some((record, _)) if self.is_full => {
+                    out.at = record.at;
+                    self.done = true;
+                    self.finish(&mut out)?;
+                }
                 Some((record, n)) => {
                     out.at = record.at;
                     self.record(&Record { bytes: &bytes[..n], ..record }, &mut out)?;
@@ -1240,6 +1269,7 @@ impl<N: Names> EventSource for LogSource<'_, N> {
             }
         }
         self.stats.events += out.batch.events.len() as u64;
+        self.is_full = self.memory.weight() + self.names_weight > self.most;
         self.positions = positions;
         Ok(!batch.events.is_empty())
     }

@@ -15,10 +15,10 @@ use super::{Log, Plain};
 use crate::private::Owners;
 
 /// Small random numbers.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -27,14 +27,15 @@ impl Random {
 }
 
 /// A log as the runtime leaves it, with all of it still in the tail.
-struct Writer {
-    bytes: Vec<u8>,
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) bytes: Vec<u8>,
     addresses: [u64; 2],
     thread: u32,
 }
 
 impl Writer {
-    fn put(&mut self, tag: u8, address: u64, value: u64) {
+    pub(super) fn put(&mut self, tag: u8, address: u64, value: u64) {
         let last = &mut self.addresses[neighbourhood(tag)];
         let difference = zigzag(address.wrapping_sub(std::mem::replace(last, address)));
         // Eight bytes for each part, whatever it is.
@@ -44,7 +45,7 @@ impl Writer {
         }
     }
 
-    fn of(&mut self, thread: u32) {
+    pub(super) fn of(&mut self, thread: u32) {
         if self.thread != thread {
             self.thread = thread;
             self.put(Tag::Switch as u8, 0, u64::from(thread));
@@ -52,7 +53,7 @@ impl Writer {
         }
     }
 
-    fn save(self, folder: &Path) -> PathBuf {
+    pub(super) fn save(self, folder: &Path) -> PathBuf {
         let (tail, log) = (folder.join("simulated.tail"), folder.join("simulated.log"));
         let mut head = vec![0u8; BUFFER_AT + CHUNK_HEAD];
         let size = (CHUNK_HEAD + self.bytes.len()) as u64;
@@ -205,7 +206,7 @@ fn run(seed: u64, folder: &Path) -> (PathBuf, Trace, Vec<bool>) {
     for thread in ["main", "T1", "T2"] {
         truth.names.thread(thread).expect("few names");
     }
-    let log = Writer { bytes: Vec::new(), addresses: [0; 2], thread: 0 };
+    let log = Writer::default();
     let mut program = Program {
         random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
         log,

@@ -231,7 +231,9 @@ impl Run<'_> {
         let mut absent = None;
         let mut is_any = false;
         let mut wanted = Some(wanted);
-        let logs: Result<Vec<Log>, _> = found.iter().map(|tail| Log::open(tail)).collect();
+        let memory = args.analysis.max_memory.saturating_mul(1 << 20);
+        let logs: Result<Vec<Log>, _> =
+            found.iter().map(|tail| Log::open_within(tail, memory / 4)).collect();
         let logs = logs.context("the log cannot be read")?;
         for (i, log) in logs.iter().enumerate() {
             let symbols = symbols_of(log);
@@ -266,6 +268,7 @@ impl Run<'_> {
                 spelt: &spelt,
                 trusted: &args.trust,
                 keeps_private: args.all,
+                memory,
             };
             let bar = input::progress("naming");
             let notes = stored.store(&path, folder, &mut |events| bar.set_position(events));

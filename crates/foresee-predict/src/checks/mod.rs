@@ -452,8 +452,8 @@ fn look<'c>(
         name,
         property: None,
         outcome: match context.trace.events.is_empty() {
+            _ if context.is_cut => Outcome::MemoryLimit,
             true => Outcome::NothingRelevant,
-            false if context.is_cut => Outcome::MemoryLimit,
             false => tally.outcome(),
         },
         statement: tally.statement(check.words()),

@@ -1,0 +1,205 @@
+//! Simulated programs with much that is one thread's own. What is stored of them must be the same whether it is left out
+//! beforehand or when everything has been named.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use foresee_rt::format::{Access, RUN, Tag};
+use foresee_trace::{Batch, EventSource, Names};
+
+use super::unseen_tests::{Random, Writer};
+use super::{Log, Plain};
+use crate::private::Owners;
+
+const THREADS: usize = 3;
+const BLOCKS: usize = 6;
+const BLOCK: u64 = 40;
+const GLOBALS: u64 = 0x1000;
+
+fn block(i: usize) -> u64 {
+    0x10_000 + 64 * i as u64
+}
+
+fn stack(thread: u32) -> u64 {
+    0x20_000 * u64::from(thread)
+}
+
+/// A program while it runs.
+struct Program {
+    random: Random,
+    log: Writer,
+    memory: HashMap<u64, u8>,
+    is_live: [bool; BLOCKS],
+}
+
+impl Program {
+    fn bytes(&mut self, address: u64, size: u64) -> Vec<u8> {
+        (address..address + size).map(|at| *self.memory.entry(at).or_default()).collect()
+    }
+
+    fn number(bytes: &[u8]) -> u64 {
+        let mut number = [0; 8];
+        number[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(number)
+    }
+
+    fn set(&mut self, address: u64, size: u64) {
+        for at in address..address + size {
+            let byte = self.random.below(256) as u8;
+            self.memory.insert(at, byte);
+        }
+    }
+
+    fn access(&mut self, thread: u32, address: u64) {
+        let code = self.random.below(4) as u8;
+        let size = 1u64 << code;
+        self.log.of(thread);
+        match self.random.below(16) {
+            0..7 => {
+                let value = Program::number(&self.bytes(address, size));
+                self.log.put((Access::Read as u8) << 3 | code, address, value);
+            }
+            7..13 => {
+                self.set(address, size);
+                let value = Program::number(&self.bytes(address, size));
+                self.log.put((Access::Write as u8) << 3 | code, address, value);
+            }
+            13 => {
+                let old = self.bytes(address, size);
+                self.set(address, size);
+                let value = Program::number(&self.bytes(address, size));
+                self.log.put((Access::Rmw as u8) << 3 | code, address, value);
+                self.log.bytes.push(size as u8);
+                self.log.bytes.extend(old);
+            }
+            n => {
+                let access = if n == 14 { Access::Read } else { Access::Write };
+                let size = 1 + self.random.below(24) as u64;
+                if access == Access::Write {
+                    self.set(address, size);
+                }
+                let bytes = self.bytes(address, size);
+                self.log.put((access as u8) << 3 | RUN, address, size);
+                self.log.bytes.extend(bytes);
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let i = self.random.below(BLOCKS);
+        let own = 1 + (i % THREADS) as u32;
+        let any = 1 + self.random.below(THREADS) as u32;
+        // Most of it is always used by the same thread.
+        let who = if self.random.below(12) == 0 { any } else { own };
+        match self.random.below(24) {
+            0..3 if !self.is_live[i] => {
+                self.log.of(who);
+                self.log.put(Tag::Alloc as u8, block(i), BLOCK);
+                self.memory.extend((block(i)..block(i) + BLOCK).map(|at| (at, 0)));
+                self.is_live[i] = true;
+            }
+            0 if self.is_live[i] => {
+                self.log.of(who);
+                self.log.put(Tag::Free as u8, block(i), BLOCK);
+                self.is_live[i] = false;
+            }
+            3 => {
+                // What no hook sees.
+                let at = block(i) + self.random.below(BLOCK as usize) as u64;
+                self.log.of(who);
+                self.set(at, 1);
+            }
+            4..8 => {
+                let offset = self.random.below(64) as u64;
+                self.access(who, GLOBALS + 64 * i as u64 + offset);
+            }
+            8..12 if who > 1 => {
+                let offset = self.random.below(32) as u64;
+                self.access(who, stack(own.max(2)) + offset);
+            }
+            _ if self.is_live[i] || self.random.below(40) == 0 => {
+                let offset = self.random.below(BLOCK as usize - 8) as u64;
+                self.access(who, block(i) + offset);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is stored of a log, in words; and how many accesses were passed over.
+fn stored(tail: &Path, is_brief: bool) -> (Vec<String>, usize) {
+    let log = Log::open(tail).expect("a log");
+    let mut plan = None;
+    loop {
+        let is_planned = plan.is_some();
+        let mut source = log.planned(Plain::new(&[]), plan).expect("a log");
+        if is_brief {
+            source = source.briefly(std::iter::once((GLOBALS + 64, GLOBALS + 72)));
+        }
+        let (mut owners, mut batches) = (Owners::default(), Vec::new());
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch).expect("valid records") {
+            owners.see(&batch, source.names());
+            batches.push(std::mem::take(&mut batch));
+        }
+        if !is_planned {
+            plan = source.plan(|var| owners.is_shared(var));
+            if plan.is_some() {
+                continue;
+            }
+        }
+        let all: usize = batches.iter().map(|batch| batch.events.len()).sum();
+        let shared = owners.shared(source.names()).expect("few names");
+        let mut words = Vec::new();
+        for mut batch in batches {
+            let names: &Names = match &shared {
+                None => source.names(),
+                Some(shared) => {
+                    shared.narrow(&mut batch);
+                    &shared.names
+                }
+            };
+            for event in &batch.events {
+                let thread = names.threads.get(event.thread());
+                words.push(format!("{thread} {}", event.describe(names, &batch.pool)));
+            }
+        }
+        return (words, all);
+    }
+}
+
+#[test]
+fn what_is_passed_over_would_have_been_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut kept, mut brief, mut whole, mut unseen, mut freed) = (0, 0, 0, 0, 0);
+    for seed in 1..=1500u64 {
+        let mut program = Program {
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            log: Writer::default(),
+            memory: HashMap::new(),
+            is_live: [false; BLOCKS],
+        };
+        program.log.of(1);
+        program.log.put(Tag::Data as u8, GLOBALS, 64 * BLOCKS as u64);
+        for thread in 2..=THREADS as u32 {
+            program.log.of(1);
+            program.log.put(Tag::Fork as u8, 0, u64::from(thread));
+            program.log.of(thread);
+            program.log.put(Tag::ThreadBegin as u8, stack(thread), 4096);
+        }
+        for _ in 0..20 + program.random.below(250) {
+            program.step();
+        }
+        let tail = program.log.save(folder.path());
+        let (slow, all) = stored(&tail, false);
+        let (fast, named) = stored(&tail, true);
+        assert_eq!(slow, fast, "seed {seed}");
+        kept += slow.len();
+        whole += all;
+        brief += named;
+        unseen += usize::from(slow.iter().any(|event| event.starts_with("external")));
+        freed += usize::from(slow.iter().any(|event| event.contains("heap_free")));
+    }
+    assert!(unseen > 200 && freed > 200, "{unseen} with unseen writes, {freed} with freed memory");
+    assert!(kept * 2 < whole && brief * 4 < whole * 3, "{kept} of {whole}, {brief} named");
+}
