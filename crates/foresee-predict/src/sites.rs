@@ -264,3 +264,99 @@ impl Lines {
         lines().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::{CHECKS, Checks, Options};
+    use foresee_testkit::trace;
+    use foresee_trace::{FindingKind, Location};
+
+    /// What the checks find in a trace, completed.
+    fn found(trace: &Trace) -> Vec<Finding> {
+        let kinds: Vec<_> = CHECKS.iter().collect();
+        let checks = Checks::new(&kinds, Options { only_relevant: true, ..Options::default() });
+        let mut findings: Vec<Finding> = Vec::new();
+        let mut analyses: [Box<dyn crate::Analysis>; 1] = [Box::new(checks)];
+        crate::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {}).unwrap();
+        findings.retain(|finding| finding.kind != FindingKind::Conditional);
+        complete(&mut findings, trace);
+        findings
+    }
+
+    fn fingerprints(trace: &Trace) -> Vec<String> {
+        let mut all: Vec<_> =
+            found(trace).iter().map(|f| f.fingerprint.unwrap().to_string()).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn the_same_bug_has_the_same_fingerprint() {
+        let one = trace! {
+            main: fork(T1), fork(T2);
+            T1: w("heap(a.c:3(make))#1.n") @ "a.c:20(add)", r(y) @ "a.c:30(get)";
+            T2: w("heap(a.c:3(make))#1.n") @ "a.c:22(add)", w(y) @ "b.c:4(set)"
+        };
+        // Another block, other names and numbers of threads, another order, and lines further down.
+        let other = trace! {
+            main: fork(worker7), fork(worker3);
+            worker3: w("heap(a.c:13(make))#5.n") @ "a.c:32(add)", w(y) @ "b.c:4(set)";
+            worker7: w("heap(a.c:13(make))#5.n") @ "a.c:30(add)", r(y) @ "a.c:45(get)"
+        };
+        let (these, those) = (fingerprints(&one), fingerprints(&other));
+        assert_eq!(these, those);
+        assert!(these.len() == 2 && these[0] != these[1], "{these:?}");
+        assert!(these.iter().all(|text| text.len() == 14 && text.starts_with("F-")), "{these:?}");
+    }
+
+    #[test]
+    fn other_bugs_have_other_fingerprints() {
+        let traces = [
+            trace! { T1: w(x) @ "a.c:2(f)"; T2: w(x) @ "a.c:9(g)" },
+            // Another variable, function or operation.
+            trace! { T1: w(z) @ "a.c:2(f)"; T2: w(z) @ "a.c:9(g)" },
+            trace! { T1: w(x) @ "a.c:2(f)"; T2: w(x) @ "a.c:9(h)" },
+            trace! { T1: w(x) @ "a.c:2(f)"; T2: r(x) @ "a.c:9(g)" },
+            // The second of the lines that do the same.
+            trace! {
+                main: acq(l), w(x) @ "a.c:2(f)", rel(l), fork(T1), fork(T2);
+                T1: w(x) @ "a.c:3(f)"; T2: w(x) @ "a.c:9(g)"
+            },
+            trace! { T1: acq(l) @ "a.c:2(f)", acq(m) @ "a.c:3(f)", rel(m), rel(l);
+            T2: acq(m) @ "a.c:8(g)", acq(l) @ "a.c:9(g)", rel(l), rel(m) },
+        ];
+        let all: Vec<_> = traces.iter().map(fingerprints).collect();
+        assert!(all.iter().all(|found| found.len() == 1), "{all:?}");
+        let different: BTreeSet<_> = all.iter().flatten().collect();
+        assert_eq!(different.len(), traces.len(), "{all:?}");
+    }
+
+    #[test]
+    fn sites_are_looked_up_as_the_trace_goes_by() {
+        let trace = trace! {
+            main: fork(T1) @ "m.c:1(main)";
+            T1: acq(l) @ "a.c:2(f)", racq(m) @ "a.c:3(f)", w(x)=5 @ "a.c:4(f)", rel(l), w(y)
+        };
+        let mut finding = found(&trace! { T1: w(x); T2: w(x) }).remove(0);
+        let site = |event| Site::new(Role::Step, Some(event));
+        finding.sites = vec![site(5), site(3), Site::new(Role::Violation, Some(3))];
+        finding.fingerprint = None;
+        let mut streamed = vec![finding.clone()];
+        let mut findings = vec![finding];
+        complete(&mut findings, &trace);
+        // What is read twice, because the violating step is not known before, is the same.
+        complete_from(&mut streamed, || Ok::<_, ReadError>(trace.source())).unwrap();
+        let sites = &findings[0].sites;
+        assert_eq!(*sites, streamed[0].sites);
+        assert_eq!(findings[0].fingerprint, streamed[0].fingerprint);
+        assert_eq!(sites[1].to_string(), "event 3, w(x)=5 of T1 at a.c:4(f)");
+        assert_eq!(
+            sites[1].told_locks(),
+            "l, taken by event 1 at a.c:2(f); m (shared), taken by event 2 at a.c:3(f)"
+        );
+        assert_eq!(sites[0].told_locks(), "m (shared), taken by event 2 at a.c:3(f)");
+        assert_eq!(sites[0].thread.as_ref().unwrap().origin(), "forked by main at m.c:1(main)");
+        assert_eq!(sites[1].location(), Location::parse("a.c:4(f)").as_ref());
+    }
+}

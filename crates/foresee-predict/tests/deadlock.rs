@@ -11,8 +11,10 @@ use foresee_causality::judge::Reads;
 use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis};
-use foresee_testkit::{corpus, enough, oracle, seeds, trace};
-use foresee_trace::{Event, Finding, FindingKind, Id, LockId, Op, Outcome, Trace};
+use foresee_testkit::{corpus, oracle, trace};
+use foresee_trace::{
+    Event, Finding, FindingKind, HeldLock, Id, LockId, Op, Outcome, Role, Trace, Verdict,
+};
 
 /// Runs the check.
 fn check(trace: &Trace) -> (Vec<Finding>, Analysed) {
@@ -471,8 +473,8 @@ fn worked_examples_of_waits() {
 fn endless(findings: &[Finding]) -> BTreeSet<usize> {
     let findings = findings.iter().filter(|finding| finding.message.contains("can wait for ever"));
     let begin = |finding: &Finding| {
-        let at = finding.details[0].1.strip_prefix("event ");
-        at.and_then(|t| t.split(',').next()).unwrap().parse().unwrap()
+        let wait = finding.sites.iter().find(|site| site.role == Role::Wait);
+        wait.unwrap().event.unwrap() as usize
     };
     findings.map(begin).collect()
 }
@@ -546,4 +548,23 @@ fn a_ring_is_told() {
         "still to come: 3 events of T1 from event 3 on",
     ];
     assert_eq!(details, expected);
+    let held = |lock: &HeldLock| {
+        let line = lock.location.as_ref().and_then(|location| location.line);
+        (lock.name.clone(), lock.event, line)
+    };
+    let sites: Vec<_> = findings[0]
+        .sites
+        .iter()
+        .map(|site| {
+            let locks: Vec<_> = site.locks.iter().flatten().map(held).collect();
+            (site.role, site.thread_name(), site.event.unwrap(), locks)
+        })
+        .collect();
+    let (l, m, g) = (("l", 2, 3), ("m", 7, 8), ("g", 6, 7));
+    let held = |(name, event, line): (&str, u64, u32)| (name.to_owned(), event, Some(line));
+    assert_eq!(
+        sites,
+        [(Role::Request, "T1", 3, vec![held(l)]), (Role::Request, "T2", 8, vec![held(g), held(m)])]
+    );
+    assert_eq!(findings[0].verdict, Verdict::LockCycle);
 }

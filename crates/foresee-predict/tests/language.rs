@@ -8,8 +8,8 @@ use foresee_causality::LanguageClocks;
 use foresee_causality::judge::language::is_ordered;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{CHECKS, Checks, MemoryModel, Options};
-use foresee_testkit::{Family, enough, families, oracle, random_trace, relaxed, seeds};
-use foresee_trace::{Finding, FindingKind, Id, Op, Trace};
+use foresee_testkit::{Family, families, oracle, random_trace, relaxed};
+use foresee_trace::{Finding, FindingKind, Id, Op, Role, Trace, Verdict};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
 fn with_places(mut trace: Trace) -> Trace {
@@ -29,19 +29,23 @@ fn check(trace: &Trace, memory_model: MemoryModel) -> Vec<Finding> {
     findings
 }
 
-/// The number of the event that a detail speaks of.
-fn event(finding: &Finding, role: &str) -> usize {
-    let (_, told) = finding.details.iter().find(|(name, _)| name == role).unwrap();
-    told.strip_prefix("event ").unwrap().split(',').next().unwrap().parse().unwrap()
+/// The events of a role.
+fn events(finding: &Finding, role: Role) -> Vec<usize> {
+    let sites = finding.sites.iter().filter(|site| site.role == role);
+    sites.map(|site| site.event.unwrap() as usize).collect()
 }
 
 fn by_the_language(findings: &[Finding]) -> BTreeSet<[usize; 2]> {
-    let labelled = |f: &&Finding| f.details.contains(&("memory_model".into(), "c11".into()));
+    let labelled = |f: &&Finding| {
+        let is_labelled = f.details.contains(&("memory_model".into(), "c11".into()));
+        assert_eq!(is_labelled, f.verdict == Verdict::UnorderedAccess);
+        is_labelled
+    };
     findings
         .iter()
         .filter(labelled)
         .inspect(|finding| assert_eq!(finding.kind, FindingKind::Observed))
-        .map(|finding| [event(finding, "first access"), event(finding, "second access")])
+        .map(|finding| events(finding, Role::Access).try_into().unwrap())
         .collect()
 }
 

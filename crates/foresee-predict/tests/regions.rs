@@ -100,7 +100,10 @@ fn checks_say_what_is_expected() {
                 let broken: Vec<&str> = broken.iter().filter_map(Value::as_str).collect();
                 assert_eq!(named, broken, "{}: {findings:?}", case.name);
             }
-            assert!(findings.iter().all(|f| !f.about.is_empty()), "{}", case.name);
+            let is_named = |f: &Finding| {
+                !f.sites.is_empty() && f.sites.iter().all(|site| site.target.is_some())
+            };
+            assert!(findings.iter().all(is_named), "{}: {findings:?}", case.name);
             count += 1;
         }
     }

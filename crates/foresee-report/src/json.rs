@@ -37,7 +37,7 @@ pub(crate) struct Root<'a> {
 
 /// Findings that are not wanted.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Suppression"))]
 struct JsonSuppression<'a> {
     /// As it was written.
     pattern: &'a str,
@@ -89,7 +89,7 @@ struct Analysis<'a> {
 
 /// A violation.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Finding"))]
 struct JsonFinding<'a> {
     /// From one, in the order of the report.
     id: usize,
@@ -134,7 +134,7 @@ struct JsonFinding<'a> {
 
 /// Which of several runs show a finding.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Runs"))]
 struct JsonRuns<'a> {
     /// How many do.
     shown_by: usize,
@@ -146,7 +146,7 @@ struct JsonRuns<'a> {
 
 /// Something with a name.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Subject"))]
 struct JsonSubject<'a> {
     kind: &'static str,
     name: &'a str,
@@ -155,7 +155,7 @@ struct JsonSubject<'a> {
 /// An event that a finding is about. Only its role is known for certain; of a program's failure
 /// there is no event, and of a step that was not looked up there is nothing else.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Site"))]
 struct JsonSite<'a> {
     #[cfg_attr(test, schemars(schema_with = "crate::schema::roles"))]
     role: &'static str,
@@ -182,7 +182,7 @@ struct JsonSite<'a> {
 
 /// A thread.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Thread"))]
 struct JsonThread<'a> {
     name: &'a str,
     /// The event that started it.
@@ -192,7 +192,7 @@ struct JsonThread<'a> {
 
 /// How a thread was started.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Fork"))]
 struct JsonFork<'a> {
     /// The name of the thread that started it.
     by: &'a str,
@@ -202,7 +202,7 @@ struct JsonFork<'a> {
 
 /// A call, innermost first.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Frame"))]
 struct JsonFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -219,7 +219,7 @@ struct JsonFrame<'a> {
 
 /// A lock that is held.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Lock"))]
 struct JsonLock<'a> {
     name: &'a str,
     /// Whether other readers may hold it as well.
@@ -233,7 +233,7 @@ struct JsonLock<'a> {
 
 /// An order of events that shows a violation.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Witness"))]
 struct JsonWitness<'a> {
     /// How many events come first, as observed, and are not listed in `order`: only in witnesses that
     /// would be too long otherwise.
@@ -258,7 +258,7 @@ struct JsonWitness<'a> {
 
 /// A step of a witness.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Step"))]
 struct JsonStep<'a> {
     /// The index of the event in the trace.
     event: u64,

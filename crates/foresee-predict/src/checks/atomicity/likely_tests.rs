@@ -6,7 +6,7 @@ use foresee_causality::judge::Reads;
 use foresee_testkit::oracle::{self, atomicity as truth};
 use foresee_testkit::{generated, trace};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{Finding, FindingKind, LocId, Outcome, Trace};
+use foresee_trace::{Finding, FindingKind, LocId, Outcome, Role, Trace};
 
 use super::*;
 use crate::analysis::{Analysed, Analysis};
@@ -126,6 +126,9 @@ fn one_pair_of_places_is_one_finding_with_all_that_comes_between() {
     let between = findings[0].details.iter().find(|(role, _)| role == "in between");
     let both = format!("{:?}{:?}", also.unwrap(), between.unwrap());
     assert!(both.contains("a.c:8") && both.contains("a.c:11"), "{both}");
+    let between = findings[0].sites.iter().filter(|site| site.role == Role::AnyBetween);
+    let lines: Vec<_> = between.map(|site| site.location().unwrap().line.unwrap()).collect();
+    assert!(lines == [8, 11] || lines == [11, 8], "{lines:?}");
     assert!(analysed.statement.starts_with("1 likely"), "{}", analysed.statement);
 }
 
@@ -172,13 +175,11 @@ fn each_finding_is_a_likely_triple_that_some_run_has() {
         let groups: BTreeSet<_> = expected.iter().map(|t| group(t[0])).collect();
         let mut seen = BTreeSet::new();
         for finding in &findings {
-            let event = |role: &str| -> usize {
-                let (_, text) = finding.details.iter().find(|(r, _)| r == role).unwrap();
-                let digits = text.trim_start_matches("event ").split(',').next().unwrap();
-                digits.parse().unwrap()
+            let event = |role: Role| -> usize {
+                let site = finding.sites.iter().find(|site| site.role == role);
+                site.unwrap().event.unwrap() as usize
             };
-            let last = if finding.witness.is_some() { "next" } else { "then" };
-            let triple = [event("first"), event("in between"), event(last)];
+            let triple = [event(Role::First), event(Role::AnyBetween), event(Role::Second)];
             assert!(expected.contains(&triple), "unsound {triple:?}: {}", context());
             assert!(seen.insert(group(triple[0])), "twice: {}", context());
         }

@@ -95,8 +95,8 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
         let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
         judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
         check.cycle(&context, one, &order).unwrap_or_else(|e| panic!("{e}: {one:?}\n{trace}"));
-        let (message, details) = check.describe(&context, one);
-        assert!(!message.is_empty() && details.len() > 4);
+        let told = check.describe(&context, one);
+        assert!(!told.message.is_empty() && told.details.len() > 4 && told.sites.len() > 2);
     }
     let is_relevant = proposal.nothing.is_none();
     Checked { observed: proposal.observed.len(), found, tally, is_relevant }
