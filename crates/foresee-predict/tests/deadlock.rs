@@ -11,7 +11,7 @@ use foresee_causality::judge::Reads;
 use foresee_predict::checks::{CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis};
-use foresee_testkit::{corpus, oracle, trace};
+use foresee_testkit::{corpus, enough, oracle, seeds, trace};
 use foresee_trace::{
     Event, Finding, FindingKind, HeldLock, Id, LockId, Op, Outcome, Role, Trace, Verdict,
 };

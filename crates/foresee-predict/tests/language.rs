@@ -8,7 +8,7 @@ use foresee_causality::LanguageClocks;
 use foresee_causality::judge::language::is_ordered;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{CHECKS, Checks, MemoryModel, Options};
-use foresee_testkit::{Family, families, oracle, random_trace, relaxed};
+use foresee_testkit::{Family, enough, families, oracle, random_trace, relaxed, seeds};
 use foresee_trace::{Finding, FindingKind, Id, Op, Role, Trace, Verdict};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.

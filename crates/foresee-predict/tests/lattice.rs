@@ -9,7 +9,7 @@ use std::rc::Rc;
 use fastrand::Rng;
 use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper};
 use foresee_predict::{Analysed, Analysis, Stat, confirm};
-use foresee_spec::observe::Lens;
+use foresee_spec::observe::Projection;
 use foresee_spec::run::ObservedMonitor;
 use foresee_testkit::oracle::{Ideals, Order, Relation, for_each_run};
 use foresee_testkit::{corpus, enough, generated, seeds};

@@ -61,7 +61,7 @@ impl<'t> Tied<'t> {
     pub(crate) fn relevant(&self) -> Vec<usize> {
         let compiled = &self.compiled()[0];
         let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Lens::new(&compiled.alphabet, inits, &self.resolved, names);
+        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
         let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
         (0..self.trace.events.len()).filter(step).collect()
     }
