@@ -265,7 +265,7 @@ fn nobody_without_the_token_gets_in() {
         .unwrap();
     assert_eq!(open.status.code(), Some(2));
     let text = String::from_utf8_lossy(&open.stderr).into_owned();
-    assert!(text.contains("can be reached from other machines: give a token"), "{text}");
+    assert!(text.contains("can be reached from other machines: set a token"), "{text}");
 }
 
 #[test]
