@@ -4,6 +4,8 @@
 //! ```` ```console ```` commands with what they print. A line `...` stands for any lines, `[..]` for any text within one:
 //! threads and events are numbered as the system schedules them.
 
+#![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};

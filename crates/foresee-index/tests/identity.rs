@@ -55,5 +55,5 @@ fn a_change_within_the_grain_of_time_is_seen() {
 fn what_is_no_file_cannot_be_indexed() {
     let folder = tempfile::tempdir().unwrap();
     let error = Witnessed::open(folder.path()).unwrap_err();
-    assert!(error.to_string().contains("only a file"), "{error}");
+    assert!(error.to_string().contains("only a regular file"), "{error}");
 }

@@ -175,7 +175,7 @@ mod tests {
         says("", "no [[case]]");
         says("x = 1\n[[case]]", "`x` does not belong");
         says("[[case]]\nwhy = 'a'", "a text `name`");
-        says("[[case]]\nname = 'a'\nwhy = ' '", "case `a`: a case has a text `why`");
+        says("[[case]]\nname = 'a'\nwhy = ' '", "case `a`: a case needs a text `why`");
         says("[[case]]\nname = 'a'\nwhy = 'b'\ntrace = 'T1|rel(l)|'", "case `a`: line 1");
     }
 }

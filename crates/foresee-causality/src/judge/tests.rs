@@ -46,27 +46,27 @@ fn each_rule_has_its_refusal() {
     check(&t, &[0, 0], STRICT, "twice");
     check(&t, &[1], STRICT, "earlier event");
     check(&t, &[0, 2], STRICT, "another write");
-    check(&t, &[0, 2, 3], TERMINAL, "goes on");
+    check(&t, &[0, 2, 3], TERMINAL, "continues after");
     let changed = ok(&t, &[0, 2, 1], TERMINAL);
     assert_eq!(changed, [ChangedRead { read: 2, saw: Some(1), sees: Some(0) }]);
 
     let t = trace! { T1: w(x); T2: w(x); T3: w(y) };
-    check(&t, &[1, 0], Space::Mazurkiewicz, "another order");
+    check(&t, &[1, 0], Space::Mazurkiewicz, "are reordered");
     ok(&t, &[2, 0, 1], Space::Mazurkiewicz);
     ok(&t, &[1, 0], STRICT);
 
     let t = trace! { T1: r(x); T2: r(x); T3: w(x) };
     ok(&t, &[1, 0, 2], Space::Mazurkiewicz);
-    check(&t, &[1, 2, 0], Space::Mazurkiewicz, "another order");
+    check(&t, &[1, 2, 0], Space::Mazurkiewicz, "are reordered");
 
     let t = trace! { T1: acq(l), rel(l); T2: acq(l) };
-    check(&t, &[0, 2], STRICT, "other hands");
-    check(&t, &[2, 0], Space::Mazurkiewicz, "another order");
+    check(&t, &[0, 2], STRICT, "another thread holds");
+    check(&t, &[2, 0], Space::Mazurkiewicz, "are reordered");
     ok(&t, &[2], STRICT);
 
     let t = trace! { T1: acq(l); T2: busy(l), w(x); T1: rel(l) };
     check(&t, &[1], STRICT, "depends on");
-    check(&t, &[0, 3, 1], STRICT, "given back");
+    check(&t, &[0, 3, 1], STRICT, "has been released");
     ok(&t, &[0, 1, 2], STRICT);
     let t = trace! { T1: racq(l); T2: racq(l); T3: busy(l); T1: rrel(l); T3: busy(l) };
     check(&t, &[1, 2], STRICT, "depends on");
@@ -81,12 +81,12 @@ fn each_rule_has_its_refusal() {
     check(&t, &[1, 0], Space::Mazurkiewicz, "has not begun");
     // The notification is lost, but this shows only when the wait should end.
     ok(&t, &[1, 0], STRICT);
-    check(&t, &[1, 0, 2], STRICT, "before the wait");
+    check(&t, &[1, 0, 2], STRICT, "precedes the wait");
 
     let t = trace! { T1: w(x); T2: rmw(x) };
     check(&t, &[1], TERMINAL, "another write");
     let t = trace! { T1: w(x); T2: r(x); T3: join(T2) };
-    check(&t, &[1, 2], TERMINAL, "waited for");
+    check(&t, &[1, 2], TERMINAL, "is joined");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn an_event_is_next_when_its_thread_has_come_there() {
     assert!(next(&t, &[0], &[2]).unwrap_err().contains("started"));
     assert!(next(&t, &[0, 1], &[2, 4]).is_ok());
     let t = trace! { T1: w(x); T2: r(x), w(y) };
-    assert!(next(&t, &[1, 0], &[2]).unwrap_err().contains("go on"));
+    assert!(next(&t, &[1, 0], &[2]).unwrap_err().contains("would continue"));
 }
 
 #[test]
