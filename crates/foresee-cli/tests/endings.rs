@@ -19,15 +19,23 @@ fn program(source: &str) -> String {
     root().join("testdata/programs").join(source).display().to_string()
 }
 
+/// The same, built by both compilers, with and without optimisation.
+fn each_way(source: &str) -> impl Iterator<Item = (String, Bench)> {
+    let ways = compilers().into_iter().flat_map(|[c, _]| ["-O0", "-O2"].map(|level| (c, level)));
+    ways.map(move |(c, level)| {
+        let bench = Bench::new();
+        bench.built(&format!("cc -- {c} {level} -w -pthread -o program {}", program(source)));
+        (format!("{source} with {c} {level}"), bench)
+    })
+}
+
 /// Threads that nobody waits for get to run, and are told if they do not end.
 #[test]
 fn main_returns_without_joining() {
-    for [c, _] in compilers() {
-        let bench = Bench::new();
-        bench.built(&format!("cc -- {c} -w -o program {}", program("early_exit.c")));
+    for (how, bench) in each_way("early_exit.c") {
         let (status, out, err) = bench.run("-- ./program");
-        assert_eq!((status, err.as_str()), (1, ""), "{out}");
-        assert!(out.contains("PREDICTED race") && out.contains("early_exit.c:4"), "{out}");
+        assert_eq!((status, err.as_str()), (1, ""), "{how}\n{out}");
+        assert!(out.contains("PREDICTED race") && out.contains("early_exit.c:4"), "{how}\n{out}");
     }
     let bench = Bench::new();
     bench.write(
@@ -44,13 +52,15 @@ fn main_returns_without_joining() {
 
 #[test]
 fn a_failing_program_is_a_finding() {
+    for (how, bench) in each_way("exit_status_swallowed.c") {
+        let (status, out, err) = bench.run("-- ./program");
+        assert_eq!(status, 1, "{how}\n{out}{err}");
+        assert!(out.contains("OBSERVED program-failure"), "{how}\n{out}");
+        assert!(out.contains("ended with exit status 7"), "{how}\n{out}");
+        let (status, out, _) = bench.run("--ignore-program-failure -- ./program");
+        assert_eq!(status, 0, "{how}\n{out}");
+    }
     let bench = built("exit_status_swallowed.c");
-    let (status, out, err) = bench.run("-- ./program");
-    assert_eq!(status, 1, "{out}{err}");
-    assert!(out.contains("OBSERVED program-failure"), "{out}");
-    assert!(out.contains("ended with exit status 7"), "{out}");
-    let (status, out, _) = bench.run("--ignore-program-failure -- ./program");
-    assert_eq!(status, 0, "{out}");
     let (status, out, _) = bench.run("--format json -- ./program");
     assert_eq!(status, 1);
     assert!(
@@ -92,21 +102,11 @@ fn failures_have_places() {
 
 #[test]
 fn a_deadlock_that_happened_is_observed_and_ended() {
-    let bench = built("observed_deadlock.c");
-    let (status, out, err) = bench.run("--keep t.fse -- ./program");
-    assert_eq!(status, 1, "{out}{err}");
-    for says in [
-        "program hung: all its threads waited",
-        "OBSERVED deadlock",
-        "T1 and T2 wait for each other for ever",
-        "T1: has a, taken by event",
-        "T2: has b, taken by event",
-        "waits for b, event",
-        "main: waits for the end of T1",
-    ] {
-        assert!(out.contains(says), "{says}\n{out}{err}");
+    for (how, bench) in each_way("observed_deadlock.c") {
+        a_deadlock_is_told(&how, &bench);
     }
-    assert!(!out.contains("no deadlock is possible"), "{out}");
+    let bench = built("observed_deadlock.c");
+    a_deadlock_is_told("observed_deadlock.c", &bench);
     // Stored traces keep it, in every format.
     for format in ["std", "rr", "jsonl", "native"] {
         let to = format!("t.{format}");
@@ -118,6 +118,23 @@ fn a_deadlock_that_happened_is_observed_and_ended() {
         let out = crate::harness::text(&check.stdout);
         assert!(out.contains("T1 and T2 wait for each other for ever"), "{format}\n{out}");
     }
+}
+
+fn a_deadlock_is_told(how: &str, bench: &Bench) {
+    let (status, out, err) = bench.run("--keep t.fse -- ./program");
+    assert_eq!(status, 1, "{how}\n{out}{err}");
+    for says in [
+        "program hung: all its threads waited",
+        "OBSERVED deadlock",
+        "T1 and T2 wait for each other for ever",
+        "T1: has a, taken by event",
+        "T2: has b, taken by event",
+        "waits for b, event",
+        "main: waits for the end of T1",
+    ] {
+        assert!(out.contains(says), "{how}: {says}\n{out}{err}");
+    }
+    assert!(!out.contains("no deadlock is possible"), "{how}\n{out}");
 }
 
 #[test]
@@ -151,12 +168,17 @@ fn whoever_can_be_woken_from_outside_does_not_hang() {
 
 #[test]
 fn a_lock_kept_to_the_end_is_predicted() {
-    let bench = built("lock_kept_pass.c");
-    let (status, out, err) = bench.run("-- ./program");
-    assert_eq!((status, err.as_str()), (1, ""), "{out}");
-    assert!(out.contains("PREDICTED deadlock"), "{out}");
-    assert!(out.contains("T2 can wait for ever for x at"), "{out}");
-    assert!(out.contains("T1 can end before without giving it back"), "{out}");
+    for (how, bench) in each_way("lock_kept_pass.c") {
+        let (status, out, err) = bench.run("-- ./program");
+        assert_eq!((status, err.as_str()), (1, ""), "{how}\n{out}");
+        for says in [
+            "PREDICTED deadlock",
+            "T2 can wait for ever for x at",
+            "T1 can end before without giving it back",
+        ] {
+            assert!(out.contains(says), "{how}: {says}\n{out}");
+        }
+    }
 }
 
 #[test]

@@ -154,6 +154,71 @@ fn anything_that_a_trace_can_have() {
     score.report("anything", 4_000, 995);
 }
 
+/// Threads that guard what they share by a variable: most take it as a spin lock or a semaphore of
+/// one is taken, and some do not look, give back what others have, or begin it too late.
+fn tokens(seed: u64) -> Trace {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let threads = rng.usize(2..=3);
+    let (free, taken) = if rng.bool() { (0, 1) } else { (1, 0) };
+    let careless = if rng.bool() { 0.0 } else { 0.08 };
+    let mut text = String::new();
+    let is_forked = rng.bool();
+    let mut value = if is_forked { rng.i64(0..2) } else { free };
+    if is_forked {
+        let forks: Vec<String> = (2..=threads).map(|t| format!("T1: fork(T{t});")).collect();
+        let late = if rng.f64() < 2.0 * careless { 1 } else { 0 };
+        text.extend(forks[..late].iter().map(String::as_str));
+        text.push_str(&format!("T1: vw(s)={free};"));
+        text.extend(forks[late..].iter().map(String::as_str));
+        value = free;
+    } else {
+        text.push_str(&format!("T1: init(s)={free};"));
+    }
+    let mut holds = vec![false; threads];
+    for _ in 0..rng.usize(8..18) {
+        let t = rng.usize(..threads);
+        let is_careless = rng.f64() < careless;
+        let what = match rng.u8(..8) {
+            0 if is_careless => {
+                value = rng.i64(0..2);
+                format!("vw(s)={value}")
+            }
+            0 | 1 if holds[t] || is_careless => {
+                holds[t] = false;
+                let was = std::mem::replace(&mut value, free);
+                if rng.bool() { format!("vw(s)={free}") } else { format!("rmw(s)={was}->{free}") }
+            }
+            0..=3 if !holds[t] => {
+                let was = std::mem::replace(&mut value, taken);
+                holds[t] = was == free;
+                format!("rmw(s)={was}->{taken}")
+            }
+            4 => format!("vr(s)={value}"),
+            n if holds[t] || is_careless || n == 7 && careless > 0.0 => {
+                format!("{}({})", ["r", "w"][rng.usize(..2)], ["x", "y"][rng.usize(..2)])
+            }
+            _ => continue,
+        };
+        text.push_str(&format!("T{}: {what};", t + 1));
+    }
+    foresee_testkit::parse_trace(&text, true).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn variables_that_are_used_as_locks() {
+    let (mut score, mut guarded, mut proved) = (Score::default(), 0, 0);
+    for seed in 0..4_000 {
+        let trace = with_places(tokens(seed));
+        score.add("tokens", seed, &trace);
+        let (analysed, _) = check(&trace, options(Algorithm::Sliced));
+        let excluded = stat(&analysed, "impossible_by_locks");
+        guarded += usize::from(excluded > 0);
+        proved += usize::from(excluded > 0 && analysed.outcome == Outcome::Exhausted);
+    }
+    score.report("tokens", 4_000, 995);
+    assert!(guarded > 500 && proved * 10 > guarded * 9, "{proved} of {guarded}");
+}
+
 #[test]
 fn long_traces() {
     for family in families().into_iter().map(mixed) {

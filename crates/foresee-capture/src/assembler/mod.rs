@@ -288,6 +288,23 @@ mod tests {
         }
     }
 
+    /// clang leaves a load behind where it has put a call of the runtime, also of what lies in the frame while its address is in a
+    /// register.
+    #[test]
+    fn a_load_that_was_left_behind_gets_none() {
+        let clang = |load: &str| {
+            format!(
+                "\tsubq\t$40, %rsp\n\t.cfi_def_cfa_offset 48\n\tleaq\t8(%rsp), %r14\n\tmovq\t%r14, %rdi\n\tcallq\tg\n\
+                 .LBB0_6:\n\tmovq\t%r14, %rdi\n\tcallq\t__tsan_atomic64_load@PLT\n{load}\ttestq\t%rbx, %rbx\n\
+                 \tje\t.LBB0_6\n.Lfunc_end0:\n"
+            )
+        };
+        assert_eq!(added(&clang("\tmovq\t8(%rsp), %rax\n")), [""; 0]);
+        // One is left behind, of the same size.
+        assert_eq!(added(&clang("\tmovl\t8(%rsp), %eax\n")), ["read"]);
+        assert_eq!(added(&clang("\tmovq\t8(%rsp), %rax\n\tmovq\t8(%rsp), %rcx\n")), ["read"]);
+    }
+
     #[test]
     fn what_is_nobody_elses_is_left_alone() {
         for body in [

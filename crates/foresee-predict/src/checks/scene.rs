@@ -55,24 +55,34 @@ impl Scene {
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event) {
         if let Some(hold) = taken(event) {
-            let Holding { held, set } = entry(&mut self.threads, event.thread().index());
-            held.push(Held { hold, acquire: index, before: *set });
-            *set = self.locksets.intern(held.iter().map(|h| h.hold));
+            self.take(index, event.thread(), hold);
         } else if let Some(hold) = given(event) {
-            let Holding { held, set } = entry(&mut self.threads, event.thread().index());
-            let Some(at) = held.iter().rposition(|h| h.hold == hold) else { return };
-            let Held { before, .. } = held.remove(at);
-            *set = match at == held.len() {
-                true => before,
-                false => {
-                    // The sets of those above it are others now.
-                    for i in at..held.len() {
-                        held[i].before = self.locksets.intern(held[..i].iter().map(|h| h.hold));
-                    }
-                    self.locksets.intern(held.iter().map(|h| h.hold))
-                }
-            };
+            self.give(event.thread(), hold);
         }
+    }
+
+    /// A thread takes a lock.
+    pub(crate) fn take(&mut self, index: u32, thread: ThreadId, hold: Hold) {
+        let Holding { held, set } = entry(&mut self.threads, thread.index());
+        held.push(Held { hold, acquire: index, before: *set });
+        *set = self.locksets.intern(held.iter().map(|h| h.hold));
+    }
+
+    /// A thread gives a lock back.
+    pub(crate) fn give(&mut self, thread: ThreadId, hold: Hold) {
+        let Holding { held, set } = entry(&mut self.threads, thread.index());
+        let Some(at) = held.iter().rposition(|h| h.hold == hold) else { return };
+        let Held { before, .. } = held.remove(at);
+        *set = match at == held.len() {
+            true => before,
+            false => {
+                // The sets of those above it are others now.
+                for i in at..held.len() {
+                    held[i].before = self.locksets.intern(held[..i].iter().map(|h| h.hold));
+                }
+                self.locksets.intern(held.iter().map(|h| h.hold))
+            }
+        };
     }
 
     /// The locks that a thread holds, in the order in which it took them.

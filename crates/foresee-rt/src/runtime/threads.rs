@@ -87,6 +87,11 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
                 sys::pthread_attr_getstack(&attributes, &mut low, &mut size);
                 sys::pthread_attr_destroy(&mut attributes);
             }
+            // Above it libc describes the thread. That address is the handle, which others may have though they know of nothing
+            // that lies on the stack.
+            if (low..low.saturating_add(size)).contains(&handle) {
+                size = handle - low;
+            }
         }
         // The one that started us lets us get into line before it goes on.
         (*t).go.store(2, Ordering::Release);

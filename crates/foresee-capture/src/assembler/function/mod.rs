@@ -343,7 +343,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         };
         let reads = access.reads && !self.hooks.iter().any(|h| h.reads && covers(h));
         let writes = access.writes && !self.hooks.iter().any(|h| h.writes && covers(h));
-        if !writes && (!reads || self.is_done_over(memory, place, size)) {
+        let in_frame = self.values.is_in_frame(place);
+        if !writes && (!reads || !in_frame && self.is_done_over(memory, place, size)) {
             return;
         }
         // A thread's control block, and data of the compiler itself.
@@ -357,7 +358,6 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
         {
             return;
         }
-        let in_frame = self.values.is_in_frame(place);
         if in_frame {
             self.note_name(place, size, named);
             let is_argument = self.source.is_clang
@@ -370,6 +370,10 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             if !is_argument && !self.matters_in_frame(place, size, named) {
                 return;
             }
+            // What the compiler alone keeps in the frame is no such load, and was left aside before.
+            if !writes && self.is_done_over(memory, place, size) {
+                return;
+            }
         }
         if let Some(hook) = hook_for(reads, writes) {
             self.add(memory, hook, access.size, !in_frame);
@@ -378,13 +382,12 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
 
     /// Whether a load repeats what another instruction, or the runtime, does.
     fn is_done_over(&mut self, memory: &Memory<'a>, place: Value, size: i64) -> bool {
-        if self.values.is_in_frame(place) {
-            return false;
-        }
+        let in_frame = self.values.is_in_frame(place);
         let is_symbol = |value| self.values.has_symbol(value, |_| true);
         let may_be = |h: &Hook| {
             let same = Values::distance(h.at, place).map(|d| d == 0);
-            h.leaves_load && h.size == size && same.unwrap_or(!is_symbol(h.at) || !is_symbol(place))
+            let may_be_same = || !is_symbol(h.at) || !is_symbol(place) && !in_frame;
+            h.leaves_load && h.size == size && same.unwrap_or_else(may_be_same)
         };
         if let Some(at) = self.hooks.iter().position(may_be) {
             self.hooks.remove(at);

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `suspects` | the variables that no lock guards always |
 //! | `classes` | their accesses in classes, and the pairs worth a look |
+//! | `tokens` | variables that are used as locks |
 //! | `ordered` | pairs that are in order only by what was read |
 //! | `spread` | which of these are tried, and in which order |
 //! | `language` | races by the language's rules, of accesses that only relaxed atomics order |
@@ -28,6 +29,7 @@ mod language;
 mod ordered;
 mod spread;
 mod suspects;
+mod tokens;
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,6 +46,7 @@ use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
 use suspects::Suspects;
+use tokens::{Guards, Tokens};
 
 /// The check for races.
 pub(super) const RACE: CheckKind = CheckKind {
@@ -123,6 +126,7 @@ const LEAST_CHAINS: usize = 4;
 struct Race {
     algorithm: Algorithm,
     suspects: Suspects,
+    tokens: Tokens,
     classes: Option<Classes>,
     /// Whether some atomic access is weaker than sequentially consistent.
     has_weak: bool,
@@ -146,7 +150,7 @@ impl Race {
             Algorithm::Hb | Algorithm::Shb => None,
             Algorithm::Syncp | Algorithm::Sliced => Some(Clocks::<1>::new(Order::Needs)),
         };
-        let mut scene = Scene::default();
+        let mut guards = Guards::new(&self.tokens);
         let mut times: Vec<u32> = Vec::new();
         let strangers = context.strangers();
         let mut is_alone = has_one_root(context);
@@ -162,8 +166,7 @@ impl Race {
             // Whose accesses those of strangers are nobody knows.
             let is_known = !strangers.contains(&thread);
             if is_access && is_known && !is_alone && self.suspects.has(event.var()) {
-                let locks = (scene.set(thread), &scene.locksets);
-                classes.access(index as u32, event, locks, *time, |other| {
+                classes.access(index as u32, event, guards.set(thread), *time, |other| {
                     let other = ThreadId(other);
                     let (seen, until) = (observed.count_now(thread, other), u32::MAX);
                     match &needs {
@@ -180,7 +183,7 @@ impl Race {
             }
             // What locks exclude is ordered by them as well.
             if self.algorithm != Algorithm::Shb {
-                scene.event(index as u32, event);
+                guards.event(index as u32, event);
             }
             // What a thread has for itself orders nothing.
             let is_private = is_access && context.requirements.object(index as u32) == NONE;
@@ -209,6 +212,7 @@ impl Race {
 
     /// The accesses of some classes, in their order.
     fn members(
+        &self,
         context: &Context<'_>,
         classes: &Classes,
         wanted: impl Iterator<Item = u32>,
@@ -221,17 +225,17 @@ impl Race {
         for &class in members.keys() {
             *entry(&mut is_wanted, classes.variable(class).index()) = true;
         }
-        let mut scene = Scene::default();
+        let mut guards = Guards::new(&self.tokens);
         for (index, event) in context.trace.events.iter().enumerate() {
             let is_access = event.op().reads() || event.op().writes();
             if is_access
                 && is_wanted.get(event.var().index()) == Some(&true)
-                && let Some(class) = classes.class_of(event, scene.set(event.thread()))
+                && let Some(class) = classes.class_of(event, guards.set(event.thread()).0)
                 && let Some(chain) = members.get_mut(&class)
             {
                 chain.push(index as u32);
             }
-            scene.event(index as u32, event);
+            guards.event(index as u32, event);
         }
         members
     }
@@ -269,13 +273,17 @@ impl Check for Race {
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+        // Schedulable happens-before orders what they exclude.
+        if self.algorithm != Algorithm::Shb {
+            self.tokens = Tokens::new(context.trace);
+        }
         let classes = self.classes(context)?;
         let mut proposal = Proposal::default();
         let tally = &mut proposal.tally;
         let (ordered, no_room) = match self.algorithm {
             Algorithm::Hb | Algorithm::Shb => (HashMap::new(), 0),
             Algorithm::Syncp | Algorithm::Sliced => {
-                ordered::ordered(context, &self.suspects, &classes)?
+                ordered::ordered(context, &self.suspects, &self.tokens, &classes)?
             }
         };
         let cut = classes.crowded() + classes.left_out;
@@ -303,7 +311,7 @@ impl Check for Race {
         tally.not_tried += left;
         let open = chosen.iter().map(|&key| &classes.groups[key as usize]);
         let open = open.filter(|group| group.sure.is_none()).flat_map(|group| &group.classes);
-        let members = Race::members(context, &classes, open.flatten().copied());
+        let members = self.members(context, &classes, open.flatten().copied());
         for key in chosen {
             let group = &classes.groups[key as usize];
             let pairs = spread::pairs(group, &members, context.options);
@@ -366,7 +374,7 @@ impl Check for Race {
         pairs.sort_unstable();
         pairs.truncate(most);
         let wanted = pairs.iter().flat_map(|(_, pair)| pair).copied();
-        let members = Race::members(context, classes, wanted);
+        let members = self.members(context, classes, wanted);
         let chain = |class: &u32| members.get(class).cloned().unwrap_or_default();
         pairs
             .iter()

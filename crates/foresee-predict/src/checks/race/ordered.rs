@@ -15,9 +15,9 @@ use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use super::super::Context;
-use super::super::scene::Scene;
 use super::classes::{Classes, Group, Known, SiteKey};
 use super::suspects::Suspects;
+use super::tokens::{Guards, Tokens};
 use crate::analysis::AnalysisError;
 use crate::reorder::NONE;
 
@@ -42,6 +42,7 @@ pub(super) struct Kept {
 pub(super) fn ordered(
     context: &Context<'_>,
     suspects: &Suspects,
+    tokens: &Tokens,
     classes: &Classes,
 ) -> Result<(HashMap<u32, Kept>, u64), AnalysisError> {
     let is_ordered = |group: &Group| group.is_open && group.is_settled();
@@ -64,14 +65,14 @@ pub(super) fn ordered(
     };
     if requirements.has_free_reads() {
         let view = |index: u32, event: &Event| requirements.bound(index, event);
-        keep(unordered(context, suspects, view)?, false);
+        keep(unordered(context, suspects, tokens, view)?, false);
     }
     let view = |index: u32, event: &Event| match event.op().reads() && requirements.is_update(index)
     {
         true => Event::new(event.thread(), Op::Event),
         false => requirements.bound(index, event),
     };
-    keep(unordered(context, suspects, view)?, true);
+    keep(unordered(context, suspects, tokens, view)?, true);
     Ok((all, most_left_out))
 }
 
@@ -80,11 +81,12 @@ pub(super) fn ordered(
 fn unordered(
     context: &Context<'_>,
     suspects: &Suspects,
+    tokens: &Tokens,
     view: impl Fn(u32, &Event) -> Event,
 ) -> Result<Unordered, AnalysisError> {
     let mut classes = Classes::new(Some([MOST_PAIRS, MOST_PAIRS]));
     let mut needs: Clocks = Clocks::new(Order::Needs);
-    let mut scene = Scene::default();
+    let mut guards = Guards::new(tokens);
     let mut times: Vec<u32> = Vec::new();
     let strangers = context.strangers();
     for (index, event) in (0..).zip(&context.trace.events) {
@@ -96,13 +98,12 @@ fn unordered(
         *time += 1;
         let is_access = op.reads() || op.writes();
         if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
-            let locks = (scene.set(thread), &scene.locksets);
-            classes.access(index, event, locks, *time, |other| {
+            classes.access(index, event, guards.set(thread), *time, |other| {
                 let possible = needs.count_now(thread, ThreadId(other));
                 Known { sure: u32::MAX, possible, until: u32::MAX }
             });
         }
-        scene.event(index, event);
+        guards.event(index, event);
         let is_private = is_access && context.requirements.object(index) == NONE;
         needs.event(&match is_private {
             true => Event::new(thread, Op::Event),
