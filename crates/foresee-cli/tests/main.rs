@@ -10,6 +10,7 @@ mod endings;
 mod harness;
 mod observe;
 mod ordering;
+mod outputs;
 mod pictures;
 mod races;
 mod regions;
