@@ -1,4 +1,4 @@
-// expect: complete. A set of signals is made by libc, and a signal orders.
+// expect: quiet. A set of signals is made by libc, and a signal orders.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

@@ -67,13 +67,6 @@ calls! {
         => |c, out| { c.received_signal(out as i32 > 0); if out as i32 > 0 { c.wrote(to, 128); } };
     Aside sigtimedwait(set, to, time) |c| { c.reads(set, 8); c.reads(time, 16); c.may_write(to, 128); }
         => |c, out| { c.received_signal(out as i32 > 0); if out as i32 > 0 { c.wrote(to, 128); } };
-    Inside sigemptyset(set) |c| { c.writes(set, 8); };
-    Inside sigfillset(set) |c| { c.writes(set, 8); };
-    Inside sigaddset(set, signal) |c| { c.reads(set, 8); c.writes(set, 8); };
-    Inside sigdelset(set, signal) |c| { c.reads(set, 8); c.writes(set, 8); };
-    Inside sigismember(set, signal) |c| { c.reads(set, 8); };
-    Outside pthread_sigmask(how, set, old) |c| { c.reads(set, 8); c.may_write(old, 8); } => |c, out| { if out as i32 == 0 { c.wrote(old, 8); } };
-    Outside sigprocmask(how, set, old) |c| { c.reads(set, 8); c.may_write(old, 8); } => |c, out| { if out as i32 == 0 { c.wrote(old, 8); } };
 }
 
 // Timers and the like have functions of the program called by threads that libc starts without telling.
