@@ -113,7 +113,10 @@ impl Sieve {
             let from = (at & 7) as usize;
             let (now, others) = rest.split_at(rest.len().min(8 - from));
             let word = self.words.entry(at);
-            if word.owner != TOLD {
+            if word.owner == TOLD {
+                // Whether it was used before it is freed still counts.
+                word.is_used = true;
+            } else {
                 if !word.is_used {
                     let granule = at & !7;
                     let block = self.blocks.range(..=at).next_back();
