@@ -1,7 +1,7 @@
 //! Variables that only one thread ever touches. In whatever order threads run, such a thread sees
 //! there what it wrote itself, so leaving its accesses out changes nothing that can be asked about
 //! other orders: unlike the runtime's filter, this is exact for every space of reorderings. Which
-//! variables they are is known only at the end of a run, so a trace is written first and copied then.
+//! variables they are is known only at the end of a run, so a log is read once to learn it.
 //!
 //! Who gives memory back touches all of it: the block of one thread that another one frees is not
 //! private.

@@ -200,7 +200,7 @@ pub(super) struct Hidden {
 }
 
 /// Where the order has to be kept for the sake of unseen writes. It is known when a log has been read once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     /// When memory was touched that is written unseen next: which.
     known: HashMap<u32, Vec<(u64, u8)>>,

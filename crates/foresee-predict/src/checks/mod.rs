@@ -42,10 +42,11 @@ mod tries;
 
 use std::time::{Duration, Instant};
 
-use foresee_causality::judge::{Judge, Reads, Seen};
-use foresee_trace::{Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Trace};
+use foresee_causality::judge::{Reads, Seen};
+use foresee_trace::{Event, Finding, FindingKind, Flow, Outcome, Trace};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::kept::Kept;
 use crate::reorder::{Requirements, TooManyEvents};
 use attempt::Rung;
 pub use race::{Algorithm, MemoryModel};
@@ -252,7 +253,6 @@ pub fn is_check(name: &str) -> bool {
 pub struct Checks {
     options: Options,
     checks: Vec<Box<dyn Check>>,
-    trace: Trace,
     requirements: Requirements,
     scene: Scene,
     too_long: Option<TooManyEvents>,
@@ -265,7 +265,6 @@ impl Checks {
         Checks {
             options,
             checks,
-            trace: Trace::default(),
             requirements: Requirements::default(),
             scene: Scene::default(),
             too_long: None,
@@ -285,19 +284,14 @@ impl Checks {
 }
 
 impl Analysis for Checks {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             if let Err(error) =
                 self.requirements.push_within(self.options.trace, event, &batch.pool)
             {
                 self.too_long = Some(error);
-                self.trace = Trace::default();
                 return Ok(Flow::Stop);
             }
             let index = (first + i as u64) as u32;
@@ -305,33 +299,25 @@ impl Analysis for Checks {
                 check.event(index, event, &self.scene);
             }
             self.scene.event(index, event);
-            let event = self.trace.pool.adopt(*event, &batch.pool);
-            self.trace.events.push(event);
         }
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         if let Some(error) = self.too_long {
             let kinds = self.checks.iter().map(|check| check.kind());
             return Ok(kinds.map(|kind| Checks::given_up(kind, error)).collect());
         }
+        let kept = end.whole()?;
         // What is kept is needed no longer than this takes.
-        let mut trace = std::mem::take(&mut self.trace);
         let mut requirements = std::mem::take(&mut self.requirements);
-        trace.names = names.clone();
         requirements.finish();
         let context =
-            Context { trace: &trace, requirements: &requirements, options: &self.options };
+            Context { trace: kept.trace, requirements: &requirements, options: &self.options };
         let until = self.options.time.map(|time| Instant::now() + time);
-        let mut judge = None;
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            match look(&mut **check, &context, until, &mut judge, out) {
+            match look(&mut **check, &context, until, kept, &mut end.out) {
                 Ok(one) => analysed.extend(one),
                 // One check's mistake does not cost the others their answers.
                 Err(AnalysisError::Mistake(why)) => {
@@ -342,15 +328,19 @@ impl Analysis for Checks {
         }
         Ok(analysed)
     }
+
+    fn needs_trace(&self) -> bool {
+        self.too_long.is_none()
+    }
 }
 
 /// Makes one check. `None` if there is nothing to look at and nobody asked for it.
-fn look<'c>(
+fn look(
     check: &mut dyn Check,
-    context: &Context<'c>,
+    context: &Context<'_>,
     until: Option<Instant>,
-    judge: &mut Option<Judge<'c>>,
-    out: &mut dyn FindingSink,
+    kept: &Kept<'_>,
+    out: &mut Out<'_>,
 ) -> Result<Option<Analysed>, AnalysisError> {
     let name = check.kind().name;
     let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
@@ -387,8 +377,7 @@ fn look<'c>(
     let found = tried.found;
     let tried_found = found.len() as u64;
     if !found.is_empty() {
-        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
-        let findings = confirm::confirm(context, judge, check, found)?;
+        let findings = confirm::confirm(context, kept.judge(), check, found)?;
         tally.found -= tried_found - findings.len() as u64;
         for finding in findings {
             if out.finding(finding) == Flow::Stop {
@@ -402,8 +391,9 @@ fn look<'c>(
         }
     }
     if !conditional.is_empty() {
-        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
-        for finding in confirm::conditional(context, judge, check, conditional, MOST_CONDITIONAL)? {
+        let found =
+            confirm::conditional(context, kept.judge(), check, conditional, MOST_CONDITIONAL)?;
+        for finding in found {
             if out.finding(finding) == Flow::Stop {
                 break;
             }
