@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use foresee_predict::Analysis;
-use foresee_predict::pattern::{Algorithm, Matches, Patterns};
+use foresee_predict::pattern::{Algorithm, Patterns};
+use foresee_predict::{Analysis, Candidates, End, Out, Pass};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, Event, Finding, Names, Op, Value};
 
@@ -44,8 +44,8 @@ fn pass(bindings: u64) -> anyhow::Result<(u64, Duration)> {
     let parsed = foresee_spec::parse(SPEC);
     let resolved = foresee_spec::resolve(&parsed.spec, &names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let mut search =
-        Patterns::new(compiled, &resolved, &names, Algorithm::Auto, Matches::default());
+    let mut search = Patterns::new(compiled, &resolved, &names, Algorithm::Auto);
+    let mut candidates = Candidates::default();
     let (mut batch, mut first, mut spent) = (Batch::default(), 0, Duration::ZERO);
     let mut findings: Vec<Finding> = Vec::new();
     for c in 0..bindings / ITERATORS {
@@ -64,13 +64,15 @@ fn pass(bindings: u64) -> anyhow::Result<(u64, Duration)> {
         }
         if batch.events.len() > 4000 || c + 1 == bindings / ITERATORS {
             let start = on_cpu();
-            search.events(first, &batch, &names, &mut findings)?;
+            let out = Out::new(&mut findings, &mut candidates);
+            search.events(&mut Pass { first, batch: &batch, names: &names, out })?;
             spent += on_cpu() - start;
             first += batch.events.len() as u64;
             batch.clear();
         }
     }
-    let analysed = search.finish(&names, &mut findings)?;
+    let out = Out::new(&mut findings, &mut candidates);
+    let analysed = search.finish(&mut End { names: &names, kept: None, out })?;
     let outcome = &analysed[1].outcome;
     anyhow::ensure!(*outcome == foresee_trace::Outcome::Exhausted, "{}", analysed[1].statement);
     anyhow::ensure!(findings.is_empty(), "nothing is wrong with these iterators");

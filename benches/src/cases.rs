@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use foresee_causality::{Clocks, Order};
 use foresee_predict::Analysis;
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_predict::lattice::{Lattice, Limits};
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
@@ -393,8 +393,7 @@ fn windowed(traces: &Path, window: usize) -> anyhow::Result<(Duration, u64)> {
     let window = Some(window);
     let limits = Limits { window, lookahead: 65_536, kept_events: 1 << 20, ..Limits::default() };
     timed(|| {
-        let predictions = Predictions::default();
-        let lattice = Lattice::new(&spec, compiled, &resolved, &names, limits, predictions);
+        let lattice = Lattice::new(&spec, compiled, &resolved, &names, limits);
         let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
         let mut source = open(traces, "dense")?;
         let summary =

@@ -4,9 +4,8 @@
 
 use std::time::Instant;
 
-use foresee_predict::Claims;
 use foresee_predict::correct::{Correct, CorrectLimits, Reductions};
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::{Analysis, Stat};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
@@ -39,14 +38,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let (cuts, maz) = measure(&trace, &spec, |compiled, spec| {
             let resolved = foresee_spec::resolve(spec, &trace.names).resolved;
             let limits = Limits::default();
-            let found = Predictions::default();
-            Box::new(Lattice::new(spec, compiled, &resolved, &trace.names, limits, found))
+            Box::new(Lattice::new(spec, compiled, &resolved, &trace.names, limits))
         })?;
         let search = |limits: CorrectLimits| {
             measure(&trace, &spec, |compiled, spec| {
                 let resolved = foresee_spec::resolve(spec, &trace.names).resolved;
-                let (names, claims) = (&trace.names, Claims::default());
-                Box::new(Correct::new(spec, compiled, &resolved, names, limits, claims))
+                Box::new(Correct::new(spec, compiled, &resolved, &trace.names, limits))
             })
         };
         let all = CorrectLimits { width: usize::MAX, ..CorrectLimits::default() };

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::{Analysis, Stat};
 use foresee_spec::observe::Projection;
 use foresee_spec::property::Compiled;
@@ -104,10 +104,9 @@ fn search(trace: &Trace, text: &str, cores: usize) -> anyhow::Result<Searched> {
     let parsed = foresee_spec::parse(text);
     let resolved = foresee_spec::resolve(&parsed.spec, &trace.names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let predictions = Predictions::default();
     let limits = Limits { cores, ..Limits::default() };
     let names = &trace.names;
-    let lattice = Lattice::new(&parsed.spec, compiled, &resolved, names, limits, predictions);
+    let lattice = Lattice::new(&parsed.spec, compiled, &resolved, names, limits);
     let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
     let mut findings = Vec::new();
     let summary =

@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 use foresee_observe::{
     Limits as Load, Observer, Program, ProgramId, SendOptions, Server, ServerOptions,
 };
-use foresee_predict::lattice::{Lattice, Limits, Predictions};
+use foresee_predict::lattice::{Lattice, Limits};
 use foresee_predict::{Analysis, Observed};
 use foresee_spec::property::Compiled;
 use foresee_spec::{parse, resolve};
@@ -165,8 +165,7 @@ impl Desk {
         let mut all: Vec<Box<dyn Analysis>> =
             vec![Box::new(Observed::new(&spec, compile()?, &resolved, names))];
         if self.window > 1 {
-            let found = Predictions::default();
-            all.push(Box::new(Lattice::new(&spec, compile()?, &resolved, names, limits, found)));
+            all.push(Box::new(Lattice::new(&spec, compile()?, &resolved, names, limits)));
         }
         Ok(all)
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use foresee_predict::Analysis;
-use foresee_predict::pattern::{Algorithm, Matches, Patterns};
+use foresee_predict::pattern::{Algorithm, Patterns};
+use foresee_predict::{Analysis, Candidates, Out, Pass};
 use foresee_spec::observe::Projection;
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
@@ -38,7 +38,7 @@ fn patterns(names: &Names, text: &str) -> anyhow::Result<Patterns> {
     let parsed = foresee_spec::parse(text);
     let resolved = foresee_spec::resolve(&parsed.spec, names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    Ok(Patterns::new(compiled, &resolved, names, Algorithm::Auto, Matches::default()))
+    Ok(Patterns::new(compiled, &resolved, names, Algorithm::Auto))
 }
 
 pub(crate) fn ours(
@@ -59,11 +59,12 @@ fn names(traces: &Path) -> anyhow::Result<Names> {
 
 fn pass(search: &mut Patterns, source: &mut dyn EventSource) -> anyhow::Result<u64> {
     let mut findings: Vec<Finding> = Vec::new();
-    let (mut first, mut result) = (0, Ok(()));
+    let (mut first, mut result, mut candidates) = (0, Ok(()), Candidates::default());
     let names = source.names().clone();
     let events = drain(source, |batch| {
         if result.is_ok() {
-            result = search.events(first, batch, &names, &mut findings).map(drop);
+            let out = Out::new(&mut findings, &mut candidates);
+            result = search.events(&mut Pass { first, batch, names: &names, out }).map(drop);
         }
         first += batch.events.len() as u64;
     })?;
@@ -190,12 +191,13 @@ fn seconds(threads: u32, events: u64, length: usize) -> anyhow::Result<f64> {
     let mut search = patterns(source.names(), &spec(1, length, true))?;
     let mut spent = Duration::ZERO;
     let mut findings: Vec<Finding> = Vec::new();
-    let (mut first, mut result) = (0, Ok(()));
+    let (mut first, mut result, mut candidates) = (0, Ok(()), Candidates::default());
     let names = source.names().clone();
     drain(&mut source, |batch| {
         let start = on_cpu();
         if result.is_ok() {
-            result = search.events(first, batch, &names, &mut findings).map(drop);
+            let out = Out::new(&mut findings, &mut candidates);
+            result = search.events(&mut Pass { first, batch, names: &names, out }).map(drop);
         }
         spent += on_cpu() - start;
         first += batch.events.len() as u64;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use foresee_causality::{Clocks, Order};
 use foresee_predict::reorder::{Sliced, SlicedLimits};
-use foresee_predict::{Analysis, Claims, Stat};
+use foresee_predict::{Analysis, Stat};
 use foresee_spec::property::Compiled;
 use foresee_trace::generate::{Config, Generator};
 use foresee_trace::{Event, Names, Op, ThreadId, Trace, Value};
@@ -94,8 +94,7 @@ fn search(trace: &Trace, text: &str, limits: SlicedLimits) -> anyhow::Result<Run
     let parsed = foresee_spec::parse(text);
     let resolved = foresee_spec::resolve(&parsed.spec, &trace.names).resolved;
     let compiled = Compiled::all(&parsed.spec).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let (names, claims) = (&trace.names, Claims::default());
-    let sliced = Sliced::new(&parsed.spec, compiled, &resolved, names, limits, claims.clone());
+    let sliced = Sliced::new(&parsed.spec, compiled, &resolved, &trace.names, limits);
     let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(sliced)];
     let mut findings = Vec::new();
     let start = Instant::now();
@@ -113,7 +112,7 @@ fn search(trace: &Trace, text: &str, limits: SlicedLimits) -> anyhow::Result<Run
         Some((_, Stat::Count(n))) => *n,
         _ => 0,
     };
-    let found = claims.reordered.borrow().len();
+    let found = summary.candidates[0].reordered.len();
     Ok(Run { pass, search: all - pass, found, tuples })
 }
 

@@ -1,8 +1,7 @@
 //! Variables that only one thread ever accesses. In every order, such a thread sees there what it
 //! wrote itself, so leaving out its accesses does not affect any question about other orders:
-//! unlike
-//! the runtime's filter, this is exact for every space of reorderings. The private variables are
-//! known only at the end of a run, so a trace is written first and copied then.
+//! unlike the runtime's filter, this is exact for every space of reorderings. The private variables
+//! are known only at the end of a run, so a log is read once to learn them.
 //!
 //! Freeing memory accesses all of it: a block of one thread that another one frees is not private.
 

@@ -1,16 +1,18 @@
-//! Converts the log of a process to a trace with names, in a file.
+//! Converts the log of a process to a trace with names.
 
 use std::io;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use foresee_formats::{Output, create};
 use foresee_trace::{
-    Batch, Event, EventSink, EventSource, Names, Op, ReadError, Remarks, ThreadId, TooManyNames,
+    Batch, ErrorKind, Event, EventSink, EventSource, FileOrder, Names, Op, Position, ReadError,
+    Remarks, ThreadId, TooManyNames, Trace, TraceInput,
 };
 
-use crate::log::{Log, LogError, Plan};
+use crate::log::{Log, LogError, LogSource, Plan, Stats};
 use crate::naming::Naming;
-use crate::private::Owners;
+use crate::private::{Owners, Shared};
 use crate::summary::Summary;
 use crate::symbols::{Symbols, Variable};
 
@@ -47,97 +49,131 @@ pub struct Told<'l> {
     pub memory: usize,
 }
 
-impl Told<'_> {
-    /// Writes the trace to `path`, in the native format. `scratch` is a directory for temporary
-    /// files; `progress` is called with the number of events so far. Returns notes about the trace.
-    pub fn store(
-        &self,
-        path: &Path,
-        scratch: &Path,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Vec<String>, StoreError> {
-        if self.keeps_private || self.log.header.filtered {
-            return Ok(self.write(path, progress)?.notes);
-        }
-        // Everything is named once, and then copied without what turns out to be private.
-        let all = scratch.join("everything.fse");
-        let written = self.write(&all, progress)?;
-        let Written { notes, names, remarks, mut owners } = written;
-        for (name, _) in self.spelt {
-            names.vars.lookup(name).into_iter().for_each(|var| owners.keep(var));
-        }
-        let shared = owners.shared(&names)?;
-        let mut source = foresee_formats::open(&all, None)?.source;
-        let mut sink = Sink::create(path)?;
-        sink.begin(&remarks)?;
-        let mut batch = Batch::default();
-        while source.next_batch(&mut batch)? {
-            match &shared {
-                None => sink.write(&batch, &names)?,
-                Some(shared) => {
-                    shared.narrow(&mut batch);
-                    sink.write(&batch, &shared.names)?;
-                }
-            }
-        }
-        sink.finish(shared.as_ref().map_or(&names, |shared| &shared.names), &remarks)?;
-        // Its directory is removed anyway.
-        let _ = std::fs::remove_file(&all);
-        Ok(notes)
-    }
+/// Up to so many events are kept in memory when a log is first read, so that it is read only once.
+const KEPT_EVENTS: usize = 4 << 20;
 
-    fn write(&self, path: &Path, progress: &mut dyn FnMut(u64)) -> Result<Written, StoreError> {
-        self.write_by(None, path, progress)
-    }
+/// The log of a process as a trace with names, to be read as often as needed.
+pub struct LogTrace<'l> {
+    told: Told<'l>,
+    title: String,
+    /// How order is kept for the sake of writes that no hook saw.
+    plan: Option<Plan>,
+    /// What is left without what only one thread touches, if anything is left out.
+    shared: Option<Shared>,
+    /// The names, before anything is left out.
+    names: Names,
+    remarks: Remarks,
+    /// The trace, if it is short.
+    trace: Option<Trace>,
+    /// What there is to say about the trace besides.
+    pub notes: Vec<String>,
+}
 
-    /// Writes the whole log. Only then is it known where order must be kept because of unseen
-    /// writes: if there are any, it is written again according to a `plan`.
-    fn write_by(
-        &self,
-        plan: Option<Plan>,
-        path: &Path,
+/// What one reading of a log came to.
+struct Learnt {
+    names: Names,
+    remarks: Remarks,
+    stats: Stats,
+    owners: Owners,
+    plan: Option<Plan>,
+    trace: Option<Trace>,
+}
+
+impl<'l> Told<'l> {
+    /// Reads the log for what has to be known before it can be told: its names, and which variables
+    /// are of one thread alone. Where order has to be kept for the sake of writes that no hook saw
+    /// is known only then, too: if there are such writes, it is read again. `title` is what the
+    /// trace is called; `progress` is told how many events there are so far.
+    pub fn read(
+        self,
+        title: String,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Written, StoreError> {
-        let is_planned = plan.is_some();
-        let mut source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
-        // Names are copied when what is private is left out.
-        source = source.within(self.memory / 2);
-        if !self.keeps_private && !self.log.header.filtered {
-            let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
-            let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
-            source = source.briefly(wanted);
+    ) -> Result<LogTrace<'l>, StoreError> {
+        let mut plan = None;
+        let mut learnt = self.learn(None, progress)?;
+        if let Some(found) = learnt.plan.take() {
+            learnt = self.learn(Some(found.clone()), progress)?;
+            plan = Some(found);
         }
-        let mut sink = Sink::create(path)?;
-        sink.begin(source.remarks())?;
-        let mut owners = Owners::default();
-        let mut batch = Batch::default();
-        let (mut has_more, mut events) = (source.next_batch(&mut batch)?, 0);
-        // Even a process that did nothing had variables.
-        let first = self.initial_values(source.names_mut(), &batch)?;
-        sink.write(&first, source.names())?;
-        while has_more {
-            owners.see(&batch, source.names());
-            sink.write(&batch, source.names())?;
-            events += batch.events.len() as u64;
-            progress(events);
-            has_more = source.next_batch(&mut batch)?;
-        }
-        if !is_planned && let Some(plan) = source.plan(|var| owners.is_shared(var)) {
-            return self.write_by(Some(plan), path, progress);
-        }
+        let Learnt { names, mut remarks, stats, mut owners, mut trace, .. } = learnt;
         let summary = Summary::new(self.log, self.symbols, self.trusted);
-        let mut remarks = source.remarks().clone();
         if let Some(reason) = summary.partial() {
             remarks.add_partial(&reason);
         }
-        sink.finish(source.names(), &remarks)?;
-        let mut notes = vec![summary.line(self.log, &source.stats())];
+        let mut notes = vec![summary.line(self.log, &stats)];
         for name in &summary.nameless {
             notes
                 .push(format!("{name} has no debugging information: places and types are unknown"));
         }
         notes.append(&mut remarks.warnings);
-        Ok(Written { notes, names: std::mem::take(source.names_mut()), remarks, owners })
+        let mut shared = None;
+        if self.leaves_private_out() {
+            for (name, _) in self.spelt {
+                names.vars.lookup(name).into_iter().for_each(|var| owners.keep(var));
+            }
+            shared = owners.shared(&names)?;
+        }
+        if let Some(trace) = &mut trace {
+            let (events, pool) = (take(&mut trace.events), take(&mut trace.pool));
+            let mut batch = Batch { events, pool };
+            trace.names = match &shared {
+                None => names.clone(),
+                Some(shared) => {
+                    shared.narrow(&mut batch);
+                    shared.names.clone()
+                }
+            };
+            (trace.events, trace.pool) = (batch.events, batch.pool);
+            trace.remarks = remarks.clone();
+        }
+        Ok(LogTrace { told: self, title, plan, shared, names, remarks, trace, notes })
+    }
+
+    fn learn(
+        &self,
+        plan: Option<Plan>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Learnt, StoreError> {
+        let is_planned = plan.is_some();
+        let mut source = self.source(plan)?;
+        let mut owners = Owners::default();
+        let mut batch = Batch::default();
+        let (mut has_more, mut events) = (source.next_batch(&mut batch)?, 0);
+        // Even a process that did nothing had variables.
+        let mut first = self.initial_values(source.names_mut(), &batch)?;
+        let mut trace = Trace::default();
+        trace.push_batch(&mut first);
+        let mut trace = Some(trace);
+        while has_more {
+            owners.see(&batch, source.names());
+            events += batch.events.len() as u64;
+            progress(events);
+            trace = trace.filter(|trace| trace.events.len() + batch.events.len() <= KEPT_EVENTS);
+            if let Some(trace) = &mut trace {
+                trace.push_batch(&mut batch);
+            }
+            has_more = source.next_batch(&mut batch)?;
+        }
+        let plan = if is_planned { None } else { source.plan(|var| owners.is_shared(var)) };
+        let (stats, remarks) = (source.stats(), source.remarks().clone());
+        Ok(Learnt { names: take(source.names_mut()), remarks, stats, owners, plan, trace })
+    }
+
+    /// Reads the log. Every reading with the same plan yields the same events and names.
+    fn source(&self, plan: Option<Plan>) -> Result<LogSource<'l, Naming<'l>>, LogError> {
+        let source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
+        // Names are copied when private variables are left out.
+        let source = source.within(self.memory / 2);
+        if !self.leaves_private_out() {
+            return Ok(source);
+        }
+        let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
+        let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
+        Ok(source.briefly(wanted))
+    }
+
+    fn leaves_private_out(&self) -> bool {
+        !self.keeps_private && !self.log.header.filtered
     }
 
     /// The initial values of the specifications' variables, as the first events.
@@ -166,12 +202,110 @@ impl Told<'_> {
     }
 }
 
-/// A written trace, and what was learnt along the way.
-struct Written {
-    notes: Vec<String>,
-    names: Names,
-    remarks: Remarks,
-    owners: Owners,
+impl LogTrace<'_> {
+    /// Writes the trace to a file, in the native format.
+    pub fn write(&self, path: &Path) -> Result<(), StoreError> {
+        let mut sink = Sink::create(path)?;
+        sink.begin(&self.remarks)?;
+        let mut source = self.open()?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            sink.write(&batch, source.names())?;
+        }
+        sink.finish(source.names(), &self.remarks)
+    }
+
+    fn all_names(&self) -> &Names {
+        self.shared.as_ref().map_or(&self.names, |shared| &shared.names)
+    }
+}
+
+impl TraceInput for LogTrace<'_> {
+    fn name(&self) -> String {
+        self.title.clone()
+    }
+
+    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        if let Some(trace) = &self.trace {
+            return Ok(Box::new(trace.source()));
+        }
+        let damaged = |error: LogError| {
+            ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
+        };
+        let source = self.told.source(self.plan.clone()).map_err(damaged)?;
+        Ok(Box::new(Stream { trace: self, source, held: None, has_begun: false, names: None }))
+    }
+
+    fn names(&self) -> Result<(Names, FileOrder), ReadError> {
+        Ok((self.all_names().clone(), self.remarks.order))
+    }
+
+    fn is_made_for_specs(&self) -> bool {
+        true
+    }
+}
+
+/// The events of a long log, read once more.
+struct Stream<'l> {
+    trace: &'l LogTrace<'l>,
+    source: LogSource<'l, Naming<'l>>,
+    /// The first events of the log, which come after the initial values.
+    held: Option<Batch>,
+    has_begun: bool,
+    /// Present once somebody asked to add names.
+    names: Option<Names>,
+}
+
+impl Stream<'_> {
+    /// The next events, before anything is left out.
+    fn next_of_log(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let mut held = Batch::default();
+            let has_more = self.source.next_batch(&mut held)?;
+            let first = self.trace.told.initial_values(self.source.names_mut(), &held);
+            *batch = first.map_err(|error| {
+                ReadError::new(ErrorKind::Limit, Position::Unknown, error.to_string())
+            })?;
+            self.held = has_more.then_some(held);
+            return Ok(true);
+        }
+        if let Some(held) = self.held.take() {
+            *batch = held;
+            return Ok(true);
+        }
+        self.source.next_batch(batch)
+    }
+}
+
+impl EventSource for Stream<'_> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        while self.next_of_log(batch)? {
+            if let Some(shared) = &self.trace.shared {
+                shared.narrow(batch);
+            }
+            if !batch.events.is_empty() {
+                return Ok(true);
+            }
+        }
+        batch.clear();
+        Ok(false)
+    }
+
+    fn names(&self) -> &Names {
+        self.names.as_ref().unwrap_or_else(|| self.trace.all_names())
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        self.names.get_or_insert_with(|| self.trace.all_names().clone())
+    }
+
+    fn position(&self, _: usize) -> Position {
+        Position::Unknown
+    }
+
+    fn remarks(&self) -> &Remarks {
+        &self.trace.remarks
+    }
 }
 
 /// A trace file that is named in its errors.

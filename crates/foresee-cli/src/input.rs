@@ -1,6 +1,5 @@
 //! Opening traces the way every command does.
 
-use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_formats::{Format, native::Indexed};
-use foresee_trace::{Batch, EventSource, FileOrder, Mode, Names, ReadError, Validated};
+use foresee_trace::{Batch, EventSource, FileOrder, Mode, Names, ReadError, TraceInput, Validated};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::InputArgs;
@@ -19,10 +18,6 @@ pub(crate) struct Input<'a> {
     format: Option<&'static dyn Format>,
     /// What can be read only once, put aside.
     spool: Option<Spool>,
-    /// What is known after one reading.
-    names: OnceCell<(Names, FileOrder)>,
-    /// What it is called in messages, if that is not its path.
-    title: Option<String>,
 }
 
 impl<'a> Input<'a> {
@@ -30,17 +25,11 @@ impl<'a> Input<'a> {
     /// be read `again`.
     pub(crate) fn new(args: &'a InputArgs, again: bool) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
-        let mut input = Input { args, format, spool: None, names: OnceCell::new(), title: None };
+        let mut input = Input { args, format, spool: None };
         if again {
             input.spool = Spool::of(&args.trace).with_context(|| input.name())?;
         }
         Ok(input)
-    }
-
-    /// A trace in a file that nobody knows by its path.
-    pub(crate) fn titled(args: &'a InputArgs, title: String) -> Self {
-        let title = Some(title);
-        Input { args, format: None, spool: None, names: OnceCell::new(), title }
     }
 
     fn path(&self) -> PathBuf {
@@ -55,44 +44,49 @@ impl<'a> Input<'a> {
         Ok(foresee_formats::open(&self.path(), self.format)?.source)
     }
 
+    fn mode(&self) -> Mode {
+        if self.args.repair { Mode::Repair } else { Mode::Reject }
+    }
+
     /// The trace, validated or repaired.
     pub(crate) fn open(&self) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
-        let mode = if self.args.repair { Mode::Repair } else { Mode::Reject };
-        Ok(Validated::new(self.open_raw().with_context(|| self.name())?, mode))
-    }
-
-    /// Every name in the trace, and what its order stands for; from its index if it has one.
-    pub(crate) fn names(&self) -> anyhow::Result<&(Names, FileOrder)> {
-        if let Some(known) = self.names.get() {
-            return Ok(known);
-        }
-        let known = self.read_names()?;
-        Ok(self.names.get_or_init(|| known))
-    }
-
-    fn read_names(&self) -> anyhow::Result<(Names, FileOrder)> {
-        if let Ok(indexed) = Indexed::open(&self.path()) {
-            return Ok((indexed.names().clone(), indexed.remarks().order));
-        }
-        let mut source = self.open_raw().with_context(|| self.name())?;
-        let mut batch = Batch::default();
-        let bar = progress("reading names");
-        while source.next_batch(&mut batch).with_context(|| self.name())? {
-            bar.inc(batch.events.len() as u64);
-        }
-        bar.finish_and_clear();
-        Ok((source.names().clone(), source.remarks().order))
+        Ok(Validated::new(self.open_raw().with_context(|| self.name())?, self.mode()))
     }
 
     /// The trace's name in messages.
     pub(crate) fn name(&self) -> String {
-        if let Some(title) = &self.title {
-            return title.clone();
-        }
         match self.args.trace.to_str() {
             Some("-") => "standard input".to_owned(),
             _ => self.args.trace.display().to_string(),
         }
+    }
+}
+
+impl TraceInput for Input<'_> {
+    fn name(&self) -> String {
+        Input::name(self)
+    }
+
+    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.open_raw()
+    }
+
+    fn mode(&self) -> Mode {
+        Input::mode(self)
+    }
+
+    fn names(&self) -> Result<(Names, FileOrder), ReadError> {
+        if let Ok(indexed) = Indexed::open(&self.path()) {
+            return Ok((indexed.names().clone(), indexed.remarks().order));
+        }
+        let mut source = self.open_raw()?;
+        let mut batch = Batch::default();
+        let bar = progress("reading names");
+        while source.next_batch(&mut batch)? {
+            bar.inc(batch.events.len() as u64);
+        }
+        bar.finish_and_clear();
+        Ok((source.names().clone(), source.remarks().order))
     }
 }
 
@@ -158,7 +152,7 @@ pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSo
 
 /// The trace's name in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
-    Input { args, format: None, spool: None, names: OnceCell::new(), title: None }.name()
+    Input { args, format: None, spool: None }.name()
 }
 
 /// A counter on standard error, if it is a terminal, once something has taken a second.

@@ -1,10 +1,11 @@
 //! The `foresee` command: flags, glue and exit codes. Everything else lives in the libraries.
 
 mod args;
+mod asked;
 mod bug;
-mod checks;
 mod commands;
 mod config;
+mod console;
 mod input;
 mod output;
 mod specs;

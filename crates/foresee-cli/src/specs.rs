@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use foresee_predict::session::{self, SessionError, Specification};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Diagnostic, render};
@@ -26,11 +27,20 @@ pub(crate) struct BadSpec(String);
 
 impl BadSpec {
     pub(crate) fn new(source: &Source, diagnostics: &[Diagnostic]) -> BadSpec {
+        BadSpec::render(&source.name, &source.text, diagnostics)
+    }
+
+    /// What a session says of one.
+    pub(crate) fn of(bad: &session::BadSpec) -> BadSpec {
+        BadSpec::render(&bad.name, &bad.text, &bad.diagnostics)
+    }
+
+    fn render(name: &str, text: &str, diagnostics: &[Diagnostic]) -> BadSpec {
         let colour = std::io::stderr().is_terminal();
-        let mut text = render(diagnostics, &source.name, &source.text, colour);
+        let mut text = render(diagnostics, name, text, colour);
         let errors = diagnostics.iter().filter(|d| d.is_error()).count();
         let plural = if errors == 1 { "" } else { "s" };
-        text += &format!("\n{}: {errors} mistake{plural}", Visible(&source.name));
+        text += &format!("\n{}: {errors} mistake{plural}", Visible(name));
         BadSpec(text)
     }
 }
@@ -76,18 +86,24 @@ pub(crate) fn compile(source: &Source) -> anyhow::Result<(Spec, Vec<Compiled>)> 
     Ok((parsed.spec, compiled))
 }
 
-/// Parses a specification whose warnings have been printed.
-pub(crate) fn parse_again(source: &Source) -> anyhow::Result<Spec> {
-    let parsed = foresee_spec::parse(&source.text);
-    match parsed.has_errors() {
-        true => Err(BadSpec::new(source, &parsed.diagnostics).into()),
-        false => Ok(parsed.spec),
-    }
+/// Reads a specification for a session; warnings are printed, mistakes are the error.
+pub(crate) fn load(source: &Source) -> anyhow::Result<Specification> {
+    let spec = Specification::new(&source.name, &source.text)
+        .map_err(|bad| BadSpec::new(source, &bad.diagnostics))?;
+    spec.warnings.iter().for_each(|group| warn(&source.name, &source.text, group));
+    Ok(spec)
 }
 
-/// Compiles a specification whose warnings have been printed.
-pub(crate) fn compile_again(source: &Source, spec: &Spec) -> anyhow::Result<Vec<Compiled>> {
-    Ok(Compiled::all(spec).map_err(|errors| BadSpec::new(source, &errors))?)
+/// Why a session failed, ready to be shown.
+pub(crate) fn failed(error: SessionError) -> anyhow::Error {
+    match error {
+        SessionError::Spec(bad) => BadSpec::of(&bad).into(),
+        SessionError::Read(error) => error.into(),
+        SessionError::Analysis(error) => error.into(),
+        SessionError::Index(error) => anyhow::Error::from(error)
+            .context("the index cannot be used; `foresee index` makes a new one"),
+        other => other.into(),
+    }
 }
 
 /// Prints warnings, unless there are mistakes among them.
@@ -96,17 +112,17 @@ pub(crate) fn settle(source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Res
         return Err(BadSpec::new(source, diagnostics).into());
     }
     if !diagnostics.is_empty() {
-        warn(source, diagnostics);
+        warn(&source.name, &source.text, diagnostics);
     }
     Ok(())
 }
 
 /// Prints warnings.
-pub(crate) fn warn(source: &Source, diagnostics: &[Diagnostic]) {
+pub(crate) fn warn(name: &str, text: &str, diagnostics: &[Diagnostic]) {
     // Tests that check thousands of traces look at results.
     if cfg!(test) {
         return;
     }
     let colour = std::io::stderr().is_terminal();
-    output::raw(&render(diagnostics, &source.name, &source.text, colour));
+    output::raw(&render(diagnostics, name, text, colour));
 }

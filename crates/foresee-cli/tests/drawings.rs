@@ -7,10 +7,8 @@
 use std::path::Path;
 
 use foresee_causality::Order;
-use foresee_causality::judge::Judge;
-use foresee_predict::Claims;
 use foresee_predict::reorder::{Sliced, SlicedLimits};
-use foresee_predict::{Analysis, Court};
+use foresee_predict::{Analysis, Confirmer, Kept};
 use foresee_report::Diagram;
 use foresee_spec::property::Compiled;
 use foresee_testkit::corpus::{Case, cases};
@@ -21,15 +19,16 @@ fn drawings(case: &Case) -> [(&'static str, String); 2] {
     let text = case.expect("reorderings").unwrap()[0]["spec"].as_str().unwrap();
     let spec = foresee_spec::parse(text).spec;
     let resolved = foresee_spec::resolve(&spec, &trace.names).resolved;
-    let (limits, claims) = (SlicedLimits::default(), Claims::default());
+    let limits = SlicedLimits::default();
     let properties = Compiled::all(&spec).unwrap();
-    let sliced = Sliced::new(&spec, properties, &resolved, &trace.names, limits, claims.clone());
+    let sliced = Sliced::new(&spec, properties, &resolved, &trace.names, limits);
     let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(sliced)];
     let mut findings = Vec::new();
-    foresee_predict::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {}).unwrap();
-    let judge = Judge::new(trace);
-    let court = Court::new(&spec, &resolved, trace, &judge);
-    let finding = court.confirm_reordered(&claims.reordered.borrow()[0]).unwrap();
+    let run = foresee_predict::run(&mut trace.source(), &mut analyses, &mut findings, &mut |_| {})
+        .unwrap();
+    let kept = Kept::new(trace);
+    let confirmer = Confirmer::new(&spec, &resolved, &kept);
+    let finding = confirmer.confirm_reordered(&run.candidates[0].reordered[0]).unwrap();
     let all = 0..trace.events.len() as u64;
     let observed = Diagram::of(&mut trace.source(), all, Order::Mazurkiewicz).unwrap();
     let witness = Diagram::of_witness(trace, &finding.witness.unwrap(), usize::MAX);

@@ -10,8 +10,8 @@ use foresee_trace::{Event, Name, Names, Pool, Remarks, ThreadId};
 use memchr::memchr;
 
 use crate::operation::{OperationParser, leading_word, op_of_word, whole_name};
-use crate::text::{LineParser, LineWriter, TextFormat, read_directives};
 use crate::parse_error::{ParseError, Parsed, shown};
+use crate::text::{LineParser, LineWriter, TextFormat, read_directives};
 
 /// RAPID's column-per-thread text.
 #[derive(Clone, Copy, Debug)]

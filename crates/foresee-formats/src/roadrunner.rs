@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use foresee_trace::{Event, Name, Names, Op, Pool, Remarks};
 
 use crate::operation::{OperationParser, listed_name, whole_name};
-use crate::text::{LineParser, LineWriter, TextFormat};
 use crate::parse_error::{ParseError, Parsed, shown};
+use crate::text::{LineParser, LineWriter, TextFormat};
 
 /// RoadRunner's log.
 #[derive(Clone, Copy, Debug)]

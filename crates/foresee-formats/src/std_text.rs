@@ -6,8 +6,8 @@ use foresee_trace::{Event, Name, Names, Op, Pool, Remarks, TargetKind, Value};
 
 use crate::lines::find_near;
 use crate::operation::{OperationParser, leading_word, whole_name};
-use crate::text::{LineParser, LineWriter, TextFormat};
 use crate::parse_error::{ParseError, Parsed, shown};
+use crate::text::{LineParser, LineWriter, TextFormat};
 use crate::value::small_number;
 
 /// RAPID's text format with our extensions for values and further operations.

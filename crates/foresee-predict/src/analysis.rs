@@ -1,9 +1,12 @@
 //! The seam between the loop and the analyses.
 
-use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome, ReadError};
+use foresee_trace::{Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError};
 
+use crate::candidates::Candidates;
 use crate::causality::Freedom;
+use crate::kept::Kept;
 use crate::nondeterminism::{NONDETERMINISM, Nondeterminism};
+use crate::session::Settings;
 
 /// A number or a text that an analysis reports beside its findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,23 +73,71 @@ pub enum AnalysisError {
     Mistake(String),
 }
 
-/// Something that looks at a whole trace. Those that need more than one pass keep what they need.
+/// Where an analysis puts what it finds, and the only way out: findings that it has confirmed
+/// itself, and candidates that the judge has yet to see.
+pub struct Out<'p> {
+    findings: &'p mut dyn FindingSink,
+    /// The candidates of the analysis's specification: its own, and those of the searches before
+    /// it.
+    pub candidates: &'p mut Candidates,
+}
+
+impl<'p> Out<'p> {
+    /// A way out.
+    pub fn new(findings: &'p mut dyn FindingSink, candidates: &'p mut Candidates) -> Self {
+        Out { findings, candidates }
+    }
+
+    /// Hands on a finding, and says whether more are wanted.
+    pub fn finding(&mut self, finding: Finding) -> Flow {
+        self.findings.finding(finding)
+    }
+}
+
+/// The next stretch of the trace, for one analysis.
+pub struct Pass<'p> {
+    /// The index of the first event of the batch.
+    pub first: u64,
+    /// The events.
+    pub batch: &'p Batch,
+    /// All names so far.
+    pub names: &'p Names,
+    /// Where to put what is found.
+    pub out: Out<'p>,
+}
+
+/// The end of the trace, for one analysis.
+pub struct End<'p, 't> {
+    /// All names.
+    pub names: &'p Names,
+    /// The trace, if it was kept; see [`Analysis::kept_events`].
+    pub kept: Option<&'p Kept<'t>>,
+    /// Where to put what is found.
+    pub out: Out<'p>,
+}
+
+impl<'p, 't> End<'p, 't> {
+    /// The trace, of which an analysis has said at every batch that it needs it.
+    pub fn whole(&self) -> Result<&'p Kept<'t>, AnalysisError> {
+        let missing = || AnalysisError::Mistake("the trace was not kept".to_owned());
+        self.kept.ok_or_else(missing)
+    }
+}
+
+/// Something that looks at a whole trace.
 pub trait Analysis {
-    /// Takes the next events; `first` is the index of the first of them.
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError>;
+    /// Takes the next events.
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError>;
 
     /// The trace has ended.
-    fn finish(
-        &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError>;
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError>;
+
+    /// How many of the first events of the trace are needed at the end, at least, as far as is known
+    /// by now: none unless it says otherwise. The runner asks after every batch, and keeps no more
+    /// than somebody needs.
+    fn kept_events(&self) -> u64 {
+        0
+    }
 }
 
 /// An analysis that can be asked for by name.
@@ -99,7 +150,7 @@ pub struct AnalysisKind {
     /// What its findings and its silence promise.
     pub guarantees: &'static str,
     /// Makes one.
-    pub new: fn() -> Box<dyn Analysis>,
+    pub new: fn(&Settings) -> Box<dyn Analysis>,
 }
 
 /// Every analysis that needs no specification.
@@ -109,7 +160,7 @@ pub const ANALYSES: &[AnalysisKind] = &[
         about: "how much of the observed order could have been otherwise",
         guarantees: "exact: a pair is counted as free if and only if its events are unordered by \
                      the Mazurkiewicz causality; if none is free, the observed run is the only one",
-        new: || Box::new(Freedom::new()),
+        new: |_| Box::new(Freedom::new()),
     },
     AnalysisKind {
         name: NONDETERMINISM,
@@ -117,7 +168,7 @@ pub const ANALYSES: &[AnalysisKind] = &[
         guarantees: "exact up to undecided candidates, which are counted: a read is reported with \
                      a confirmed run in which everything before it sees what it saw; if none is \
                      reported, every read sees the same write in every correct reordering",
-        new: || Box::new(Nondeterminism::default()),
+        new: |settings| Box::new(Nondeterminism::new(settings.nondeterminism())),
     },
 ];
 

@@ -6,9 +6,9 @@
 //! is forced, because orders are transitive.
 
 use foresee_causality::{Clocks, Epoch, Order};
-use foresee_trace::{Batch, FindingSink, Flow, Names, Outcome};
+use foresee_trace::{Flow, Outcome};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
 
 /// Counts the neighbouring steps that could have swapped.
 ///
@@ -63,13 +63,9 @@ impl Default for Freedom {
 }
 
 impl Analysis for Freedom {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             if !Order::is_step(event) {
                 continue;
@@ -90,11 +86,7 @@ impl Analysis for Freedom {
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, _: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         Ok(vec![Analysed {
             name: "causality",
             property: None,

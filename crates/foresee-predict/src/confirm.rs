@@ -18,6 +18,7 @@ use foresee_trace::{
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
+use crate::kept::Kept;
 use crate::lattice::{LATTICE, Prediction};
 use crate::observed::{describe, describe_state};
 use crate::pattern::{Match, PATTERN, linearise};
@@ -80,24 +81,19 @@ pub struct OtherRun {
     pub run: Vec<u64>,
 }
 
-/// Judges what searches found in one trace against one specification.
+/// Confirms what searches found in one trace against one specification.
 #[derive(Debug)]
-pub struct Court<'a> {
+pub struct Confirmer<'a, 't> {
     spec: &'a Spec,
     resolved: &'a Resolved,
     trace: &'a Trace,
-    judge: &'a Judge<'a>,
+    judge: &'a Judge<'t>,
 }
 
-impl<'a> Court<'a> {
-    /// A court for a trace, of which the judge has learned.
-    pub fn new(
-        spec: &'a Spec,
-        resolved: &'a Resolved,
-        trace: &'a Trace,
-        judge: &'a Judge<'a>,
-    ) -> Self {
-        Court { spec, resolved, trace, judge }
+impl<'a, 't> Confirmer<'a, 't> {
+    /// A confirmer for a specification and a trace.
+    pub fn new(spec: &'a Spec, resolved: &'a Resolved, kept: &'a Kept<'t>) -> Self {
+        Confirmer { spec, resolved, trace: kept.trace, judge: kept.judge() }
     }
 
     /// Turns a prediction into a finding, if its witnesses stand up to the judge.
@@ -332,22 +328,22 @@ impl<'a> Court<'a> {
     }
 }
 
-/// Turns one prediction into a finding; see [`Court::confirm`].
+/// Turns one prediction into a finding; see [`Confirmer::confirm`].
 pub fn confirm(
     prediction: &Prediction,
     spec: &Spec,
     resolved: &Resolved,
     trace: &Trace,
 ) -> Result<Finding, Unconfirmed> {
-    Court::new(spec, resolved, trace, &Judge::new(trace)).confirm(prediction)
+    Confirmer::new(spec, resolved, &Kept::new(trace)).confirm(prediction)
 }
 
-/// Turns one match of a pattern into a finding; see [`Court::confirm_match`].
+/// Turns one match of a pattern into a finding; see [`Confirmer::confirm_match`].
 pub fn confirm_match(
     found: &Match,
     spec: &Spec,
     resolved: &Resolved,
     trace: &Trace,
 ) -> Result<Finding, Unconfirmed> {
-    Court::new(spec, resolved, trace, &Judge::new(trace)).confirm_match(found)
+    Confirmer::new(spec, resolved, &Kept::new(trace)).confirm_match(found)
 }

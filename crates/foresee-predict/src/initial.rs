@@ -9,12 +9,12 @@ use foresee_trace::{Batch, EventSource, Names, ReadError, Value};
 /// Adds to a specification the initial values that the trace tells: by `init` lines, or by a read
 /// before any write. Every later analysis, and the judge of witnesses, then starts from the same
 /// state. Reads only as much of the trace as is needed.
-pub fn learn_initial_values(
+pub fn learn_initial_values<'s>(
     spec: &mut Spec,
     properties: &[Compiled],
     resolved: &Resolved,
     names: &Names,
-    open: impl FnOnce() -> Result<Box<dyn EventSource>, ReadError>,
+    open: impl FnOnce() -> Result<Box<dyn EventSource + 's>, ReadError>,
 ) -> Result<(), ReadError> {
     let lens = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
     let mut open_values: Vec<(Projection, InitialValues)> = properties

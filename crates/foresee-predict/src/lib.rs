@@ -7,13 +7,14 @@
 mod analysis;
 mod beyond;
 mod bindings;
+mod candidates;
 mod causality;
 pub mod checks;
-mod claims;
 mod confirm;
 pub mod correct;
 mod explain;
 mod initial;
+mod kept;
 pub mod lattice;
 mod monitorability;
 pub mod nondeterminism;
@@ -22,14 +23,18 @@ mod parallel;
 pub mod pattern;
 pub mod reorder;
 mod runner;
+pub mod session;
 mod sites;
 mod space;
 
-pub use analysis::{ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Stat};
+pub use analysis::{
+    ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, End, Out, Pass, Stat,
+};
+pub use candidates::{Candidates, Early};
 pub use causality::Freedom;
-pub use claims::{Claims, Reorderings};
-pub use confirm::{Court, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
+pub use confirm::{Confirmer, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
+pub use kept::Kept;
 pub use monitorability::{MONITORABILITY, Monitorability, MonitorabilityOptions};
 pub use observed::{OBSERVED, Observed};
 pub use runner::{Progress, Summary, keeps_causality, run, settle_notes};

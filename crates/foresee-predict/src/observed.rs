@@ -9,11 +9,10 @@ use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{
-    Batch, DescribedValue, Finding, FindingKind, FindingSink, Flow, Name, Names, Outcome, Value,
-    Verdict,
+    Batch, DescribedValue, Finding, FindingKind, Flow, Name, Names, Outcome, Value, Verdict,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
 use crate::sites::{look_up_in, of_violation};
 
 /// Watches the captured order for violations.
@@ -52,7 +51,7 @@ impl Observed {
     }
 
     /// Hands on what the monitor found in the latest events, which begin with this index.
-    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut dyn FindingSink) -> Flow {
+    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut Out<'_>) -> Flow {
         for violation in self.monitor.take_violations() {
             let count = &mut self.violated[violation.property];
             *count += 1;
@@ -156,24 +155,17 @@ pub(crate) fn describe(object: Object, names: &Names) -> String {
 }
 
 impl Analysis for Observed {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, names, out } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             self.monitor.event(first + i as u64, event, &batch.pool);
         }
         Ok(self.report((first, batch), names, out))
     }
 
-    fn finish(
-        &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+        let End { names, out, .. } = end;
         self.monitor.finish();
         self.report((0, &Batch::default()), names, out);
         Ok((0..self.properties.len()).map(|i| self.analysed(i)).collect())

@@ -1,8 +1,12 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
-use foresee_trace::{Batch, EventSource, FileOrder, Finding, FindingSink, Flow, Outcome, Remarks};
+use foresee_trace::{
+    Batch, EventSource, FileOrder, Finding, FindingSink, Flow, Outcome, Remarks, Trace,
+};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::candidates::Candidates;
+use crate::kept::Kept;
 use crate::lattice::LATTICE;
 use crate::monitorability::MONITORABILITY;
 use crate::observed::OBSERVED;
@@ -20,6 +24,8 @@ pub struct Summary {
     pub analysed: Vec<Analysed>,
     /// What the reader had to say.
     pub remarks: Remarks,
+    /// What searches propose, which is still to be confirmed.
+    pub candidates: Vec<Candidates>,
 }
 
 /// Whether what an analysis of this name claims holds of runs with the same causality, of which a
@@ -28,35 +34,96 @@ pub fn keeps_causality(analysis: &str) -> bool {
     [OBSERVED, LATTICE, PATTERN, MONITORABILITY, "causality"].contains(&analysis)
 }
 
+/// One analysis of a pass, and the candidates that it shares with others of its specification.
+pub(crate) struct Search<'a> {
+    /// The analysis.
+    pub(crate) analysis: &'a mut dyn Analysis,
+    /// Which of the candidates are its own, by number.
+    pub(crate) of: usize,
+}
+
+/// Takes what a pass finds, and is told how far it is.
+pub(crate) trait Receiver: FindingSink {
+    /// So many events have been read. Candidates that are told early may be taken out.
+    fn read(&mut self, events: u64, candidates: &mut [Candidates]);
+}
+
+/// What is known when a trace has been read, and nothing has been concluded yet.
+#[derive(Debug)]
+pub(crate) struct ReadThrough {
+    /// How many events were read.
+    pub events: u64,
+    /// Whether these are all.
+    pub(crate) is_all: bool,
+    /// As many of the first events as analyses need.
+    pub(crate) trace: Option<Trace>,
+}
+
 /// Feeds a trace to analyses until it ends or nobody wants more.
-pub fn run(
+pub(crate) fn read(
     source: &mut dyn EventSource,
-    analyses: &mut [Box<dyn Analysis>],
-    out: &mut dyn FindingSink,
-    progress: Progress<'_>,
-) -> Result<Summary, AnalysisError> {
+    searches: &mut [Search<'_>],
+    candidates: &mut [Candidates],
+    receiver: &mut dyn Receiver,
+) -> Result<ReadThrough, AnalysisError> {
     let mut batch = Batch::default();
     let mut events = 0;
-    let mut wanted: Vec<bool> = vec![true; analyses.len()];
-    let mut ended = true;
+    let mut wanted: Vec<bool> = vec![true; searches.len()];
+    let mut trace = Some(Trace::default());
+    let mut is_all = true;
     while source.next_batch(&mut batch)? {
-        for (analysis, wanted) in analyses.iter_mut().zip(&mut wanted) {
-            *wanted =
-                *wanted && analysis.events(events, &batch, source.names(), out)? == Flow::Continue;
+        let names = source.names();
+        for (search, wanted) in searches.iter_mut().zip(&mut wanted).filter(|(_, wanted)| **wanted)
+        {
+            let out = Out::new(receiver, &mut candidates[search.of]);
+            let mut pass = Pass { first: events, batch: &batch, names, out };
+            *wanted = search.analysis.events(&mut pass)? == Flow::Continue;
         }
+        let before = events;
         events += batch.events.len() as u64;
-        progress(events);
+        // Once events are missing, more of them are no use to anybody.
+        let needed = needed_events(searches);
+        trace = trace.filter(|_| needed > 0);
+        if let Some(trace) = trace.as_mut().filter(|trace| trace.events.len() as u64 == before) {
+            trace.push_batch(&mut batch);
+            trace.events.truncate(usize::try_from(needed).unwrap_or(usize::MAX));
+        }
+        receiver.read(events, candidates);
         if !wanted.contains(&true) {
-            ended = false;
+            is_all = false;
             break;
         }
     }
+    let mut trace = trace.filter(|_| needed_events(searches) > 0);
+    if let Some(trace) = &mut trace {
+        trace.names = source.names().clone();
+        trace.remarks = source.remarks().clone();
+    }
+    Ok(ReadThrough { events, is_all, trace })
+}
+
+/// How many of the first events some analysis needs at the end.
+fn needed_events(searches: &[Search<'_>]) -> u64 {
+    searches.iter().map(|search| search.analysis.kept_events()).max().unwrap_or(0)
+}
+
+/// Asks analyses for their last word on a trace that has been read.
+pub(crate) fn finish(
+    read: &ReadThrough,
+    source: &dyn EventSource,
+    searches: &mut [Search<'_>],
+    mut candidates: Vec<Candidates>,
+    kept: Option<&Kept<'_>>,
+    out: &mut dyn FindingSink,
+) -> Result<Summary, AnalysisError> {
     let mut analysed = Vec::new();
-    for analysis in analyses {
-        analysed.extend(analysis.finish(source.names(), out)?);
+    for search in searches {
+        let out = Out::new(out, &mut candidates[search.of]);
+        let mut end = End { names: source.names(), kept, out };
+        analysed.extend(search.analysis.finish(&mut end)?);
     }
     // What was not read can hold anything.
-    if !ended {
+    if !read.is_all {
         for one in analysed.iter_mut().filter(|a| a.outcome == Outcome::Exhausted) {
             one.outcome = Outcome::EventLimit;
         }
@@ -82,7 +149,42 @@ pub fn run(
             one.stats.clear();
         }
     }
-    Ok(Summary { events, analysed, remarks: source.remarks().clone() })
+    Ok(Summary { events: read.events, analysed, remarks: source.remarks().clone(), candidates })
+}
+
+/// Reads a trace for analyses that share their candidates, and asks for their last word.
+pub fn run(
+    source: &mut dyn EventSource,
+    analyses: &mut [Box<dyn Analysis>],
+    out: &mut dyn FindingSink,
+    progress: Progress<'_>,
+) -> Result<Summary, AnalysisError> {
+    let mut candidates = vec![Candidates::default()];
+    let mut searches: Vec<Search<'_>> =
+        analyses.iter_mut().map(|analysis| Search { analysis: analysis.as_mut(), of: 0 }).collect();
+    let mut plain = Plain { out, progress };
+    let read = read(source, &mut searches, &mut candidates, &mut plain)?;
+    let kept = read.trace.as_ref().map(Kept::new);
+    let (searches, kept) = (&mut searches, kept.as_ref());
+    finish(&read, source, searches, candidates, kept, plain.out)
+}
+
+/// Findings go to a sink, and progress to a function.
+struct Plain<'a> {
+    out: &'a mut dyn FindingSink,
+    progress: Progress<'a>,
+}
+
+impl FindingSink for Plain<'_> {
+    fn finding(&mut self, finding: Finding) -> Flow {
+        self.out.finding(finding)
+    }
+}
+
+impl Receiver for Plain<'_> {
+    fn read(&mut self, events: u64, _: &mut [Candidates]) {
+        (self.progress)(events);
+    }
 }
 
 /// For a trace of notes: takes back what the order of the notes violates, unless every order that

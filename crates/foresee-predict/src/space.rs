@@ -16,6 +16,11 @@ pub enum Reorder {
 }
 
 impl Reorder {
+    /// Whether any but the causality-keeping ones are looked at.
+    pub fn goes_beyond_causality(self) -> bool {
+        self != Reorder::Maz
+    }
+
     /// Whether patterns are looked for in sliced reorderings.
     pub fn is_sliced(self) -> bool {
         matches!(self, Reorder::Auto | Reorder::Sliced)

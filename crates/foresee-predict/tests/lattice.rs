@@ -4,10 +4,9 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use fastrand::Rng;
-use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Predictions, Stamper};
+use foresee_predict::lattice::{Lattice, Limits, Notice, Online, Prediction, Stamper};
 use foresee_predict::{Analysed, Analysis, Stat, confirm};
 use foresee_spec::observe::Projection;
 use foresee_spec::run::ObservedMonitor;
@@ -21,22 +20,15 @@ use crate::common::Tied;
 impl Tied<'_> {
     /// What the lattice says.
     fn predict(&self, limits: Limits) -> (Vec<Prediction>, Vec<Analysed>) {
-        let predictions = Predictions::default();
-        let lattice = Lattice::new(
-            &self.spec,
-            self.compiled(),
-            &self.resolved,
-            &self.trace.names,
-            limits,
-            Rc::clone(&predictions),
-        );
+        let lattice =
+            Lattice::new(&self.spec, self.compiled(), &self.resolved, &self.trace.names, limits);
         let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
         let mut findings: Vec<Finding> = Vec::new();
         let mut source = self.trace.source();
         let run = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {});
-        let analysed = run.unwrap().analysed;
+        let mut run = run.unwrap();
         assert!(findings.is_empty(), "the lattice reports through predictions");
-        (predictions.take(), analysed)
+        (run.candidates.remove(0).predictions, run.analysed)
     }
 
     /// Whether a plain monitor rejects this order of events.

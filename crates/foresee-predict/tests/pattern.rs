@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use fastrand::Rng;
-use foresee_predict::pattern::{Algorithm, Match, Matches, Patterns};
+use foresee_predict::pattern::{Algorithm, Match, Patterns};
 use foresee_predict::{Analysed, Analysis, confirm_match};
 use foresee_spec::ast::Spec;
 use foresee_spec::letter::Letter;
@@ -44,17 +43,15 @@ impl Tied {
         trace: &Trace,
         algorithm: Algorithm,
     ) -> (Vec<Match>, Vec<Finding>, Vec<Analysed>) {
-        let matches = Matches::default();
         let compiled = Compiled::all(&self.spec).unwrap();
         assert!(compiled.iter().all(Patterns::accepts), "{}", self.text);
-        let (resolved, found) = (&self.resolved, Rc::clone(&matches));
-        let patterns = Patterns::new(compiled, resolved, &trace.names, algorithm, found);
+        let patterns = Patterns::new(compiled, &self.resolved, &trace.names, algorithm);
         let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(patterns)];
         let mut findings: Vec<Finding> = Vec::new();
         let mut source = trace.source();
         let run = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {});
-        let analysed = run.unwrap().analysed;
-        (matches.take(), findings, analysed)
+        let mut run = run.unwrap();
+        (run.candidates.remove(0).matches, findings, run.analysed)
     }
 
     /// The events that concern the only pattern, with what they are to it.

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
-use foresee_predict::lattice::{Lattice, Limits, NoPicture, Picture, Prediction, Predictions};
+use foresee_predict::lattice::{Lattice, Limits, NoPicture, Picture, Prediction};
 use foresee_predict::{Analysed, Analysis, Stat, confirm};
 use foresee_spec::ast::Literal;
 use foresee_spec::params::Object;
@@ -21,16 +20,14 @@ use crate::common::Tied;
 impl Tied<'_> {
     fn search(&self) -> (Vec<Prediction>, Analysed) {
         assert_eq!(self.spec.properties.len(), 1);
-        let found = Predictions::default();
         let (names, limits) = (&self.trace.names, Limits::default());
-        let predictions = Rc::clone(&found);
-        let lattice =
-            Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits, predictions);
+        let lattice = Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits);
         let mut analyses: Vec<Box<dyn Analysis>> = vec![Box::new(lattice)];
         let mut findings: Vec<Finding> = Vec::new();
         let mut source = self.trace.source();
         let run = foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {});
-        (found.take(), run.unwrap().analysed.remove(0))
+        let mut run = run.unwrap();
+        (run.candidates.remove(0).predictions, run.analysed.remove(0))
     }
 
     /// The beginning of the observed order, if it violates the property.

@@ -17,4 +17,4 @@ pub mod text;
 pub use diagram::{Arrow, Diagram, Row};
 pub use lattice_svg::lattice_svg;
 pub use merge::merge;
-pub use report::{Report, TraceFacts, exit_status};
+pub use report::{Report, exit_status};

@@ -12,9 +12,10 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
     let mut seen: Vec<(String, Vec<String>)> =
         all.findings.iter().map(|_| (label.clone(), vec![label.clone()])).collect();
     let mut analysed: Vec<Vec<Analysed>> = all.analysed.drain(..).map(|one| vec![one]).collect();
-    all.witnesses.resize(all.findings.len(), None);
-    for (label, report) in reports {
-        let witnesses = report.witnesses.into_iter().chain(std::iter::repeat(None));
+    let count = all.findings.len();
+    all.witnesses.resize(count, None);
+    for (label, Report { report, witnesses }) in reports {
+        let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
         for (finding, witness) in report.findings.into_iter().zip(witnesses) {
             match all.findings.iter().position(|known| is_same(known, &finding)) {
                 Some(at) => {

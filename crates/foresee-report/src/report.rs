@@ -1,66 +1,73 @@
 //! Everything one command has to say.
 
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+
 use foresee_predict::checks::Suppressions;
 use foresee_predict::correct::CORRECT;
 use foresee_predict::reorder::SLICED;
+use foresee_predict::session::Examined;
 use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
-use foresee_trace::{Finding, FindingKind, Names, Outcome, Remarks};
+use foresee_trace::{Finding, FindingKind, Outcome};
 
 use crate::diagram::Diagram;
 
-/// What a trace consists of.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TraceFacts {
-    /// Events read.
-    pub events: u64,
-    /// Threads named.
-    pub threads: u64,
-    /// Variables named.
-    pub variables: u64,
-    /// Locks named.
-    pub locks: u64,
+/// How many events of a witness are drawn at most.
+const DRAWN_EVENTS: usize = 60;
+
+/// How many witnesses of one check are drawn at most; the others are in the JSON.
+const DRAWN_WITNESSES: usize = 100;
+
+/// Everything one command has to say: the report of a session, and its witnesses drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub(crate) report: foresee_predict::session::Report,
+    /// A drawing of each finding's witness, where there is one.
+    pub witnesses: Vec<Option<Diagram>>,
 }
 
-impl TraceFacts {
-    /// The facts of a trace of so many events with these names.
-    pub fn new(events: u64, names: &Names) -> TraceFacts {
-        TraceFacts {
-            events,
-            threads: names.threads.len() as u64,
-            variables: names.vars.len() as u64,
-            locks: names.locks.len() as u64,
-        }
+impl Deref for Report {
+    type Target = foresee_predict::session::Report;
+    fn deref(&self) -> &Self::Target {
+        &self.report
     }
 }
 
-/// Everything one command has to say.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The trace's file name, or what stands for it.
-    pub name: String,
-    /// What the trace consists of.
-    pub trace: TraceFacts,
-    /// What was looked for, and how far.
-    pub analysed: Vec<Analysed>,
-    /// What was found.
-    pub findings: Vec<Finding>,
-    /// A drawing of each finding's witness, where there is one.
-    pub witnesses: Vec<Option<Diagram>>,
-    /// What the reader had to say.
-    pub remarks: Remarks,
-    /// What was not wanted, and how much of it there was.
-    pub suppressions: Suppressions,
+impl DerefMut for Report {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.report
+    }
+}
+
+impl From<foresee_predict::session::Report> for Report {
+    fn from(report: foresee_predict::session::Report) -> Report {
+        let witnesses = report.findings.iter().map(|_| None).collect();
+        Report { report, witnesses }
+    }
 }
 
 impl Report {
-    /// Lists findings that hang on what reads see after all others.
-    pub fn put_conditional_last(&mut self) {
-        let witnesses = std::mem::take(&mut self.witnesses);
-        let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
-        let mut all: Vec<_> =
-            std::mem::take(&mut self.findings).into_iter().zip(witnesses).collect();
-        all.sort_by_key(|(finding, _)| finding.kind == FindingKind::Conditional);
-        (self.findings, self.witnesses) = all.into_iter().unzip();
+    /// What came of a trace.
+    pub fn of(examined: Examined) -> Report {
+        let Examined { report, trace, .. } = examined;
+        let mut report = Report::from(report);
+        let Some(trace) = trace else { return report };
+        let mut drawn: HashMap<&str, usize> = HashMap::new();
+        for (finding, diagram) in report.report.findings.iter().zip(&mut report.witnesses) {
+            let Some(witness) = &finding.witness else { continue };
+            let drawn = drawn.entry(finding.analysis).or_default();
+            *drawn += 1;
+            if *drawn <= DRAWN_WITNESSES {
+                *diagram = Some(Diagram::of_witness(&trace, witness, DRAWN_EVENTS));
+            }
+        }
+        report
+    }
+
+    /// Puts findings that did not come from an analysis of the trace before all others.
+    pub fn put_first(&mut self, found: Vec<Finding>) {
+        self.witnesses.splice(0..0, found.iter().map(|_| None));
+        self.report.put_first(found);
     }
 
     /// Takes away the findings that are not wanted. What they rest on stays as it was.

@@ -70,6 +70,12 @@ impl Witness {
         Witness { reorder, observed, order, violated_at, next, changed_reads }
     }
 
+    /// How many of the first events of the trace it takes to show it.
+    pub fn needed_events(&self) -> u64 {
+        let listed = self.order.iter().chain(&self.next).map(|event| event + 1).max();
+        listed.unwrap_or(0).max(self.observed)
+    }
+
     /// The whole run: the observed beginning and what comes after it.
     pub fn run(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.observed).chain(self.order.iter().copied())

@@ -24,6 +24,7 @@ mod finding;
 mod fingerprint;
 pub mod generate;
 mod ids;
+mod input;
 mod location;
 mod lock_edge;
 mod names;
@@ -45,6 +46,7 @@ pub use finding::{
 };
 pub use fingerprint::{Fingerprint, SiteKey, operation, stable_function, stable_path};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
+pub use input::{GrowingTrace, TraceInput};
 pub use location::Location;
 pub use lock_edge::LockEdge;
 pub use names::{EXTERNAL, HEAP_FREE, Interner, Names, TooManyNames, object_of};

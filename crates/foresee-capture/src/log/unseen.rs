@@ -201,7 +201,7 @@ pub(super) struct Hidden {
 }
 
 /// Where order must be kept because of unseen writes. It is known after a log has been read once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     /// When memory was touched that is written unseen next: which.
     known: HashMap<u32, Vec<(u64, u8)>>,

@@ -3,7 +3,6 @@
 pub(crate) mod cc;
 pub(crate) mod check;
 pub(crate) mod index;
-pub(crate) mod live;
 pub(crate) mod observe;
 mod observe_view;
 pub(crate) mod picture;
@@ -12,5 +11,4 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;
-mod thinned;
 pub(crate) mod trace;

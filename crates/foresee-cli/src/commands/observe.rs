@@ -1,7 +1,7 @@
 //! `foresee observe`: watches running programs.
 //!
-//! The sockets are `foresee-observe`'s, the analyses those of `foresee check` (see `live.rs`); here is
-//! what is printed, and when to stop.
+//! The sockets are `foresee-observe`'s, the analyses those of a session, as for `foresee check`; here
+//! is what is printed, and when to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,17 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
-use foresee_report::exit_status;
+use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
-use foresee_trace::{Finding, Name, Visible};
+use foresee_report::{Report, exit_status};
+use foresee_spec::Diagnostic;
+use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
-use crate::commands::check::built_in;
-use crate::commands::live::{Listener, examine};
 use crate::commands::observe_view::View;
-use crate::commands::query;
-use crate::{checks, output, specs};
+use crate::{asked, bug, output, specs};
 
 /// How many cuts of a level are followed if nothing else is asked for: memory must not depend on how
 /// long a program runs.
@@ -72,8 +71,8 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
 
 /// Where findings and verdicts come together.
 pub(crate) struct Desk {
-    args: AnalysisArgs,
-    sources: Vec<specs::Source>,
+    format: ReportFormat,
+    session: Session,
     view: View,
     totals: Mutex<Totals>,
 }
@@ -92,21 +91,6 @@ struct Totals {
 impl Desk {
     /// Judges what is asked for before anybody is let in.
     pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<Desk> {
-        let mut sources = Vec::new();
-        for file in &analysis.spec {
-            sources.push(specs::read(file)?);
-        }
-        sources.extend(query::sources(&analysis)?);
-        let mut compiled = Vec::new();
-        for source in &sources {
-            compiled.push(specs::compile(source)?.0);
-        }
-        built_in(&analysis, &checks::atomics(compiled.iter()))?;
-        ensure!(
-            !sources.is_empty() || !analysis.check.is_empty(),
-            "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
-             a check with --check NAME"
-        );
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(
             analysis.nondeterminism.witness_svg.is_none(),
@@ -124,8 +108,14 @@ impl Desk {
             // Each program has a thread already.
             analysis.jobs = 1;
         }
+        let session = asked::everything(&analysis)?;
+        ensure!(
+            !session.specs().is_empty() || !analysis.check.is_empty(),
+            "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
+             a check with --check NAME"
+        );
         let view = View::new(analysis.format == ReportFormat::Text);
-        Ok(Desk { args: analysis, sources, view, totals: Mutex::default() })
+        Ok(Desk { format: analysis.format, session, view, totals: Mutex::default() })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -142,7 +132,7 @@ impl Desk {
 
     /// Prints a line, or an object.
     fn say(&self, text: &str, object: serde_json::Value) {
-        self.print(&match self.args.format {
+        self.print(&match self.format {
             ReportFormat::Text => {
                 let lines: Vec<String> = text.lines().map(|l| Visible(l).to_string()).collect();
                 format!("{}\n", lines.join("\n"))
@@ -181,15 +171,11 @@ impl Observer for Desk {
         let about = json!({"name": program.name, "id": program.id.to_string()});
         self.say(&format!("{label}: connected"), json!({"what": "program", "program": about}));
         let mut teller = Teller { desk: self, label: &label, about: &about };
-        let examined = examine(&self.args, &self.sources, program, &mut teller);
+        let examined = self.session.follow(&Running(program), &mut teller);
         self.totals().programs += 1;
         match examined {
             Ok(examined) => {
-                for (source, diagnostics) in &examined.warnings {
-                    let source = &self.sources[*source];
-                    self.view.around(|| specs::warn(source, diagnostics));
-                }
-                let report = examined.report;
+                let report = Report::of(examined);
                 let status = exit_status(&report);
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
@@ -197,7 +183,7 @@ impl Observer for Desk {
                 // Not everything is found before the end.
                 totals.is_found |= status == 1;
                 drop(totals);
-                self.print(&match self.args.format {
+                self.print(&match self.format {
                     ReportFormat::Text => foresee_report::text::report(&report, output::style()),
                     ReportFormat::Json => visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
@@ -208,7 +194,7 @@ impl Observer for Desk {
             }
             Err(error) => {
                 self.totals().errors += 1;
-                let text = format!("{error:#}");
+                let text = format!("{:#}", specs::failed(error));
                 let line = json!({"what": "error", "program": about, "message": text});
                 self.say(&format!("{label}: error: {text}"), line);
                 Err(text)
@@ -219,7 +205,7 @@ impl Observer for Desk {
     fn problem(&self, peer: &str, program: Option<&str>, what: &str) {
         let who =
             program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
-        match self.args.format {
+        match self.format {
             ReportFormat::Text => self.view.around(|| output::note(&format!("{who}: {what}"))),
             ReportFormat::Json => {
                 let line =
@@ -227,6 +213,31 @@ impl Observer for Desk {
                 self.print(&visible(&format!("{line}\n")));
             }
         }
+    }
+}
+
+/// A program that is observed, as a trace that grows.
+struct Running<'p>(&'p Arc<Program>);
+
+impl GrowingTrace for Running<'_> {
+    fn name(&self) -> String {
+        self.0.name.clone()
+    }
+
+    fn order(&self) -> FileOrder {
+        self.0.order()
+    }
+
+    fn follow(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.0.follow()
+    }
+
+    fn stored(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.0.stored()
+    }
+
+    fn is_all_stored(&self) -> bool {
+        self.0.is_all_stored()
     }
 }
 
@@ -240,7 +251,7 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn tell(&self, what: &str, word: &str, finding: &Finding) {
         let Finding { property, message, .. } = finding;
-        self.desk.print(&match self.desk.args.format {
+        self.desk.print(&match self.desk.format {
             ReportFormat::Text => {
                 let property = Visible(property);
                 format!("{}: {word} {property}: {}\n", self.label, Visible(message))
@@ -262,6 +273,14 @@ impl Listener for Teller<'_> {
 
     fn withdrawn(&mut self, finding: &Finding) {
         self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
+    }
+
+    fn warning(&mut self, spec: &Specification, diagnostics: &[Diagnostic]) {
+        self.desk.view.around(|| specs::warn(&spec.name, &spec.text, diagnostics));
+    }
+
+    fn internal_error(&mut self, error: &InternalError<'_>) {
+        self.desk.view.around(|| bug::report(error));
     }
 }
 

@@ -14,22 +14,20 @@ use foresee_capture::program::{Built, Program};
 use foresee_capture::store::Told;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_capture::watch::Watch;
-use foresee_predict::keeps_causality;
+use foresee_predict::session::{self, Session};
 use foresee_report::Report;
 use foresee_spec::Diagnostic;
 use signal_hook::consts::SIGINT;
 
-use crate::args::{CaptureMode, InputArgs, ReorderArg, RunArgs};
-use crate::commands::check::{self, Wanted};
-use crate::config::Config;
-use crate::input::Input;
-use crate::{checks, input, output, specs};
+use crate::args::{CaptureMode, ReorderArg, RunArgs};
+use crate::commands::check;
+use crate::{asked, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let wanted = wanted(args)?;
+    let session = session(args)?;
     let is_drawn = args.analysis.lattice.is_some();
     ensure!(args.runs == 1 || !is_drawn, "--lattice draws one run: leave out --runs");
     let name = args.command[0].to_string_lossy().into_owned();
@@ -41,9 +39,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let mut watch = watch(&wanted, &program)?;
-    let regions = Config::new(&args.analysis.checks)?.regions;
-    for method in regions.into_iter().chain(wanted.atomics()) {
+    let mut watch = watch(&session, &program)?;
+    let regions = session.settings().regions.iter().cloned();
+    for method in regions.chain(session.atomics()) {
         let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
         if !is_there && program.built == Built::ForCapture && !program.loads_more {
             output::note(&format!(
@@ -60,12 +58,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         // Variables that cannot be named beforehand are complete only if everything is recorded,
         // and without the token the filter's books are not exact.
         || args.mode == CaptureMode::Async
-        || goes_beyond_causality(args, &wanted)
-        || !wanted.compiled.is_empty() && !is_known;
+        || session.goes_beyond_causality()
+        // Nobody knows yet what a kept trace will be asked.
+        || args.keep.is_some() && !matches!(args.analysis.reorder, ReorderArg::Maz)
+        || !session.specs().is_empty() && !is_known;
     // An interrupt is for the program; what it did until then is still to be told.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
-    let mut wanted = Some(wanted);
     for run in 0..args.runs {
         let folder = tempfile::tempdir_in(folder.path()).context("cannot make a folder")?;
         let recording = Recording {
@@ -75,12 +74,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             limit: args.log_limit.map(|mib| mib << 20),
             seed: args.seed.wrapping_add(u64::from(run)),
         };
-        let wanted = match wanted.take() {
-            Some(wanted) => wanted,
-            None => self::wanted(args)?,
-        };
-        let one = Run { args, name: &name, program: &program, number: run + 1, recording };
-        one.make(wanted, folder.path(), &mut told)?;
+        let number = run + 1;
+        let one =
+            Run { args, session: &session, name: &name, program: &program, number, recording };
+        one.make(folder.path(), &mut told)?;
         if INTERRUPTED.load(Ordering::Relaxed) {
             break;
         }
@@ -131,6 +128,7 @@ impl Reports<'_> {
 /// One run of the program.
 struct Run<'a> {
     args: &'a RunArgs,
+    session: &'a Session,
     name: &'a str,
     program: &'a Program,
     number: u32,
@@ -139,7 +137,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs it, and tells what there is to tell.
-    fn make(&self, wanted: Wanted, folder: &Path, told: &mut Reports<'_>) -> anyhow::Result<()> {
+    fn make(&self, folder: &Path, told: &mut Reports<'_>) -> anyhow::Result<()> {
         let Run { args, name, program, .. } = *self;
         let logs = folder.join("logs");
         std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
@@ -165,7 +163,7 @@ impl Run<'_> {
                 None => Ok(()),
             };
         }
-        self.report(wanted, &found, folder, failed, told)
+        self.report(&found, failed, told)
     }
 }
 
@@ -190,62 +188,40 @@ impl Failed<'_> {
     /// Tells it of a program of which nothing was captured.
     fn report(&self, name: &str) -> Report {
         let found = vec![failure::finding(name, self.how, self.ended, None)];
-        check::without_trace(name, found)
+        session::Report::without_trace(name, found).into()
     }
-}
-
-/// Whether every access matters: where critical sections may swap, or where nobody knows yet what
-/// the trace will be asked.
-fn goes_beyond_causality(args: &RunArgs, wanted: &Wanted) -> bool {
-    let is_maz = matches!(args.analysis.reorder, ReorderArg::Maz);
-    let mut checks = args.analysis.check.iter().filter(|name| *name != "spec");
-    !is_maz && (!wanted.compiled.is_empty() || args.keep.is_some())
-        || checks.any(|name| !keeps_causality(name))
-        || !wanted.atomics().is_empty()
-        || args.analysis.checks.infer_regions
-        // What goes wrong without a specification is looked for beyond it.
-        || !wanted.analyses.is_empty() && args.analysis.check.is_empty()
 }
 
 /// What to look for: whatever goes wrong without a specification, if nothing is said.
-fn wanted(args: &RunArgs) -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted::new(&args.analysis)?;
-    let is_nothing = wanted.compiled.is_empty() && args.analysis.check.is_empty();
-    if is_nothing {
-        wanted.analyses = vec![checks::by_default(&args.analysis)?];
+fn session(args: &RunArgs) -> anyhow::Result<Session> {
+    let mut session = asked::everything(&args.analysis)?;
+    if session.specs().is_empty() && args.analysis.check.is_empty() {
+        session.add_default_checks();
     }
-    Ok(wanted)
+    Ok(session)
 }
 
 impl Run<'_> {
     /// Reports on every process that was captured.
     fn report(
         &self,
-        wanted: Wanted,
         found: &[PathBuf],
-        folder: &Path,
         mut failed: Option<Failed<'_>>,
         told: &mut Reports<'_>,
     ) -> anyhow::Result<()> {
-        let Run { args, name, .. } = *self;
+        let Run { args, session, name, .. } = *self;
         let mut absent = None;
         let mut is_any = false;
-        let mut wanted = Some(wanted);
         let memory = args.analysis.max_memory.saturating_mul(1 << 20);
         let logs: Result<Vec<Log>, _> =
             found.iter().map(|tail| Log::open_within(tail, memory / 4)).collect();
         let logs = logs.context("the log cannot be read")?;
         for (i, log) in logs.iter().enumerate() {
             let symbols = symbols_of(log);
-            let ready = match wanted.take() {
-                Some(wanted) => wanted,
-                None => self::wanted(args)?,
-            };
-            let (spelt, missing) = spelt(&ready, &symbols);
+            let (spelt, missing) = spelt(session, &symbols);
             // A process that runs another program has nothing to do with the specification.
             if let Some(missing) = missing {
                 absent = Some(missing);
-                wanted = Some(ready);
                 continue;
             }
             is_any = true;
@@ -254,13 +230,6 @@ impl Run<'_> {
                 _ => {
                     format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
                 }
-            };
-            let path = match &args.keep {
-                Some(path) => {
-                    let of_run = if self.number == 1 { path } else { &self.numbered(path) };
-                    if i == 0 { of_run.clone() } else { numbered(of_run, &(i + 1).to_string()) }
-                }
-                None => folder.join(format!("trace-{i}.fse")),
             };
             let stored = Told {
                 log,
@@ -271,27 +240,33 @@ impl Run<'_> {
                 memory,
             };
             let bar = input::progress("naming");
-            let notes = stored.store(&path, folder, &mut |events| bar.set_position(events));
+            let trace = stored.read(title.clone(), &mut |events| bar.set_position(events));
             bar.finish_and_clear();
-            let notes =
-                notes.with_context(|| format!("{title}: the log cannot be made a trace"))?;
-            let mut found = Vec::new();
+            let unusable = || format!("{title}: the log cannot be made a trace");
+            let mut trace = trace.with_context(unusable)?;
+            if let Some(path) = &args.keep {
+                let of_run = if self.number == 1 { path } else { &self.numbered(path) };
+                let which = (i + 1).to_string();
+                let path = if i == 0 { of_run.clone() } else { numbered(of_run, &which) };
+                trace.write(&path).with_context(unusable)?;
+            }
+            let notes = std::mem::take(&mut trace.notes);
+            let mut examined = check::examine(session, &trace)?;
+            let report = &mut examined.report;
             if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {
                 let it = Some((log, &symbols));
-                found.push(failure::finding(name, failed.how, failed.ended, it));
+                report.put_first(vec![failure::finding(name, failed.how, failed.ended, it)]);
             }
-            let input = InputArgs { trace: path, input_format: None, repair: false };
-            let trace = Input::titled(&input, title);
-            let (mut report, parts) = check::examine(ready, &args.analysis, &trace, &notes, found)?;
+            report.remarks.warnings.splice(0..0, notes);
             if args.runs > 1 {
-                told.put(self.recording.seed, report)?;
+                told.put(self.recording.seed, Report::of(examined))?;
                 continue;
             }
             if !report.findings.is_empty() && args.mode == CaptureMode::Sync {
                 let seed = format!("the schedule was that of --seed {}", args.seed);
                 report.remarks.warnings.push(seed);
             }
-            told.note(check::tell(&args.analysis, report, &parts, &trace)?);
+            told.note(check::tell(&args.analysis, examined)?);
         }
         match (failed, absent) {
             (_, Some(missing)) if !is_any => Err(missing.into()),
@@ -308,16 +283,16 @@ impl Run<'_> {
 
 /// What the specifications are about, in the program's files. Names that it cannot have are
 /// mistakes, unless it may load more.
-fn watch(wanted: &Wanted, program: &Program) -> anyhow::Result<Watch> {
+fn watch(session: &Session, program: &Program) -> anyhow::Result<Watch> {
     let mut watch = Watch::default();
     if program.built != Built::ForCapture {
         return Ok(watch);
     }
-    for (source, spec, _) in &wanted.compiled {
+    for source in session.specs() {
         let before = watch.missing.len();
-        let variables = foresee_spec::variables(spec);
+        let variables = foresee_spec::variables(&source.spec);
         variables.iter().for_each(|(name, _)| watch.variable(program, name));
-        let methods = foresee_spec::methods(spec);
+        let methods = foresee_spec::methods(&source.spec);
         let mut diagnostics = diagnose(&watch.missing[before..], &variables);
         for (name, span) in methods {
             if !watch.function(program, name) {
@@ -330,17 +305,20 @@ fn watch(wanted: &Wanted, program: &Program) -> anyhow::Result<Watch> {
             }
         }
         if !program.loads_more && !diagnostics.is_empty() {
-            return Err(specs::BadSpec::new(source, &diagnostics).into());
+            return Err(specs::BadSpec::of(&source.bad(diagnostics)).into());
         }
     }
     Ok(watch)
 }
 
 /// The variables of the specifications in a process, and what is wrong with those it has not.
-fn spelt(wanted: &Wanted, symbols: &Symbols) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {
+fn spelt(
+    session: &Session,
+    symbols: &Symbols,
+) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {
     let (mut spelt, mut wrong) = (Vec::new(), None);
-    for (source, spec, _) in &wanted.compiled {
-        let variables = foresee_spec::variables(spec);
+    for source in session.specs() {
+        let variables = foresee_spec::variables(&source.spec);
         let mut missing = Vec::new();
         for (name, _) in &variables {
             match symbols.find(name) {
@@ -349,7 +327,8 @@ fn spelt(wanted: &Wanted, symbols: &Symbols) -> (Vec<(String, Variable)>, Option
             }
         }
         if !missing.is_empty() {
-            wrong = Some(specs::BadSpec::new(source, &diagnose(&missing, &variables)));
+            let diagnostics = diagnose(&missing, &variables);
+            wrong = Some(specs::BadSpec::of(&source.bad(diagnostics)));
         }
     }
     (spelt, wrong)

@@ -167,9 +167,8 @@ fn judged(
 ) -> Result<Vec<ChangedRead>, AnalysisError> {
     let Run { observed, order, next } = Run::of(one);
     let refuse = |reason: String| {
-        AnalysisError::Limit(format!(
-            "internal error, please report it with the trace: the witness of a {} between events \
-             {:?} and {:?} was refused: {reason}",
+        AnalysisError::Mistake(format!(
+            "the witness of a {} between events {:?} and {:?} was refused: {reason}",
             check.kind().name,
             one.by.executed.iter().map(|wanted| wanted.event).collect::<Vec<_>>(),
             next

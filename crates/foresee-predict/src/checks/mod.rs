@@ -43,13 +43,13 @@ mod tries;
 
 use std::time::{Duration, Instant};
 
-use foresee_causality::judge::{Judge, Reads, Seen};
+use foresee_causality::judge::{Reads, Seen};
 use foresee_trace::{
-    Batch, Event, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Site, Subject, Trace,
-    Verdict, Witness,
+    Event, Finding, FindingKind, Flow, Outcome, Site, Subject, Trace, Verdict, Witness,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::kept::Kept;
 use crate::reorder::Requirements;
 use attempt::Rung;
 pub(crate) use locksets::Hold;
@@ -285,9 +285,10 @@ pub fn is_check(name: &str) -> bool {
 pub struct Checks {
     options: Options,
     checks: Vec<Box<dyn Check>>,
-    trace: Trace,
     requirements: Requirements,
     scene: Scene,
+    /// How many of the first events are analysed.
+    events: usize,
     /// There was no room for more of the trace.
     is_cut: bool,
 }
@@ -299,61 +300,69 @@ impl Checks {
         Checks {
             options,
             checks,
-            trace: Trace::default(),
             requirements: Requirements::default(),
             scene: Scene::default(),
+            events: 0,
             is_cut: false,
         }
     }
 }
 
 impl Analysis for Checks {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             // The beginning of a run is a run, and what can happen in it can happen.
-            self.is_cut = self.trace.events.len() >= self.options.trace
+            self.is_cut = self.events >= self.options.trace
                 || self.requirements.push(event, &batch.pool).is_err();
             if self.is_cut {
                 return Ok(Flow::Stop);
             }
+            self.events += 1;
             let index = (first + i as u64) as u32;
             for check in &mut self.checks {
                 check.event(index, event, &self.scene);
             }
             self.scene.event(index, event);
-            let event = self.trace.pool.adopt(*event, &batch.pool);
-            self.trace.events.push(event);
         }
         Ok(Flow::Continue)
     }
 
-    fn finish(
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+        let kept = end.whole()?;
+        // Others may have room for more.
+        match kept.trace.events.len() > self.events {
+            true => self.conclude(&Kept::new(&kept.beginning(self.events)), &mut end.out),
+            false => self.conclude(kept, &mut end.out),
+        }
+    }
+
+    fn kept_events(&self) -> u64 {
+        if self.is_cut { self.events as u64 } else { u64::MAX }
+    }
+}
+
+impl Checks {
+    /// Makes all checks on the events that were taken.
+    fn conclude(
         &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
+        kept: &Kept<'_>,
+        out: &mut Out<'_>,
     ) -> Result<Vec<Analysed>, AnalysisError> {
         // What is kept is needed no longer than this takes.
-        let mut trace = std::mem::take(&mut self.trace);
         let mut requirements = std::mem::take(&mut self.requirements);
-        trace.names = names.clone();
         requirements.finish();
         let context = Context {
-            trace: &trace,
+            trace: kept.trace,
             requirements: &requirements,
             options: &self.options,
             is_cut: self.is_cut,
         };
         let until = self.options.time.map(|time| Instant::now() + time);
-        let mut judge = None;
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            match look(&mut **check, &context, until, &mut judge, out) {
+            match look(&mut **check, &context, until, kept, out) {
                 Ok(one) => analysed.extend(one),
                 // One check's mistake does not cost the others their answers.
                 Err(AnalysisError::Mistake(why)) => {
@@ -367,12 +376,12 @@ impl Analysis for Checks {
 }
 
 /// Makes one check. `None` if there is nothing to look at and nobody asked for it.
-fn look<'c>(
+fn look(
     check: &mut dyn Check,
-    context: &Context<'c>,
+    context: &Context<'_>,
     until: Option<Instant>,
-    judge: &mut Option<Judge<'c>>,
-    out: &mut dyn FindingSink,
+    kept: &Kept<'_>,
+    out: &mut Out<'_>,
 ) -> Result<Option<Analysed>, AnalysisError> {
     let name = check.kind().name;
     let cut = || {
@@ -425,8 +434,7 @@ fn look<'c>(
     let found = tried.found;
     let tried_found = found.len() as u64;
     if !found.is_empty() {
-        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
-        let findings = confirm::confirm(context, judge, check, found)?;
+        let findings = confirm::confirm(context, kept.judge(), check, found)?;
         tally.found -= tried_found - findings.len() as u64;
         for finding in findings {
             if out.finding(finding) == Flow::Stop {
@@ -440,8 +448,9 @@ fn look<'c>(
         }
     }
     if !conditional.is_empty() {
-        let judge = judge.get_or_insert_with(|| Judge::new(context.trace));
-        for finding in confirm::conditional(context, judge, check, conditional, MOST_CONDITIONAL)? {
+        let found =
+            confirm::conditional(context, kept.judge(), check, conditional, MOST_CONDITIONAL)?;
+        for finding in found {
             if out.finding(finding) == Flow::Stop {
                 break;
             }

@@ -11,14 +11,14 @@ use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
 use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Batch, FindingSink, Flow, Names, Op, Outcome, Reordering, Value};
+use foresee_trace::{Flow, Names, Op, Outcome, Reordering, Value};
 
 use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
 use crate::beyond::{Steps, Watch, as_far_as};
-use crate::claims::{Claims, MAX_CLAIMS, binding_key};
+use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
 
@@ -74,7 +74,6 @@ pub struct Correct {
     last_readers: Vec<u32>,
     watches: Vec<Watch<Relevant>>,
     limits: CorrectLimits,
-    claims: Claims,
 }
 
 /// A relevant event.
@@ -88,14 +87,13 @@ struct Relevant {
 
 impl Correct {
     /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
-    /// claimed when the trace has ended are not looked for. What is found joins the claims.
+    /// among the candidates when the trace has ended are not looked for.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         limits: CorrectLimits,
-        claims: Claims,
     ) -> Correct {
         let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
         let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
@@ -105,7 +103,6 @@ impl Correct {
             last_readers: Vec::new(),
             watches: others.map(watch).collect(),
             limits,
-            claims,
         }
     }
 
@@ -116,13 +113,9 @@ impl Correct {
 }
 
 impl Analysis for Correct {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             if let Err(error) = self.requirements.push_within(self.limits.trace, event, &batch.pool)
             {
@@ -151,11 +144,7 @@ impl Analysis for Correct {
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut analysed = Vec::new();
         for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
@@ -170,11 +159,11 @@ impl Analysis for Correct {
                     until: self.limits.time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                match hunt.all(watch, &self.claims) {
+                match hunt.all(watch, end.out.candidates) {
                     // A value that was not known might have made a difference.
                     Ok(found) if tally.notes.is_empty() => {
                         tally.found = found.len() as u64;
-                        self.claims.reordered.borrow_mut().extend(found);
+                        end.out.candidates.reordered.extend(found);
                     }
                     Ok(_) => {}
                     Err(error) => tally.trouble = Some(error.to_string()),
@@ -274,9 +263,9 @@ impl Hunt<'_> {
     fn all(
         &mut self,
         watch: &mut Watch<Relevant>,
-        claims: &Claims,
+        candidates: &Candidates,
     ) -> Result<Vec<Reordered>, TooManyStates> {
-        let known = claims.bindings_of(watch.number);
+        let known = candidates.bindings_of(watch.number);
         let mut found = Vec::new();
         let mut troubles = EvalWarnings::default();
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
@@ -291,7 +280,7 @@ impl Hunt<'_> {
             }
         };
         for (i, (binding, mut steps)) in bindings.into_iter().enumerate() {
-            if found.len() + known.len() >= MAX_CLAIMS || self.is_over() {
+            if found.len() + known.len() >= MAX_CANDIDATES || self.is_over() {
                 self.tally.skipped = true;
                 break;
             }

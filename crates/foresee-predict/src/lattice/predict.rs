@@ -11,9 +11,7 @@ use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{
-    Batch, Event, FindingSink, Flow, Names, Op, Outcome, Pool, ThreadId, Trace, entry,
-};
+use foresee_trace::{Event, Flow, Names, Op, Outcome, Pool, ThreadId, Trace, entry};
 
 use super::events::{Events, Item};
 use super::explore::{Explorer, Limits};
@@ -21,9 +19,9 @@ use super::level::Count;
 use super::tables::{Meaning, Writes};
 use super::tally::Tally;
 use super::witness::Run;
-use crate::analysis::{Analysed, Analysis, AnalysisError};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass};
 use crate::bindings::BoundSteps;
-use crate::claims::MAX_CLAIMS;
+use crate::candidates::MAX_CANDIDATES;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
 #[derive(Clone, Debug)]
@@ -63,24 +61,19 @@ impl Prediction {
         let property = Compiled::new(&spec.properties[self.property]);
         let property = property.map_err(|e| lost(e.message))?;
         let limits = Limits { kept_events: usize::MAX, time: None, ..self.limits };
-        let predictions = Predictions::default();
-        let found = std::rc::Rc::clone(&predictions);
-        let mut again = Lattice::new(spec, vec![property], resolved, &trace.names, limits, found);
+        let mut again = Lattice::new(spec, vec![property], resolved, &trace.names, limits);
         for watch in &mut again.watches {
             if let Steps::All(search) = &mut watch.steps {
                 search.explorer.end_with_violation();
             }
         }
         again.take(0, &trace.events, &trace.pool)?;
-        again.conclude();
-        let runs = predictions.take().pop().and_then(|found| found.runs);
+        let mut predictions = again.conclude().1;
+        let runs = predictions.pop().and_then(|found| found.runs);
         let why = || lost("a violation was not found again in a second pass".to_owned());
         runs.map(Cow::Owned).ok_or_else(why)
     }
 }
-
-/// What the lattices showed.
-pub type Predictions = std::rc::Rc<std::cell::RefCell<Vec<Prediction>>>;
 
 /// The name of this analysis.
 pub const LATTICE: &str = "lattice";
@@ -99,7 +92,6 @@ pub struct Lattice {
     clocks: Clocks,
     limits: Limits,
     watches: Vec<Watch>,
-    predictions: Predictions,
     /// For traces that are still being made.
     early: Option<Early>,
     /// Which threads have been heard of.
@@ -108,7 +100,6 @@ pub struct Lattice {
 
 /// What is told before the end, and what looking ahead for it may cost.
 struct Early {
-    claims: Predictions,
     /// How many steps of each property there were when it was last looked at; `None` once it has
     /// been told.
     looked: Vec<Option<u64>>,
@@ -205,22 +196,19 @@ impl ObservedRun {
 }
 
 impl Lattice {
-    /// Makes ready for a trace with these names, with all initial values in the specification. What
-    /// is found is put into `predictions`.
+    /// Makes ready for a trace with these names, with all initial values in the specification.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         limits: Limits,
-        predictions: Predictions,
     ) -> Lattice {
         let watch = |property| Watch::new(spec, property, resolved, names, limits);
         Lattice {
             clocks: Clocks::new(Order::Mazurkiewicz),
             limits,
             watches: properties.into_iter().map(watch).collect(),
-            predictions,
             early: None,
             threads: Vec::new(),
         }
@@ -231,13 +219,13 @@ impl Lattice {
     /// last word, which may show a better run, comes at the end all the same. Properties with
     /// parameters wait for it.
     #[must_use]
-    pub fn telling_early(mut self, claims: Predictions) -> Lattice {
+    pub fn telling_early(mut self) -> Lattice {
         let looked = vec![Some(0); self.watches.len()];
-        self.early = Some(Early { claims, looked, room: LOOKING_ROOM, since: Instant::now() });
+        self.early = Some(Early { looked, room: LOOKING_ROOM, since: Instant::now() });
         self
     }
 
-    fn tell_early(&mut self) {
+    fn tell_early(&mut self, out: &mut Out<'_>) {
         let Some(early) = &mut self.early else { return };
         let now = Instant::now();
         let earned = now.duration_since(std::mem::replace(&mut early.since, now)) / LOOKING_SHARE;
@@ -262,7 +250,7 @@ impl Lattice {
                 *looked = None;
                 let (binding, limits) = (Vec::new(), search.explorer.limits());
                 let claim = Prediction { property: number, binding, runs: None, limits };
-                early.claims.borrow_mut().push(claim);
+                out.candidates.early.predictions.push(claim);
             }
         }
     }
@@ -321,9 +309,9 @@ impl Lattice {
         }
     }
 
-    /// The last word of every search.
-    fn conclude(&mut self) -> Vec<Analysed> {
-        let mut analysed = Vec::new();
+    /// The last word of every search, and what they predict.
+    fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
+        let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = Tally::default();
             let result = watch.conclude(number, &self.clocks, self.limits, &mut tally);
@@ -338,31 +326,25 @@ impl Lattice {
             tally.notes = watch.lens.warnings(&tally.troubles, atom);
             tally.vacuous = watch.vacuous();
             analysed.push(tally.analysed(&watch.property.name));
-            self.predictions.borrow_mut().append(&mut tally.predictions);
+            predictions.append(&mut tally.predictions);
         }
-        analysed
+        (analysed, predictions)
     }
 }
 
 impl Analysis for Lattice {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, out, .. } = pass;
+        let first = *first;
         self.take(first, &batch.events, &batch.pool)?;
-        self.tell_early();
+        self.tell_early(out);
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
-        Ok(self.conclude())
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+        let (analysed, mut predictions) = self.conclude();
+        end.out.candidates.predictions.append(&mut predictions);
+        Ok(analysed)
     }
 }
 
@@ -510,7 +492,7 @@ impl Watch {
         tally.troubles.add(explorer.tables.troubles());
         tally.violated += u64::from(explorer.found.violation.is_some());
         let violation = explorer.found.violation;
-        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_CLAIMS) {
+        if let Some((depth, bad)) = violation.filter(|_| tally.predictions.len() < MAX_CANDIDATES) {
             let mut runs = None;
             if explorer.history().is_some() {
                 let shortest = explorer.run_to(depth, bad, &mut meaning)?;

@@ -7,7 +7,7 @@ use super::explore::Searched;
 use super::level::Count;
 use super::predict::{LATTICE, Prediction};
 use crate::analysis::{Analysed, Stat};
-use crate::claims::MAX_CLAIMS;
+use crate::candidates::MAX_CANDIDATES;
 
 /// What the lattices of one property come to.
 #[derive(Default)]
@@ -97,9 +97,9 @@ impl Tally {
             0 if self.observed > 0 => "the observed run violates it already".to_owned(),
             0 => "no violation".to_owned(),
             1 => "violated in another run with the same causality".to_owned(),
-            n if n > MAX_CLAIMS as u64 => format!(
+            n if n > MAX_CANDIDATES as u64 => format!(
                 "violated in other runs with the same causality, for {n} bindings, of which \
-                 {MAX_CLAIMS} are shown"
+                 {MAX_CANDIDATES} are shown"
             ),
             n => format!("violated in other runs with the same causality, for {n} bindings"),
         };

@@ -32,24 +32,22 @@ mod pairs;
 use std::time::Duration;
 
 use foresee_causality::Order;
-use foresee_causality::judge::Judge;
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::TooManyStates;
 use foresee_spec::observe::{Projection, Step};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
-use foresee_trace::{
-    Batch, Event, FileOrder, Finding, FindingSink, Flow, LocId, Name, Names, Outcome, Pool, Trace,
-};
+use foresee_trace::{Event, FileOrder, Finding, Flow, LocId, Name, Names, Outcome, Pool, Trace};
 
 use self::exact::{Budget, Ended, Relevant, Search};
 use self::labels::Labels;
 use self::order::{Now, Running, Whole};
 use self::pairs::{Pair, Pairs, Place};
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
 use crate::bindings::BoundSteps;
-use crate::confirm::{Court, OtherRun};
+use crate::confirm::{Confirmer, OtherRun};
+use crate::kept::Kept;
 
 /// The name of this analysis.
 pub const MONITORABILITY: &str = "monitorability";
@@ -117,8 +115,7 @@ pub struct Monitorability {
     resolved: Resolved,
     running: Running,
     watches: Vec<Watch>,
-    /// For the exact test.
-    trace: Trace,
+    /// There are more events than the exact test takes.
     is_cut_off: bool,
     /// Which watches the current event is a step of.
     steps: Vec<Option<Step>>,
@@ -153,6 +150,11 @@ const BOUND_STEPS: usize = 1_000_000;
 const TOLD_PAIRS: usize = 20;
 
 impl Monitorability {
+    /// Whether the whole trace is needed at the end.
+    fn needs_trace(&self) -> bool {
+        self.is_exact && !self.is_cut_off
+    }
+
     /// Makes ready for a trace with these names, with all initial values in the specification.
     pub fn new(
         spec: &Spec,
@@ -181,7 +183,6 @@ impl Monitorability {
             resolved: resolved.clone(),
             running: Running::new(options.order),
             watches: properties.into_iter().map(watch).collect(),
-            trace: Trace::default(),
             is_cut_off: false,
             steps: Vec::new(),
         }
@@ -222,33 +223,13 @@ impl Monitorability {
         }
         Ok(())
     }
-
-    /// Keeps a batch for the exact test, as far as there is room.
-    fn keep(&mut self, batch: &Batch) {
-        if !self.is_exact || self.is_cut_off {
-            return;
-        }
-        if self.trace.events.len() + batch.events.len() > self.options.events {
-            self.is_cut_off = true;
-            self.trace = Trace::default();
-            return;
-        }
-        for &event in &batch.events {
-            let event = self.trace.pool.adopt(event, &batch.pool);
-            self.trace.events.push(event);
-        }
-    }
 }
 
 impl Analysis for Monitorability {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
-        self.keep(batch);
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
+        self.is_cut_off |= first + batch.events.len() as u64 > self.options.events as u64;
         for (i, event) in batch.events.iter().enumerate() {
             self.event(first + i as u64, event, &batch.pool)?;
         }
@@ -258,17 +239,13 @@ impl Analysis for Monitorability {
         Ok(if is_over { Flow::Stop } else { Flow::Continue })
     }
 
-    fn finish(
-        &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
-        self.trace.names = names.clone();
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+        let (names, is_wanted) = (end.names, self.needs_trace());
+        let kept = if is_wanted { Some(end.whole()?) } else { None };
         let mut exact = Exact {
             options: self.options,
-            is_wanted: self.is_exact && !self.is_cut_off,
+            kept,
             budget: Budget::new(self.options.nodes, self.options.time),
-            trace: &self.trace,
             orders: None,
         };
         let lost = match &self.running {
@@ -300,12 +277,16 @@ impl Analysis for Monitorability {
             analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
             // What nobody asked for does not count as found.
             if let Some(finding) = finding.filter(|_| self.options.is_asked)
-                && out.finding(finding) == Flow::Stop
+                && end.out.finding(finding) == Flow::Stop
             {
                 break;
             }
         }
         Ok(analysed)
+    }
+
+    fn kept_events(&self) -> u64 {
+        if self.needs_trace() { u64::MAX } else { 0 }
     }
 }
 
@@ -327,7 +308,7 @@ impl Watch {
         &mut self,
         number: usize,
         running: &Running,
-        exact: &mut Exact<'_>,
+        exact: &mut Exact<'_, '_>,
         spec: &Spec,
         resolved: &Resolved,
     ) -> Result<Said, AnalysisError> {
@@ -342,15 +323,18 @@ impl Watch {
         };
         let Some(steps) = self.bound.take() else {
             let pairs = std::mem::take(&mut self.pairs);
-            let steps = |watch: &Watch| -> Vec<Relevant> {
-                let events = exact.trace.events.iter().enumerate();
+            let steps = |trace: &Trace| -> Vec<Relevant> {
+                let events = trace.events.iter().enumerate();
                 let step = |(i, e): (usize, &Event)| {
-                    let step = watch.lens.step(e, &exact.trace.pool)?;
+                    let step = self.lens.step(e, &trace.pool)?;
                     Some(Relevant { index: i as u64, step })
                 };
                 events.filter_map(step).collect()
             };
-            let steps = if pairs.count > 0 && exact.is_wanted { steps(self) } else { vec![] };
+            let steps = match exact.kept {
+                Some(kept) if pairs.count > 0 => steps(kept.trace),
+                _ => Vec::new(),
+            };
             let about = About { number, binding: Vec::new(), spec, resolved };
             self.settle(pairs, &steps, about, exact, &mut said)?;
             return Ok(said);
@@ -374,7 +358,7 @@ impl Watch {
             let binding = self.property.params.named(binding);
             let about = About { number, binding, spec, resolved };
             self.settle(pairs, &relevant, about, exact, &mut said)?;
-            if !exact.is_wanted && said.count > 0 {
+            if exact.kept.is_none() && said.count > 0 {
                 break;
             }
         }
@@ -408,7 +392,7 @@ impl Watch {
         pairs: Pairs,
         steps: &[Relevant],
         about: About<'_>,
-        exact: &mut Exact<'_>,
+        exact: &mut Exact<'_, '_>,
         said: &mut Said,
     ) -> Result<(), AnalysisError> {
         if pairs.count == 0 {
@@ -421,9 +405,9 @@ impl Watch {
         if said.verdict == Verdict::ScheduleDependent {
             return Ok(());
         }
-        let (verdict, outcome, why) = match exact.is_wanted {
-            false => (Verdict::Unknown, Outcome::Window, String::new()),
-            true => exact.ask(self, &pairs, steps, &about, &mut said.finding)?,
+        let (verdict, outcome, why) = match exact.kept {
+            None => (Verdict::Unknown, Outcome::Window, String::new()),
+            Some(kept) => exact.ask(kept, self, &pairs, steps, &about, &mut said.finding)?,
         };
         // One that is not known leaves it open.
         if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
@@ -532,46 +516,46 @@ struct About<'a> {
 }
 
 /// The exact test, and what it needs of the whole trace.
-struct Exact<'a> {
+struct Exact<'a, 't> {
     options: MonitorabilityOptions,
-    is_wanted: bool,
+    /// The trace, if it is wanted and could be kept.
+    kept: Option<&'a Kept<'t>>,
     budget: Budget,
-    trace: &'a Trace,
-    orders: Option<Orders<'a>>,
+    orders: Option<Orders>,
 }
 
-struct Orders<'a> {
+struct Orders {
     /// What the execution's events owe to each other.
     execution: Whole,
     /// What every reordering must keep so that each thread does what it did. Unknown for notes.
     causality: Option<Whole>,
-    judge: Judge<'a>,
 }
 
-impl<'a> Exact<'a> {
+impl Exact<'_, '_> {
     /// Asks whether an order has another verdict; the first that is confirmed becomes the finding.
     fn ask(
         &mut self,
+        kept: &Kept<'_>,
         watch: &mut Watch,
         pairs: &Pairs,
         steps: &[Relevant],
         about: &About<'_>,
         finding: &mut Option<Finding>,
     ) -> Result<(Verdict, Outcome, String), AnalysisError> {
-        let order = self.options.order;
+        let (order, trace) = (self.options.order, kept.trace);
         if self.orders.is_none() {
             let causality = match order {
                 FileOrder::Notes => None,
-                _ => Some(Whole::of(self.trace, Order::Mazurkiewicz)?),
+                _ => Some(Whole::of(trace, Order::Mazurkiewicz)?),
             };
-            let execution = Whole::of_execution(self.trace, order)?;
-            self.orders = Some(Orders { execution, causality, judge: Judge::new(self.trace) });
+            let execution = Whole::of_execution(trace, order)?;
+            self.orders = Some(Orders { execution, causality });
         }
         let budget = &mut self.budget;
-        let Some(Orders { execution, causality, judge }) = &self.orders else {
+        let Some(Orders { execution, causality }) = &self.orders else {
             return Err(AnalysisError::Limit("there is no order to search".to_owned()));
         };
-        let court = Court::new(about.spec, about.resolved, self.trace, judge);
+        let confirmer = Confirmer::new(about.spec, about.resolved, kept);
         let mut refused = None;
         let mut offer = |is_violated: bool, run: Vec<u64>| {
             let run = OtherRun {
@@ -582,7 +566,7 @@ impl<'a> Exact<'a> {
                 violates: !is_violated,
                 run,
             };
-            match court.confirm_other(&run) {
+            match confirmer.confirm_other(&run) {
                 Ok(found) => {
                     finding.get_or_insert(found);
                     true
@@ -595,7 +579,7 @@ impl<'a> Exact<'a> {
         };
         let too_large =
             |error: TooManyStates| Ok((Verdict::Unknown, Outcome::StateLimit, error.to_string()));
-        let mut search = match Search::new(self.trace, steps, &watch.lens, &mut watch.property) {
+        let mut search = match Search::new(trace, steps, &watch.lens, &mut watch.property) {
             Ok(search) => search,
             Err(error) => return too_large(error),
         };

@@ -34,12 +34,10 @@ pub use candidates::{Counts, Form};
 pub use decide::Verdict;
 pub use search::{Broken, Reader, Search, Searched, decide_all};
 
-use foresee_causality::judge::Judge;
-use foresee_trace::{
-    Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Reordering, Trace, Witness,
-};
+use foresee_trace::{Finding, FindingKind, Flow, Outcome, Reordering, Trace, Witness};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
+use crate::kept::Kept;
 use places::{Place, places};
 
 /// The name of the analysis.
@@ -105,21 +103,20 @@ impl Default for Options {
 #[derive(Debug, Default)]
 pub struct Nondeterminism {
     options: Options,
-    trace: Trace,
 }
 
 impl Nondeterminism {
     /// Before the first event.
     pub fn new(options: Options) -> Self {
-        Nondeterminism { options, trace: Trace::default() }
+        Nondeterminism { options }
     }
 
-    fn statement(&self, search: &Search<'_>, found: &Searched) -> String {
+    fn statement(&self, trace: &Trace, search: &Search<'_>, found: &Searched) -> String {
         if search.is_cut_short() {
             return format!(
                 "there was no time to learn what happened in {} events: nothing is known of their \
                  reads",
-                self.trace.events.len()
+                trace.events.len()
             );
         }
         let is_narrow = !self.options.variables.is_empty() || !self.options.threads.is_empty();
@@ -165,13 +162,13 @@ impl Nondeterminism {
     fn finding(
         &self,
         search: &Search<'_>,
-        judge: &Judge<'_>,
+        kept: &Kept<'_>,
         place: &Place,
         keep: &mut usize,
     ) -> Result<Finding, AnalysisError> {
-        let example = &place.example;
+        let (trace, judge, example) = (kept.trace, kept.judge(), &place.example);
         let order = search.witness(example).map_err(AnalysisError::Limit)?;
-        witness::confirm(&self.trace, judge, &order, example.reader, example.challenger).map_err(
+        witness::confirm(trace, judge, &order, example.reader, example.challenger).map_err(
             |refused| {
                 AnalysisError::Mistake(format!(
                     "the witness of {:?} was refused: {refused}",
@@ -179,7 +176,7 @@ impl Nondeterminism {
                 ))
             },
         )?;
-        let mut details = place.details(&self.trace);
+        let mut details = place.details(trace);
         let witness = if order.len() <= *keep {
             *keep -= order.len();
             let violated_at = order.len().saturating_sub(1);
@@ -200,11 +197,11 @@ impl Nondeterminism {
             analysis: NONDETERMINISM,
             property: NONDETERMINISM.to_owned(),
             verdict: place.verdict(),
-            message: place.message(&self.trace),
+            message: place.message(trace),
             event: None,
             witness,
-            sites: place.sites(&self.trace),
-            about: vec![place.subject(&self.trace)],
+            sites: place.sites(trace),
+            about: vec![place.subject(trace)],
             details,
             shown_by: None,
         })
@@ -212,53 +209,38 @@ impl Nondeterminism {
 }
 
 impl Analysis for Nondeterminism {
-    fn events(
-        &mut self,
-        _: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
-        for &event in &batch.events {
-            let event = self.trace.pool.adopt(event, &batch.pool);
-            self.trace.events.push(event);
-        }
+    fn events(&mut self, _: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
-        self.trace.names = names.clone();
-        let search = Search::new(&self.trace, &self.options)?;
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+        let kept = end.whole()?;
+        let trace = kept.trace;
+        let search = Search::new(trace, &self.options)?;
         let mut found = search.run();
         let broken = std::mem::take(&mut found.broken);
-        let places = places(&self.trace, broken.clone());
+        let places = places(trace, broken.clone());
         found.broken = broken;
-        // Where nothing was found, perhaps for want of time, there is nothing to judge.
-        let judge = (!places.is_empty()).then(|| Judge::new(&self.trace));
         // Many long witnesses would take more memory than the trace.
-        let mut keep = self.trace.events.len().saturating_mul(8).max(1 << 22);
+        let mut keep = trace.events.len().saturating_mul(8).max(1 << 22);
         let mut unconfirmed: &[Place] = &[];
-        for (i, (place, judge)) in places.iter().zip(judge.iter().cycle()).enumerate() {
+        for (i, place) in places.iter().enumerate() {
             if search.is_overdue() {
                 unconfirmed = &places[i..];
                 break;
             }
-            let finding = match self.finding(&search, judge, place, &mut keep) {
+            let finding = match self.finding(&search, kept, place, &mut keep) {
                 Err(AnalysisError::Mistake(why)) => {
                     return Ok(vec![Analysed::mistake(NONDETERMINISM, None, &why)]);
                 }
                 finding => finding?,
             };
-            if out.finding(finding) == Flow::Stop {
+            if end.out.finding(finding) == Flow::Stop {
                 break;
             }
         }
         // What is not confirmed is not claimed.
-        found.broken.retain(|one| !unconfirmed.iter().any(|p| p.has(&self.trace, one)));
+        found.broken.retain(|one| !unconfirmed.iter().any(|p| p.has(trace, one)));
         found.counts.undecided += unconfirmed.len() as u64;
         let counts = found.counts;
         let infeasible = counts.ordered + counts.cyclic + counts.exhausted;
@@ -288,7 +270,7 @@ impl Analysis for Nondeterminism {
         Ok(vec![Analysed {
             name: NONDETERMINISM,
             property: None,
-            outcome: match (self.trace.events.is_empty(), found.stopped, counts.undecided) {
+            outcome: match (trace.events.is_empty(), found.stopped, counts.undecided) {
                 (true, ..) => Outcome::NothingRelevant,
                 _ if search.is_cut_short() => Outcome::TimeLimit,
                 (_, true, _) => Outcome::Window,
@@ -297,7 +279,7 @@ impl Analysis for Nondeterminism {
                 _ if search.is_late() => Outcome::TimeLimit,
                 _ => Outcome::StateLimit,
             },
-            statement: self.statement(&search, &found),
+            statement: self.statement(trace, &search, &found),
             notes,
             stats: vec![
                 ("reads", count(search.reads() as u64)),
@@ -320,5 +302,9 @@ impl Analysis for Nondeterminism {
                 ),
             ],
         }])
+    }
+
+    fn kept_events(&self) -> u64 {
+        u64::MAX
     }
 }

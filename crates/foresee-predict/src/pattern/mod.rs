@@ -32,7 +32,7 @@ mod witness;
 
 pub use after_set::AfterSets;
 pub use plan::Algorithm;
-pub use predict::{Matches, Patterns};
+pub use predict::Patterns;
 pub use witness::{Match, linearise};
 
 /// The name of this analysis.

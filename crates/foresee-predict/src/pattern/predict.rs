@@ -1,8 +1,6 @@
 //! Prediction of the patterns of a specification.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use foresee_spec::ast::{Atom, EventAtom, Term};
@@ -11,18 +9,15 @@ use foresee_spec::params::Binding;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Batch, Finding, FindingKind, FindingSink, Flow, Names, Outcome, Verdict};
+use foresee_trace::{Batch, Finding, FindingKind, Flow, Names, Outcome, Verdict};
 
 use super::engine::{AnyEngine, Core, Seen, State, Watch};
 use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
 use super::tracker::{Found, MAX_TUPLES};
 use super::{Match, PATTERN};
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
 use crate::observed::{OBSERVED, describe};
 use crate::sites::{look_up_in, of_violation};
-
-/// What was found, before its witnesses are written out and re-checked.
-pub type Matches = Rc<RefCell<Vec<Match>>>;
 
 /// How many bindings of one pattern are reported one by one, of each kind.
 const REPORTED_BINDINGS: usize = 20;
@@ -43,11 +38,9 @@ pub struct Patterns {
     atoms: Vec<Vec<String>>,
     /// How many bindings of each pattern the observed run has.
     observed: Vec<usize>,
-    matches: Matches,
-    /// Where matches of patterns without parameters are told as soon as they are certain, and of
-    /// which patterns it was.
-    early: Option<Matches>,
-    told: Vec<bool>,
+    /// Of which patterns without parameters matches were told as soon as they were certain, if
+    /// that is wanted.
+    told: Option<Vec<bool>>,
 }
 
 impl Patterns {
@@ -65,14 +58,13 @@ impl Patterns {
         sequences.iter().all(|s| s.iter().fold(0, |all, position| all | bound(position)) == total)
     }
 
-    /// Makes ready for a trace with these names. All properties must be accepted; what is found is
-    /// put into `matches`, with the places of the properties in this list.
+    /// Makes ready for a trace with these names. All properties must be accepted. Matches have the
+    /// places of the properties in this list.
     pub fn new(
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         algorithm: Algorithm,
-        matches: Matches,
     ) -> Patterns {
         let mut atoms: Vec<&EventAtom> = Vec::new();
         let mut numbers: HashMap<(String, Vec<bool>), usize, RandomState> = HashMap::default();
@@ -114,29 +106,29 @@ impl Patterns {
         }
         let core = Core::new(watches, table, &users, map);
         let observed = vec![0; called.len()];
-        let (engine, told) = (AnyEngine::new(), Vec::new());
-        Patterns { core, engine, names: called, atoms, observed, matches, early: None, told }
+        let engine = AnyEngine::new();
+        Patterns { core, engine, names: called, atoms, observed, told: None }
     }
 
     /// Tells of matches as soon as they are certain, not only at the end: for traces that are still
     /// being made. Those of patterns with parameters wait for the end.
     #[must_use]
-    pub fn telling_early(mut self, early: Matches) -> Patterns {
-        self.told = vec![false; self.names.len()];
-        self.early = Some(early);
+    pub fn telling_early(mut self) -> Patterns {
+        self.told = Some(vec![false; self.names.len()]);
         self
     }
 
-    fn tell_early(&mut self) {
-        let Some(early) = &self.early else { return };
-        for watch in 0..self.told.len() {
+    fn tell_early(&mut self, out: &mut Out<'_>) {
+        let Some(mut told) = self.told.take() else { return };
+        for (watch, told) in told.iter_mut().enumerate() {
             let is_found = matches!(
                 &self.core.watches[watch].state, State::One(tracker) if tracker.found.is_some()
             );
-            if is_found && !std::mem::replace(&mut self.told[watch], true) {
-                early.borrow_mut().append(&mut self.found(watch).0);
+            if is_found && !std::mem::replace(told, true) {
+                out.candidates.early.matches.append(&mut self.found(watch).0);
             }
         }
+        self.told = Some(told);
     }
 
     fn binding(
@@ -148,7 +140,7 @@ impl Patterns {
     }
 
     /// Hands on what the observed run has, as the latest events show, which begin with this index.
-    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut dyn FindingSink) -> Flow {
+    fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut Out<'_>) -> Flow {
         for seen in std::mem::take(&mut self.core.seen) {
             let watch = seen.watch as usize;
             self.observed[watch] += 1;
@@ -341,29 +333,21 @@ impl Patterns {
 }
 
 impl Analysis for Patterns {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        names: &Names,
-        out: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, names, out } = pass;
+        let first = *first;
         self.engine.events(&mut self.core, first, batch)?;
-        self.tell_early();
+        self.tell_early(out);
         Ok(self.report((first, batch), names, out))
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         let mut analysed = Vec::new();
         for watch in 0..self.names.len() {
             let (mut found, count) = self.found(watch);
             analysed.push(self.observed_analysed(watch));
             analysed.push(self.pattern_analysed(watch, count));
-            self.matches.borrow_mut().append(&mut found);
+            end.out.candidates.matches.append(&mut found);
         }
         Ok(analysed)
     }

@@ -11,17 +11,15 @@ use foresee_spec::monitor::TooManyStates;
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
-use foresee_trace::{
-    Batch, Event, FindingSink, Flow, Id, Names, Op, Outcome, Pool, Reordering, entry,
-};
+use foresee_trace::{Event, Flow, Id, Names, Op, Outcome, Pool, Reordering, entry};
 
 use super::goal::{Answer, Effort, Goal, Sight, Wanted};
 use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
-use crate::analysis::{Analysed, Analysis, AnalysisError, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
 use crate::beyond::{Steps, Watch, as_far_as};
-use crate::claims::{Claims, MAX_CLAIMS, binding_key};
+use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 
 /// The name of this analysis.
@@ -86,20 +84,17 @@ pub struct Sliced {
     stamps: Vec<Stamp>,
     watches: Vec<Watch<Candidate>>,
     limits: SlicedLimits,
-    claims: Claims,
 }
 
-/// The steps of a property: all together, or, with parameters, apart by what they bind.
 impl Sliced {
     /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
-    /// claimed when the trace has ended are not looked for. What is found joins the claims.
+    /// among the candidates when the trace has ended are not looked for.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
         resolved: &Resolved,
         names: &Names,
         limits: SlicedLimits,
-        claims: Claims,
     ) -> Sliced {
         let patterns =
             properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
@@ -112,7 +107,6 @@ impl Sliced {
             stamps: Vec::new(),
             watches: patterns.map(watch).collect(),
             limits,
-            claims,
         }
     }
 
@@ -150,13 +144,9 @@ impl Sliced {
 }
 
 impl Analysis for Sliced {
-    fn events(
-        &mut self,
-        first: u64,
-        batch: &Batch,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Flow, AnalysisError> {
+    fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+        let Pass { first, batch, .. } = pass;
+        let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
             if let Err(error) = self.requirements.push_within(self.limits.trace, event, &batch.pool)
             {
@@ -168,11 +158,7 @@ impl Analysis for Sliced {
         Ok(Flow::Continue)
     }
 
-    fn finish(
-        &mut self,
-        _: &Names,
-        _: &mut dyn FindingSink,
-    ) -> Result<Vec<Analysed>, AnalysisError> {
+    fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
@@ -192,7 +178,7 @@ impl Analysis for Sliced {
                     until: self.limits.time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                if let Err(error) = hunt.all(watch, &self.claims) {
+                if let Err(error) = hunt.all(watch, end.out.candidates) {
                     tally.trouble = Some(error.to_string());
                 }
             }
@@ -217,13 +203,17 @@ struct Hunt<'h, 'r> {
 }
 
 impl Hunt<'_, '_> {
-    fn all(&mut self, watch: &mut Watch<Candidate>, claims: &Claims) -> Result<(), TooManyStates> {
-        let known = claims.bindings_of(watch.number);
+    fn all(
+        &mut self,
+        watch: &mut Watch<Candidate>,
+        candidates: &mut Candidates,
+    ) -> Result<(), TooManyStates> {
+        let known = candidates.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
-        let mut wanted = MAX_CLAIMS.saturating_sub(known.len());
+        let mut wanted = MAX_CANDIDATES.saturating_sub(known.len());
         let reads = self.limits.reads;
-        let report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
-            claims.reordered.borrow_mut().push(Reordered {
+        let mut report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
+            candidates.reordered.push(Reordered {
                 analysis: SLICED,
                 reorder: Reordering::Sliced,
                 reads,

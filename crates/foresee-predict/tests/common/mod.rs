@@ -5,12 +5,12 @@
 pub(crate) mod monotone;
 pub(crate) mod nested;
 
-use foresee_causality::judge::{Judge, Reads};
+use foresee_causality::judge::Reads;
 use foresee_predict::correct::{Correct, CorrectLimits};
-use foresee_predict::lattice::{Lattice, Limits, Prediction, Predictions};
+use foresee_predict::lattice::{Lattice, Limits, Prediction};
 use foresee_predict::reorder::{Requirements, Sliced, SlicedLimits};
 use foresee_predict::{
-    Analysed, Analysis, Claims, Court, Reordered, Unconfirmed, learn_initial_values,
+    Analysed, Analysis, Candidates, Confirmer, Kept, Reordered, Unconfirmed, learn_initial_values,
 };
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::StateId;
@@ -61,65 +61,47 @@ impl<'t> Tied<'t> {
     pub(crate) fn relevant(&self) -> Vec<usize> {
         let compiled = &self.compiled()[0];
         let (inits, names) = (&self.spec.inits, &self.trace.names);
-        let lens = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
-        let step = |&i: &usize| lens.step(&self.trace.events[i], &self.trace.pool).is_some();
+        let projection = Projection::new(&compiled.alphabet, inits, &self.resolved, names);
+        let step = |&i: &usize| projection.step(&self.trace.events[i], &self.trace.pool).is_some();
         (0..self.trace.events.len()).filter(step).collect()
     }
 
-    fn run(&self, analysis: Box<dyn Analysis>) -> Vec<Analysed> {
+    fn run(&self, analysis: Box<dyn Analysis>) -> (Candidates, Vec<Analysed>) {
         let mut findings: Vec<Finding> = Vec::new();
         let mut source = self.trace.source();
         let mut analyses = vec![analysis];
-        foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {})
-            .unwrap()
-            .analysed
+        let mut run =
+            foresee_predict::run(&mut source, &mut analyses, &mut findings, &mut |_| {}).unwrap();
+        (run.candidates.remove(0), run.analysed)
     }
 
     /// What is predicted without swapping sections.
     pub(crate) fn maz(&self) -> Vec<Prediction> {
-        let predictions = Predictions::default();
         let (names, limits) = (&self.trace.names, Limits::default());
-        let found = predictions.clone();
-        let lattice =
-            Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits, found);
-        self.run(Box::new(lattice));
-        predictions.take()
+        let lattice = Lattice::new(&self.spec, self.compiled(), &self.resolved, names, limits);
+        self.run(Box::new(lattice)).0.predictions
     }
 
     /// What is predicted with sections swapped, for patterns.
     pub(crate) fn sliced(&self, limits: SlicedLimits) -> (Vec<Reordered>, Vec<Analysed>) {
-        let claims = Claims::default();
-        let sliced = Sliced::new(
-            &self.spec,
-            self.compiled(),
-            &self.resolved,
-            &self.trace.names,
-            limits,
-            claims.clone(),
-        );
-        let analysed = self.run(Box::new(sliced));
-        (claims.reordered.take(), analysed)
+        let sliced =
+            Sliced::new(&self.spec, self.compiled(), &self.resolved, &self.trace.names, limits);
+        let (candidates, analysed) = self.run(Box::new(sliced));
+        (candidates.reordered, analysed)
     }
 
     /// What is predicted in correct reorderings, for other properties.
     pub(crate) fn correct(&self, limits: CorrectLimits) -> (Vec<Reordered>, Vec<Analysed>) {
-        let claims = Claims::default();
-        let correct = Correct::new(
-            &self.spec,
-            self.compiled(),
-            &self.resolved,
-            &self.trace.names,
-            limits,
-            claims.clone(),
-        );
-        let analysed = self.run(Box::new(correct));
-        (claims.reordered.take(), analysed)
+        let correct =
+            Correct::new(&self.spec, self.compiled(), &self.resolved, &self.trace.names, limits);
+        let (candidates, analysed) = self.run(Box::new(correct));
+        (candidates.reordered, analysed)
     }
 
     /// The judge's word on a reordering.
     pub(crate) fn confirm(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
-        let judge = Judge::new(self.trace);
-        Court::new(&self.spec, &self.resolved, self.trace, &judge).confirm_reordered(found)
+        let kept = Kept::new(self.trace);
+        Confirmer::new(&self.spec, &self.resolved, &kept).confirm_reordered(found)
     }
 
     /// The bindings for which the captured order violates the property.

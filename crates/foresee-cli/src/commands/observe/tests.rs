@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use foresee_observe::{ProgramId, SendOptions};
+use foresee_predict::session::Examined;
 use foresee_testkit::random_trace;
 use foresee_trace::FindingKind;
 
 use super::*;
 use crate::args::{Cli, Command, InputArgs};
-use crate::commands::check::{Wanted, search};
+use crate::commands::check;
 use crate::input::Input;
 
 /// All logics; names that fit by their ending or turn up late, initial values that the trace tells,
@@ -48,8 +49,8 @@ fn input(trace: PathBuf) -> InputArgs {
 /// What a command prints in the end, or why it fails.
 type Said = Result<serde_json::Value, String>;
 
-fn said(result: anyhow::Result<foresee_report::Report>) -> Said {
-    let mut report = result.map_err(|error| format!("{error:#}"))?;
+fn said(result: anyhow::Result<Examined>) -> Said {
+    let mut report = Report::of(result.map_err(|error| format!("{error:#}"))?);
     report.name = "trace".to_owned();
     let text = foresee_report::json::report(&report);
     Ok(serde_json::from_str(&text).unwrap())
@@ -81,8 +82,8 @@ impl Observer for Record {
         let seed: usize = program.name.parse().unwrap();
         let desk = &self.desks[seed % self.desks.len()];
         let mut heard = Heard::default();
-        let report = examine(&desk.args, &desk.sources, program, &mut heard).map(|e| e.report);
-        let said = said(report);
+        let examined = desk.session.follow(&Running(program), &mut heard);
+        let said = said(examined.map_err(specs::failed));
         self.said.lock().unwrap().insert(program.name.clone(), (said, heard));
         Ok(())
     }
@@ -139,8 +140,7 @@ fn online_equals_offline() {
         let desk = &record.desks[seed as usize % record.desks.len()];
         let args = input(path(seed));
         let trace = Input::new(&args, true).unwrap();
-        let wanted = Wanted::new(&desk.args).unwrap();
-        let offline = said(search(wanted, &desk.args, &trace).map(|(report, _)| report));
+        let offline = said(check::examine(&desk.session, &trace));
         let all = record.said.lock().unwrap();
         let (online, heard) = &all[&seed.to_string()];
         match (&offline, online) {

@@ -1,22 +1,23 @@
-//! A thinned capture has every access only of the variables that were named when it was made.
+//! A filtered capture has every access only of the variables that were named when it was made.
 
 use foresee_spec::Diagnostic;
-use foresee_spec::ast::Spec;
-use foresee_trace::{Batch, EventSource, FileOrder, Op};
+use foresee_trace::{Batch, EventSource, FileOrder, Op, ReadError};
 
-use crate::specs;
+use super::error::SessionError;
+use super::spec::Specification;
 
-/// Refuses specifications about variables of which a thinned trace has only a part: what was left
+/// Refuses specifications about variables of which a filtered trace has only a part: what was left
 /// out could make a false alarm of them, or hide a true one. Those that are whole have an initial
 /// value, which `foresee run` writes for every variable it was asked about.
-pub(crate) fn ensure_whole<'s>(
+pub(super) fn ensure_whole<'s>(
     order: FileOrder,
-    source: &mut dyn EventSource,
-    wanted: impl Iterator<Item = (&'s specs::Source, &'s Spec)>,
-) -> anyhow::Result<()> {
+    open: impl FnOnce() -> Result<Box<dyn EventSource + 's>, ReadError>,
+    specs: &[Specification],
+) -> Result<(), SessionError> {
     if order != FileOrder::Thinned {
         return Ok(());
     }
+    let mut source = open()?;
     let (mut batch, mut whole) = (Batch::default(), Vec::new());
     // Batches may be as small as their writer likes.
     while source.next_batch(&mut batch)? {
@@ -27,8 +28,8 @@ pub(crate) fn ensure_whole<'s>(
             break;
         }
     }
-    for (source, spec) in wanted {
-        let variables = foresee_spec::variables(spec);
+    for spec in specs {
+        let variables = foresee_spec::variables(&spec.spec);
         let partial = variables.iter().filter(|(name, _)| !whole.iter().any(|w| w == name));
         let diagnostics: Vec<Diagnostic> = partial
             .map(|(name, span)| {
@@ -38,7 +39,7 @@ pub(crate) fn ensure_whole<'s>(
             })
             .collect();
         if !diagnostics.is_empty() {
-            return Err(specs::BadSpec::new(source, &diagnostics).into());
+            return Err(spec.bad(diagnostics).into());
         }
     }
     Ok(())

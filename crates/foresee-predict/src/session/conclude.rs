@@ -1,0 +1,252 @@
+//! What can be said after a pass over a trace: which findings stand, and what the judge confirms of
+//! the candidates.
+
+use foresee_trace::{
+    Batch, EventSource, FileOrder, Finding, FindingKind, Outcome, ReadError, Remarks, Trace,
+    Validated, Witness,
+};
+
+use super::answered::Answered;
+use super::error::SessionError;
+use super::mistake::{Confirmed, InternalError};
+use super::parts::Part;
+use super::pictures::{self, Run};
+use super::report::{Report, TraceFacts};
+use super::{Drawing, Examined, Listener};
+use crate::analysis::Analysed;
+use crate::candidates::Candidates;
+use crate::checks::{Suppressions, is_check};
+use crate::confirm::Confirmer;
+use crate::kept::Kept;
+use crate::lattice::LATTICE;
+use crate::pattern::PATTERN;
+use crate::runner::{keeps_causality, settle_notes};
+use crate::sites::{complete, complete_from};
+
+/// What a pass over a trace came to.
+pub(super) struct Passed<'p> {
+    pub(super) facts: TraceFacts,
+    pub(super) analysed: Vec<Analysed>,
+    pub(super) remarks: Remarks,
+    pub(super) findings: Vec<Finding>,
+    pub(super) parts: &'p [Part],
+    /// Those of each part.
+    pub(super) candidates: Vec<Candidates>,
+}
+
+/// A trace to be read again.
+pub(super) type Open<'a, 't> =
+    &'a dyn Fn() -> Result<Validated<Box<dyn EventSource + 't>>, ReadError>;
+
+/// Everything that can be said after a pass. The trace is read again only if not enough of it was
+/// `kept` and something is to be confirmed, drawn or shown.
+pub(super) fn conclude(
+    mut passed: Passed<'_>,
+    answered: Option<&Answered>,
+    draws: bool,
+    kept: Option<&Kept<'_>>,
+    open: Open<'_, '_>,
+    listener: &mut dyn Listener,
+) -> Result<Examined, SessionError> {
+    let order = passed.remarks.order;
+    tell_mistakes(&passed.analysed, kept, listener);
+    if let Some(answered) = answered {
+        passed.findings.splice(0..0, answered.observed.iter().cloned());
+        passed.analysed.splice(0..0, answered.analysed.iter().cloned());
+    }
+    settle(&mut passed.analysed, &mut passed.findings, order);
+    // From the order of notes no other run follows, so nothing that was predicted stands.
+    let is_order_known = order != FileOrder::Notes;
+    let mut question = Question {
+        parts: passed.parts,
+        candidates: if is_order_known { passed.candidates } else { Vec::new() },
+        answered: answered.filter(|_| is_order_known),
+        order,
+        draws,
+    };
+    // What was left out of a filtered trace matters where the causality changes.
+    if order == FileOrder::Thinned {
+        question.candidates.iter_mut().for_each(|candidates| candidates.reordered.clear());
+    }
+    let needed = question.needed_events(&passed.findings);
+    let is_whole = |trace: &Trace| trace.events.len() as u64 == passed.facts.events;
+    let is_enough = |kept: &&Kept<'_>| {
+        is_whole(kept.trace)
+            || needed.is_some_and(|needed| needed <= kept.trace.events.len() as u64)
+    };
+    let kept = kept.filter(is_enough);
+    let mut loaded = None;
+    let (confirmed, drawings) = match kept {
+        Some(kept) => question.confirm(Some(kept), listener)?,
+        None => {
+            if needed != Some(0) {
+                loaded = Some(load_first(&mut open()?, needed)?);
+            }
+            question.confirm(loaded.as_ref().map(Kept::new).as_ref(), listener)?
+        }
+    };
+    confirmed.own_up(&mut passed.analysed);
+    passed.findings.extend(confirmed.findings);
+    match kept.map(|kept| kept.trace).or(loaded.as_ref()).filter(|trace| is_whole(trace)) {
+        Some(whole) => complete(&mut passed.findings, whole),
+        None => complete_from(&mut passed.findings, open)?,
+    }
+    let mut report = Report {
+        name: String::new(),
+        trace: passed.facts,
+        analysed: passed.analysed,
+        findings: passed.findings,
+        remarks: passed.remarks,
+        suppressions: Suppressions::default(),
+    };
+    report.put_conditional_last();
+    Ok(Examined { report, trace: loaded, drawings })
+}
+
+/// Tells of mistakes that analyses have found in themselves.
+fn tell_mistakes(analysed: &[Analysed], kept: Option<&Kept<'_>>, listener: &mut dyn Listener) {
+    for one in analysed.iter().filter(|one| one.outcome == Outcome::Mistake) {
+        listener.internal_error(&InternalError {
+            analysis: one.name,
+            property: one.property.as_deref().unwrap_or(one.name),
+            error: &one.statement,
+            candidate: &one.stats,
+            trace: kept.map(|kept| kept.trace),
+        });
+    }
+}
+
+/// Leaves only the findings that stand, in the order of the analyses, whatever stretches of the
+/// trace they were given in turn.
+fn settle(analysed: &mut [Analysed], findings: &mut Vec<Finding>, order: FileOrder) {
+    findings.retain(|finding| stands(finding, order));
+    if order == FileOrder::Notes {
+        settle_notes(analysed, findings);
+    }
+    findings.sort_by_cached_key(|finding| {
+        let is_its = |one: &Analysed| {
+            one.name == finding.analysis
+                && one.property.as_ref().is_none_or(|p| *p == finding.property)
+        };
+        analysed.iter().position(is_its)
+    });
+}
+
+/// Whether a finding stands in a trace with this order.
+pub(super) fn stands(finding: &Finding, order: FileOrder) -> bool {
+    match (finding.kind, order) {
+        // What these see is an order of conflicting accesses, which notes do not tell.
+        (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
+        (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
+        (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Observed) => true,
+        (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
+        (FindingKind::Conditional, FileOrder::Thinned) => false,
+        (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Notes) => false,
+    }
+}
+
+/// How many of the first events of a trace are needed to judge candidates; `None` is all.
+pub(super) fn needed_events(candidates: &[Candidates]) -> Option<u64> {
+    let needed: Option<Vec<u64>> = candidates.iter().map(Candidates::needed_events).collect();
+    needed.map(|all| all.into_iter().max().unwrap_or(0))
+}
+
+/// The first events of a trace, in whole batches; all of them, if no number is given.
+pub(super) fn load_first(
+    source: &mut dyn EventSource,
+    events: Option<u64>,
+) -> Result<Trace, ReadError> {
+    let Some(events) = events else { return Trace::load(source) };
+    let mut trace = Trace::default();
+    let mut batch = Batch::default();
+    while (trace.events.len() as u64) < events && source.next_batch(&mut batch)? {
+        trace.push_batch(&mut batch);
+    }
+    trace.names = source.names().clone();
+    Ok(trace)
+}
+
+/// What is left to ask the judge.
+struct Question<'q> {
+    parts: &'q [Part],
+    candidates: Vec<Candidates>,
+    answered: Option<&'q Answered>,
+    order: FileOrder,
+    draws: bool,
+}
+
+impl Question<'_> {
+    /// How many of the first events are needed for that, and to draw what was found; `None` is all.
+    fn needed_events(&self, findings: &[Finding]) -> Option<u64> {
+        let is_drawn = self.draws && self.order != FileOrder::Notes && !self.parts.is_empty();
+        if is_drawn {
+            return None;
+        }
+        let witnesses = findings.iter().filter_map(|finding| finding.witness.as_ref());
+        let witnessed = witnesses.map(Witness::needed_events).max().unwrap_or(0);
+        let answered = self.answered.map_or(0, Answered::needed_events);
+        needed_events(&self.candidates).map(|events| events.max(answered).max(witnessed))
+    }
+
+    /// What the judge confirms, and the pictures of it.
+    fn confirm(
+        &self,
+        kept: Option<&Kept<'_>>,
+        listener: &mut dyn Listener,
+    ) -> Result<(Confirmed, Vec<Drawing>), SessionError> {
+        let mut confirmed = Confirmed::default();
+        let mut drawings = Vec::new();
+        let Some(kept) = kept else {
+            if self.draws {
+                drawings.extend(self.parts.iter().map(|_| Drawing::OrderUnknown));
+            }
+            return Ok((confirmed, drawings));
+        };
+        if let Some(answered) = self.answered {
+            answered.confirm(kept, &mut confirmed, listener);
+        }
+        for (part, candidates) in self.parts.iter().zip(&self.candidates) {
+            let mut runs = Vec::new();
+            confirm(part, candidates, kept, &mut confirmed, &mut runs, listener);
+            if self.draws {
+                let is_only = self.parts.len() == 1;
+                drawings.extend(pictures::draw(part, kept.trace, &runs, is_only)?);
+            }
+        }
+        Ok((confirmed, drawings))
+    }
+}
+
+/// Adds what became of the candidates of a part. One that the judge refuses is a mistake of ours, and
+/// nothing is reported that rests on it. The violating runs of the lattice go to `runs`.
+fn confirm(
+    part: &Part,
+    candidates: &Candidates,
+    kept: &Kept<'_>,
+    confirmed: &mut Confirmed,
+    runs: &mut Vec<Run>,
+    listener: &mut dyn Listener,
+) {
+    if candidates.is_empty() {
+        return;
+    }
+    let confirmer = Confirmer::new(&part.spec, &part.resolved, kept);
+    let trace = kept.trace;
+    for one in &candidates.predictions {
+        let about = (LATTICE, part.name_of(one.property));
+        let judged = confirmer.confirm(one);
+        if let Ok(Finding { witness: Some(witness), .. }) = &judged {
+            let (property, binding) = (one.property, one.binding.clone());
+            runs.push(Run { property, binding, order: witness.order.clone() });
+        }
+        confirmed.add(judged, about, one, trace, listener);
+    }
+    for one in &candidates.matches {
+        let about = (PATTERN, part.name_of(one.property));
+        confirmed.add(confirmer.confirm_match(one), about, one, trace, listener);
+    }
+    for one in &candidates.reordered {
+        let about = (one.analysis, part.name_of(one.property));
+        confirmed.add(confirmer.confirm_reordered(one), about, one, trace, listener);
+    }
+}

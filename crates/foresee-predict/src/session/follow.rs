@@ -1,0 +1,368 @@
+//! A session with a trace that is still being made: the same searches as in a whole trace.
+//!
+//! Of a whole trace all names are known before the search begins, and the initial values that it
+//! tells. Here they turn up along the way. So the searches begin when everything that the
+//! specifications need is known; and when a name turns up later that changes what a specification
+//! means, they begin anew, on what was put aside so far. What is found is therefore what is found
+//! in the whole trace, and nothing is told that a later name could turn into a false alarm, unless
+//! that name changes what was asked: then what was told is withdrawn.
+
+use std::cell::RefCell;
+
+use foresee_spec::{Diagnostic, Interest, Resolved, resolve};
+use foresee_trace::{
+    Batch, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode, Names, Outcome,
+    Position, ReadError, Remarks, Validated,
+};
+
+use super::conclude::{Passed, load_first, needed_events, stands};
+use super::error::SessionError;
+use super::filtered::ensure_whole;
+use super::mistake::InternalError;
+use super::parts::{Part, Work};
+use super::report::{Report, TraceFacts};
+use super::spec::Specification;
+use super::{Examined, Listener, Session};
+use crate::analysis::Analysed;
+use crate::candidates::Candidates;
+use crate::confirm::{Confirmer, Unconfirmed};
+use crate::initial::learn_initial_values;
+use crate::kept::Kept;
+use crate::lattice::LATTICE;
+use crate::pattern::PATTERN;
+use crate::runner::{self, Receiver};
+use crate::sites::complete_from;
+
+/// What an event takes in memory when a witness is judged.
+const BYTES_AN_EVENT: u64 = 24;
+
+impl Session {
+    /// Follows a trace to its end, and tells of findings as they are made. The settings should say
+    /// that traces are [still being made](super::Settings::is_live).
+    pub fn follow(
+        &self,
+        program: &dyn GrowingTrace,
+        listener: &mut dyn Listener,
+    ) -> Result<Examined, SessionError> {
+        let meaning = Meaning {
+            specs: &self.specs,
+            interests: RefCell::new(self.specs.iter().map(|s| Interest::new(&s.spec)).collect()),
+            resolved: RefCell::default(),
+            turned_up: RefCell::default(),
+        };
+        let mut told = Told { listener, findings: Vec::new() };
+        let mut names = Names::default();
+        let mut before = Vec::new();
+        loop {
+            let attempt = Attempt { session: self, program, meaning: &meaning, names: &names };
+            let result = attempt.run(&before, &mut told);
+            match meaning.turned_up.take() {
+                None => return result,
+                Some(new) => names = new,
+            }
+            before.append(&mut told.findings);
+        }
+    }
+}
+
+/// What has been told.
+struct Told<'a> {
+    listener: &'a mut dyn Listener,
+    findings: Vec<Finding>,
+}
+
+/// What the specifications mean, for all sources of one program.
+struct Meaning<'s> {
+    specs: &'s [Specification],
+    interests: RefCell<Vec<Interest>>,
+    /// At present.
+    resolved: RefCell<Vec<Resolved>>,
+    /// All names, once there is one that changes that.
+    turned_up: RefCell<Option<Names>>,
+}
+
+/// A source that ends with an error as soon as a name turns up that changes the question.
+struct Watching<'s> {
+    inner: Box<dyn EventSource + 's>,
+    meaning: &'s Meaning<'s>,
+    names: usize,
+}
+
+impl Watching<'_> {
+    fn look(&mut self) -> Result<(), ReadError> {
+        let names = self.inner.names();
+        let count = names.vars.len() + names.locks.len() + names.threads.len() + names.syms.len();
+        if std::mem::replace(&mut self.names, count) == count {
+            return Ok(());
+        }
+        let Meaning { specs, interests, resolved, turned_up } = self.meaning;
+        let mut changed = false;
+        for ((spec, interest), meaning) in
+            specs.iter().zip(interests.borrow_mut().iter_mut()).zip(resolved.borrow().iter())
+        {
+            let touch = interest.examine(names);
+            changed |=
+                touch.texts || touch.names && resolve(&spec.spec, names).resolved != *meaning;
+        }
+        if !changed {
+            return Ok(());
+        }
+        *turned_up.borrow_mut() = Some(names.clone());
+        Err(ReadError::new(ErrorKind::Io, Position::Unknown, "a name turned up"))
+    }
+}
+
+impl EventSource for Watching<'_> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        let more = self.inner.next_batch(batch)?;
+        self.look()?;
+        Ok(more)
+    }
+    fn names(&self) -> &Names {
+        self.inner.names()
+    }
+    fn names_mut(&mut self) -> &mut Names {
+        self.inner.names_mut()
+    }
+    fn position(&self, i: usize) -> Position {
+        self.inner.position(i)
+    }
+    fn remarks(&self) -> &Remarks {
+        self.inner.remarks()
+    }
+}
+
+/// One pass over the trace, as far as no name turns up that changes the question.
+struct Attempt<'a> {
+    session: &'a Session,
+    program: &'a dyn GrowingTrace,
+    meaning: &'a Meaning<'a>,
+    /// The names that are known.
+    names: &'a Names,
+}
+
+impl<'a> Attempt<'a> {
+    fn follow(&self) -> Result<Box<dyn EventSource + 'a>, ReadError> {
+        let inner = self.program.follow()?;
+        Ok(Box::new(Watching { inner, meaning: self.meaning, names: 0 }))
+    }
+
+    /// `before` was told in an earlier attempt.
+    fn run(&self, before: &[Finding], told: &mut Told<'_>) -> Result<Examined, SessionError> {
+        let (session, order) = (self.session, self.program.order());
+        let resolutions: Vec<_> =
+            session.specs.iter().map(|source| resolve(&source.spec, self.names)).collect();
+        *self.meaning.resolved.borrow_mut() =
+            resolutions.iter().map(|r| r.resolved.clone()).collect();
+        for (source, resolution) in session.specs.iter().zip(&resolutions) {
+            if resolution.diagnostics.iter().any(Diagnostic::is_error) {
+                // Names are missing without which nothing can be said; they may still come. If they
+                // do not, advice is given from all names that there are.
+                let resolution = resolve(&source.spec, &self.wait()?);
+                return Err(source.bad(resolution.diagnostics).into());
+            }
+        }
+        ensure_whole(order, || self.follow(), &session.specs)?;
+        let mut work = Work::new(session);
+        for (source, resolution) in session.specs.iter().zip(&resolutions) {
+            let (mut spec, resolved) = (source.spec.clone(), &resolution.resolved);
+            let properties = source.compile(&spec)?;
+            // This waits for the first access of each variable whose initial value nobody gives.
+            let open = || self.follow();
+            learn_initial_values(&mut spec, &properties, resolved, self.names, open)?;
+            work.add(session, source, (&spec, resolved), self.names, order)?;
+        }
+        let mut candidates = work.candidates();
+        let (mut searches, parts) = work.searches();
+        let mut source = Validated::new(self.follow()?, Mode::Reject);
+        let mut live =
+            Live { attempt: self, parts, before, told, findings: Vec::new(), failure: None };
+        let mut read = runner::read(&mut source, &mut searches, &mut candidates, &mut live)?;
+        let whole = read.trace.take();
+        let kept = whole.as_ref().map(Kept::new);
+        let kept = kept.as_ref();
+        let mut summary =
+            runner::finish(&read, &source, &mut searches, candidates, kept, &mut live)?;
+        let Live { findings, failure, .. } = live;
+        // If nobody wanted more, the program goes on all the same, and is kept if that is asked for.
+        let mut batch = Batch::default();
+        while let Ok(true) = source.next_batch(&mut batch) {}
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if !self.can_judge(needed_events(&summary.candidates).unwrap_or(summary.events)) {
+            self.give_up(parts, &mut summary.candidates, &mut summary.analysed);
+        }
+        let passed = Passed {
+            facts: TraceFacts::new(summary.events, source.names()),
+            analysed: summary.analysed,
+            remarks: summary.remarks,
+            findings,
+            parts,
+            candidates: summary.candidates,
+        };
+        let open = || Ok(Validated::new(self.program.stored()?, Mode::Reject));
+        let kept = kept.filter(|_| read.is_all);
+        let name = self.program.name();
+        let mut examined = session.close(passed, &name, kept, &open, told.listener)?;
+        self.settle(before, &mut examined.report, told);
+        complete_from(&mut examined.report.findings, open)?;
+        for (source, resolution) in session.specs.iter().zip(resolutions) {
+            if !resolution.diagnostics.is_empty() {
+                told.listener.warning(source, &resolution.diagnostics);
+            }
+        }
+        if examined.trace.is_none() {
+            examined.trace = whole.filter(|_| read.is_all);
+        }
+        Ok(examined)
+    }
+
+    /// Reads on until a name turns up, or to the end; the names by then.
+    fn wait(&self) -> Result<Names, ReadError> {
+        let (mut source, mut batch) = (self.follow()?, Batch::default());
+        while source.next_batch(&mut batch)? {}
+        Ok(source.names().clone())
+    }
+
+    /// Whether the first events can be loaded to judge a witness.
+    fn can_judge(&self, events: u64) -> bool {
+        let memory = self.session.settings.memory as u64;
+        self.program.is_all_stored() && events.saturating_mul(BYTES_AN_EVENT) <= memory
+    }
+
+    /// What cannot be confirmed is not reported, and not passed over in silence.
+    fn give_up(&self, parts: &[Part], candidates: &mut [Candidates], analysed: &mut [Analysed]) {
+        let why = match self.program.is_all_stored() {
+            true => "the trace is too long to confirm that in the memory that may be taken",
+            false => "the trace was too long to be put aside, so that nothing can be confirmed",
+        };
+        let mut given_up = Vec::new();
+        for (part, candidates) in parts.iter().zip(candidates) {
+            let properties = candidates.give_up().into_iter();
+            given_up.extend(properties.map(|property| part.name_of(property).to_owned()));
+        }
+        let is_given_up = |property: &Option<String>| {
+            property.as_ref().is_some_and(|property| given_up.contains(property))
+        };
+        for one in analysed.iter_mut().filter(|one| is_given_up(&one.property)) {
+            one.outcome = Outcome::MemoryLimit;
+            one.notes.push(format!("{why}; check the kept trace with more: --max-memory"));
+        }
+    }
+
+    /// What was told while the program ran stands; what the last word leaves out is added, and what
+    /// answers another question by now is withdrawn.
+    fn settle(&self, before: &[Finding], report: &mut Report, told: &mut Told<'_>) {
+        let is_same = |a: &Finding, b: &Finding| {
+            a.property == b.property && (a.kind, a.event) == (b.kind, b.event)
+        };
+        for finding in &told.findings {
+            let is_there = report.findings.iter().any(|f| f.property == finding.property);
+            if !is_there && finding.witness.is_some() {
+                report.findings.push(finding.clone());
+            }
+        }
+        for finding in before {
+            let stands = report.findings.iter().chain(&told.findings);
+            if !stands.into_iter().any(|f| is_same(f, finding) || f.property == finding.property) {
+                told.listener.withdrawn(finding);
+            }
+        }
+    }
+}
+
+/// Takes findings and early candidates as they come, and tells of them.
+struct Live<'a, 't, 'l> {
+    attempt: &'a Attempt<'a>,
+    parts: &'a [Part],
+    before: &'a [Finding],
+    told: &'t mut Told<'l>,
+    findings: Vec<Finding>,
+    failure: Option<SessionError>,
+}
+
+impl Live<'_, '_, '_> {
+    fn tell(&mut self, finding: &Finding) {
+        if !stands(finding, self.attempt.program.order()) {
+            return;
+        }
+        let is_same = |other: &Finding| {
+            (other.kind, &other.property, other.event, &other.details)
+                == (finding.kind, &finding.property, finding.event, &finding.details)
+        };
+        // It was told before a name turned up that has nothing to do with it.
+        if !self.before.iter().any(is_same) {
+            self.told.listener.found(finding);
+        }
+        self.told.findings.push(finding.clone());
+    }
+
+    /// Confirms what was foreseen in the latest events, on the events so far.
+    fn confirm_on(
+        &mut self,
+        events: u64,
+        candidates: &mut [Candidates],
+    ) -> Result<(), SessionError> {
+        let stored = self.attempt.program.stored()?;
+        let whole = load_first(&mut Validated::new(stored, Mode::Reject), Some(events))
+            .map_err(SessionError::Stored)?;
+        let kept = Kept::new(&whole);
+        for (part, candidates) in self.parts.iter().zip(candidates) {
+            let confirmer = Confirmer::new(&part.spec, &part.resolved, &kept);
+            let early = std::mem::take(&mut candidates.early);
+            for one in early.predictions {
+                let property = part.name_of(one.property);
+                match confirmer.confirm(&one) {
+                    Ok(finding) => self.tell(&finding),
+                    // There was no room to look for it again; the last word is still to come.
+                    Err(Unconfirmed::Lost(_)) => {}
+                    Err(error) => self.told.listener.internal_error(&InternalError {
+                        analysis: LATTICE,
+                        property,
+                        error: &error,
+                        candidate: &one,
+                        trace: Some(&whole),
+                    }),
+                }
+            }
+            for one in early.matches {
+                let property = part.name_of(one.property);
+                match confirmer.confirm_match(&one) {
+                    Ok(finding) => self.tell(&finding),
+                    Err(error) => self.told.listener.internal_error(&InternalError {
+                        analysis: PATTERN,
+                        property,
+                        error: &error,
+                        candidate: &one,
+                        trace: Some(&whole),
+                    }),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FindingSink for Live<'_, '_, '_> {
+    fn finding(&mut self, finding: Finding) -> Flow {
+        self.tell(&finding);
+        self.findings.push(finding);
+        Flow::Continue
+    }
+}
+
+impl Receiver for Live<'_, '_, '_> {
+    fn read(&mut self, events: u64, candidates: &mut [Candidates]) {
+        self.told.listener.progress(events);
+        let is_new = candidates.iter().any(|candidates| !candidates.early.is_empty());
+        // If there is no room now, the last word will say so.
+        if is_new
+            && self.failure.is_none()
+            && self.attempt.can_judge(events)
+            && let Err(error) = self.confirm_on(events, candidates)
+        {
+            self.failure = Some(error);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! One place where a trace and questions go in and confirmed findings come out.
+//!
+//! A [`Session`] holds the questions: specifications, checks and how far to search. It answers them
+//! of as many traces as one likes, whole ones ([`Session::run`]) and ones that are still being made
+//! ([`Session::follow`]). It chooses which engine looks at which property, reads the trace, keeps it
+//! in memory once if anybody needs it, and lets one judge confirm what every engine proposes. What
+//! comes out is a [`Report`].
+//!
+//! ```
+//! use foresee_predict::session::{Session, Settings, Silent};
+//! use foresee_trace::{Event, Op, Trace};
+//!
+//! let mut trace = Trace::default();
+//! let x = trace.names.vars.intern("x")?;
+//! for name in ["T1", "T2"] {
+//!     let thread = trace.names.thread(name)?;
+//!     trace.events.push(Event::new(thread, Op::Write).with_target(x.0));
+//! }
+//! let mut session = Session::new(Settings::default());
+//! session.add_check("race")?;
+//! let examined = session.run(&trace, &mut Silent)?;
+//! assert_eq!(examined.report.findings.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `settings` | what can be asked, and how far to search |
+//! | `spec` | specifications that have been read |
+//! | `parts` | which engine looks at which property |
+//! | `run` | a whole trace |
+//! | `follow` | a trace that grows |
+//! | `filtered` | captures that left accesses out |
+//! | `conclude` | what stands after the pass, confirmed |
+//! | `mistake` | errors of foresee, which cost one property its answer |
+//! | `pictures` | small lattices as data to be drawn |
+//! | `answered`, `index` | patterns that an index has answered already |
+//! | `report` | everything there is to say |
+
+mod answered;
+mod conclude;
+mod error;
+mod filtered;
+mod follow;
+#[cfg(feature = "index")]
+mod index;
+mod mistake;
+mod parts;
+mod pictures;
+mod report;
+mod run;
+mod settings;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use foresee_spec::Diagnostic;
+use foresee_trace::{Finding, Trace};
+
+use answered::Answered;
+pub use error::SessionError;
+pub use mistake::InternalError;
+pub use pictures::Drawing;
+pub use report::{Report, TraceFacts};
+pub use settings::{NondeterminismSettings, Settings};
+pub use spec::{BadSpec, Specification};
+
+use crate::checks::{ATOMICITY, CHECKS, CheckKind, Checks, Glob, LIKELY_ATOMICITY};
+use crate::{ANALYSES, Analysis, MONITORABILITY, keeps_causality};
+
+/// The checks that are about a specification.
+pub const NEED_SPEC: &[&str] = &["spec", MONITORABILITY];
+
+/// Is told what happens while a session runs.
+pub trait Listener {
+    /// Something was found in a trace that is still being made.
+    fn found(&mut self, finding: &Finding) {
+        let _ = finding;
+    }
+
+    /// A name turned up that changes the question to which this was an answer.
+    fn withdrawn(&mut self, finding: &Finding) {
+        let _ = finding;
+    }
+
+    /// What should be known of a specification, now that the names of the trace are known.
+    fn warning(&mut self, spec: &Specification, diagnostics: &[Diagnostic]) {
+        let _ = (spec, diagnostics);
+    }
+
+    /// Something else that the user should know.
+    fn note(&mut self, text: &str) {
+        let _ = text;
+    }
+
+    /// Foresee made a mistake; the report says what it costs.
+    fn internal_error(&mut self, error: &InternalError<'_>) {
+        let _ = error;
+    }
+
+    /// So many events have been read.
+    fn progress(&mut self, events: u64) {
+        let _ = events;
+    }
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Listener for Silent {}
+
+/// What came of a trace.
+#[derive(Debug)]
+pub struct Examined {
+    /// Everything there is to say.
+    pub report: Report,
+    /// The trace, as much of it as was loaded; enough to draw every witness of the report.
+    pub trace: Option<Trace>,
+    /// The lattices that were asked for.
+    pub drawings: Vec<Drawing>,
+}
+
+/// Questions about traces.
+#[derive(Debug, Default)]
+pub struct Session {
+    settings: Settings,
+    specs: Vec<Specification>,
+    /// The names of the checks, as they were asked for.
+    checks: Vec<String>,
+    /// Whether it looks for whatever goes wrong without a specification.
+    is_default: bool,
+    answered: Option<Answered>,
+}
+
+impl Session {
+    /// No questions yet.
+    pub fn new(settings: Settings) -> Session {
+        Session { settings, ..Session::default() }
+    }
+
+    /// Adds a specification.
+    pub fn add_spec(&mut self, spec: Specification) {
+        self.specs.push(spec);
+    }
+
+    /// Adds a check, an analysis that needs no specification, or one of [`NEED_SPEC`].
+    pub fn add_check(&mut self, name: &str) -> Result<(), SessionError> {
+        let known = || {
+            let checks = CHECKS.iter().map(|kind| kind.name);
+            let analyses = ANALYSES.iter().map(|kind| kind.name);
+            NEED_SPEC.iter().copied().chain(checks).chain(analyses)
+        };
+        if !known().any(|known| known == name) {
+            let known = known().collect::<Vec<_>>().join(", ");
+            return Err(SessionError::UnknownCheck(name.to_owned(), known));
+        }
+        self.checks.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Adds the checks that are made if nothing is asked. Those that have nothing to look at in a
+    /// trace are passed over.
+    pub fn add_default_checks(&mut self) {
+        self.is_default = true;
+    }
+
+    /// The specifications.
+    pub fn specs(&self) -> &[Specification] {
+        &self.specs
+    }
+
+    /// How far it searches.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether there is no question that a trace has to be read for.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty() && self.checks.is_empty() && self.kinds().is_empty()
+    }
+
+    /// Whether this was asked for by name.
+    pub fn asks_for(&self, check: &str) -> bool {
+        self.checks.iter().any(|name| name == check)
+    }
+
+    /// The methods that its specifications call atomic.
+    pub fn atomics(&self) -> Vec<Glob> {
+        let methods = self.specs.iter().flat_map(|spec| &spec.spec.atomics);
+        methods.map(|method| Glob::new(&method.name)).collect()
+    }
+
+    /// Whether every access matters to an answer, and not only those that the causality rests on.
+    pub fn goes_beyond_causality(&self) -> bool {
+        let is_beyond = |name: &String| name != "spec" && !keeps_causality(name);
+        !self.specs.is_empty() && self.settings.reorder.goes_beyond_causality()
+            || self.checks.iter().any(is_beyond)
+            || !self.kinds().is_empty()
+    }
+
+    /// The checks that are made, all in one analysis. Specifications ask for one, too, if they say
+    /// that methods are atomic.
+    fn kinds(&self) -> Vec<&'static CheckKind> {
+        let has_atomics = self.specs.iter().any(|spec| !spec.spec.atomics.is_empty());
+        let is_wanted = |kind: &&CheckKind| {
+            self.asks_for(kind.name)
+                || self.is_default && kind.is_default
+                || kind.name == ATOMICITY && has_atomics
+                || kind.name == LIKELY_ATOMICITY && self.settings.infer_regions
+        };
+        CHECKS.iter().filter(is_wanted).collect()
+    }
+
+    /// Whether a check is made, whoever asked for it.
+    pub fn makes(&self, check: &str) -> bool {
+        self.kinds().iter().any(|kind| kind.name == check)
+    }
+
+    /// The analyses that need no specification.
+    fn built_in(&self) -> Vec<Box<dyn Analysis>> {
+        let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
+        let kinds = self.kinds();
+        if !kinds.is_empty() {
+            let options = self.settings.checks(self.atomics(), self.is_default);
+            analyses.push(Box::new(Checks::new(&kinds, options)));
+        }
+        for name in &self.checks {
+            let kind = ANALYSES.iter().find(|kind| kind.name == name);
+            analyses.extend(kind.map(|kind| (kind.new)(&self.settings)));
+        }
+        analyses
+    }
+}

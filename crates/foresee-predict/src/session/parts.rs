@@ -1,0 +1,161 @@
+//! Which engine looks at which property.
+
+use foresee_spec::Resolved;
+use foresee_spec::ast::Spec;
+use foresee_spec::property::Compiled;
+use foresee_trace::{FileOrder, Names};
+
+use super::settings::Settings;
+use super::spec::{BadSpec, Specification};
+use super::{MONITORABILITY, Session};
+use crate::analysis::Analysis;
+use crate::candidates::Candidates;
+use crate::correct::Correct;
+use crate::lattice::Lattice;
+use crate::monitorability::Monitorability;
+use crate::observed::Observed;
+use crate::pattern::{Algorithm, Patterns};
+use crate::reorder::Sliced;
+use crate::runner::Search;
+
+/// Properties of a specification for which the same searches are made.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) spec: Spec,
+    pub(super) resolved: Resolved,
+    /// Whether these are patterns that have a search of their own, instead of the lattice.
+    is_patterns: bool,
+}
+
+impl Part {
+    /// The name of a property.
+    pub(super) fn name_of(&self, property: usize) -> &str {
+        &self.spec.properties[property].name.name
+    }
+
+    /// The patterns of a specification, and everything else.
+    fn of(spec: &Spec, resolved: &Resolved, settings: &Settings) -> impl Iterator<Item = Part> {
+        let part = |is_patterns| Part {
+            spec: Spec { properties: Vec::new(), ..spec.clone() },
+            resolved: resolved.clone(),
+            is_patterns,
+        };
+        let (mut patterns, mut others) = (part(true), part(false));
+        // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
+        let is_wanted =
+            settings.window != Some(1) && !settings.is_all_by_lattice && !settings.draws_lattices;
+        for property in &spec.properties {
+            let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));
+            let part = if is_own { &mut patterns } else { &mut others };
+            part.spec.properties.push(property.clone());
+        }
+        [patterns, others].into_iter().filter(|part| !part.spec.properties.is_empty())
+    }
+}
+
+/// All searches in a trace. Those of a part share their candidates.
+pub(super) struct Work {
+    pub(super) parts: Vec<Part>,
+    /// With the number of the part that each belongs to; those that belong to none come first, and
+    /// have the number after the last.
+    analyses: Vec<(Option<usize>, Box<dyn Analysis>)>,
+}
+
+impl Work {
+    /// The analyses that need no specification.
+    pub(super) fn new(session: &Session) -> Work {
+        let analyses = session.built_in().into_iter().map(|analysis| (None, analysis)).collect();
+        Work { parts: Vec::new(), analyses }
+    }
+
+    /// Empty candidates for every part, and for the analyses that belong to none.
+    pub(super) fn candidates(&self) -> Vec<Candidates> {
+        vec![Candidates::default(); self.parts.len() + 1]
+    }
+
+    /// The searches, ready to be made, and the parts that they belong to.
+    pub(super) fn searches(&mut self) -> (Vec<Search<'_>>, &[Part]) {
+        let none = self.parts.len();
+        let searches = self
+            .analyses
+            .iter_mut()
+            .map(|(of, analysis)| Search { analysis: analysis.as_mut(), of: of.unwrap_or(none) });
+        (searches.collect(), &self.parts)
+    }
+
+    /// Adds all searches for the properties of a specification, of which all initial values are
+    /// known.
+    pub(super) fn add(
+        &mut self,
+        session: &Session,
+        source: &Specification,
+        (spec, resolved): (&Spec, &Resolved),
+        names: &Names,
+        order: FileOrder,
+    ) -> Result<(), BadSpec> {
+        for part in Part::of(spec, resolved, &session.settings) {
+            let of = Some(self.parts.len());
+            let searches = searches(&part, session, source, names, order)?;
+            self.analyses.extend(searches.into_iter().map(|analysis| (of, analysis)));
+            self.parts.push(part);
+        }
+        Ok(())
+    }
+}
+
+/// All searches that are wanted for some properties, the simplest first. Each has monitors of its
+/// own, which grow apart.
+fn searches(
+    part: &Part,
+    session: &Session,
+    source: &Specification,
+    names: &Names,
+    order: FileOrder,
+) -> Result<Vec<Box<dyn Analysis>>, BadSpec> {
+    let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
+    let Part { spec, resolved, is_patterns } = part;
+    let settings = &session.settings;
+    let compile = || source.compile(spec);
+    if *is_patterns {
+        // This one watches the observed run, too.
+        let mut patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto);
+        if settings.is_live {
+            patterns = patterns.telling_early();
+        }
+        analyses.push(Box::new(patterns));
+    } else {
+        analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
+    }
+    let is_asked = session.asks_for(MONITORABILITY);
+    // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
+    if !is_patterns || is_asked || order == FileOrder::Notes {
+        let options = settings.monitorability(order, is_asked);
+        let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);
+        analyses.push(Box::new(monitorability));
+    }
+    // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
+    // for its monitorability alone wants nothing else.
+    if settings.window == Some(1) || is_asked && !session.asks_for("spec") {
+        return Ok(analyses);
+    }
+    if !is_patterns {
+        let mut lattice = Lattice::new(spec, compile()?, resolved, names, settings.lattice());
+        if settings.is_live {
+            lattice = lattice.telling_early();
+        }
+        analyses.push(Box::new(lattice));
+    }
+    if settings.reorder.is_sliced() {
+        let sliced = Sliced::new(spec, compile()?, resolved, names, settings.sliced());
+        if sliced.has_patterns() {
+            analyses.push(Box::new(sliced));
+        }
+    }
+    if settings.reorder.is_correct() {
+        let correct = Correct::new(spec, compile()?, resolved, names, settings.correct());
+        if correct.has_properties() {
+            analyses.push(Box::new(correct));
+        }
+    }
+    Ok(analyses)
+}

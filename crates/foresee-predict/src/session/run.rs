@@ -1,0 +1,124 @@
+//! A session with a whole trace.
+
+use foresee_spec::Diagnostic;
+use foresee_trace::{EventSource, Finding, FindingSink, Flow, ReadError, TraceInput, Validated};
+
+use super::conclude::{Open, Passed, conclude};
+use super::error::SessionError;
+use super::filtered::ensure_whole;
+use super::parts::Work;
+use super::report::TraceFacts;
+use super::{Examined, Listener, Session};
+use crate::candidates::Candidates;
+use crate::initial::learn_initial_values;
+use crate::kept::Kept;
+use crate::runner::{self, Receiver};
+
+impl Session {
+    /// Answers everything of a whole trace.
+    pub fn run(
+        &self,
+        trace: &dyn TraceInput,
+        listener: &mut dyn Listener,
+    ) -> Result<Examined, SessionError> {
+        let open = || -> Result<Validated<Box<dyn EventSource + '_>>, ReadError> {
+            Ok(Validated::new(trace.open()?, trace.mode()))
+        };
+        if let Some(answered) = self.answered.as_ref().filter(|_| self.is_empty()) {
+            let (report, trace) = answered.without_pass(&trace.name(), &open, listener)?;
+            return Ok(Examined { report, trace, drawings: Vec::new() });
+        }
+        let mut work = Work::new(self);
+        if !self.specs.is_empty() {
+            self.tie(trace, &mut work, listener)?;
+        }
+        let mut candidates = work.candidates();
+        let mut source = open()?;
+        let mut collect = Collect { findings: Vec::new(), listener };
+        let (mut searches, parts) = work.searches();
+        let mut read = runner::read(&mut source, &mut searches, &mut candidates, &mut collect)?;
+        let whole = read.trace.take();
+        let mut examined = {
+            let kept = whole.as_ref().map(Kept::new);
+            let kept = kept.as_ref();
+            let out = &mut collect.findings;
+            let summary = runner::finish(&read, &source, &mut searches, candidates, kept, out)?;
+            let passed = Passed {
+                facts: TraceFacts::new(summary.events, source.names()),
+                analysed: summary.analysed,
+                remarks: summary.remarks,
+                findings: collect.findings,
+                parts,
+                candidates: summary.candidates,
+            };
+            self.close(passed, &trace.name(), kept, &open, listener)?
+        };
+        if examined.trace.is_none() {
+            examined.trace = whole;
+        }
+        Ok(examined)
+    }
+
+    /// Ties the specifications to the names of a trace.
+    fn tie(
+        &self,
+        trace: &dyn TraceInput,
+        work: &mut Work,
+        listener: &mut dyn Listener,
+    ) -> Result<(), SessionError> {
+        // Text says anywhere in the file what its order stands for.
+        let (names, order) = trace.names()?;
+        if !trace.is_made_for_specs() {
+            ensure_whole(order, || trace.open(), &self.specs)?;
+        }
+        for source in &self.specs {
+            let resolution = foresee_spec::resolve(&source.spec, &names);
+            if resolution.diagnostics.iter().any(Diagnostic::is_error) {
+                return Err(source.bad(resolution.diagnostics).into());
+            }
+            if !resolution.diagnostics.is_empty() {
+                listener.warning(source, &resolution.diagnostics);
+            }
+            let (mut spec, resolved) = (source.spec.clone(), &resolution.resolved);
+            let properties = source.compile(&spec)?;
+            let open = || trace.open();
+            learn_initial_values(&mut spec, &properties, resolved, &names, open)?;
+            work.add(self, source, (&spec, resolved), &names, order)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that can be said after the pass.
+    pub(super) fn close(
+        &self,
+        passed: Passed<'_>,
+        name: &str,
+        kept: Option<&Kept<'_>>,
+        open: Open<'_, '_>,
+        listener: &mut dyn Listener,
+    ) -> Result<Examined, SessionError> {
+        let answered = self.answered.as_ref();
+        let draws = self.settings.draws_lattices;
+        let mut examined = conclude(passed, answered, draws, kept, open, listener)?;
+        examined.report.name = name.to_owned();
+        Ok(examined)
+    }
+}
+
+/// Collects findings.
+struct Collect<'l> {
+    findings: Vec<Finding>,
+    listener: &'l mut dyn Listener,
+}
+
+impl FindingSink for Collect<'_> {
+    fn finding(&mut self, finding: Finding) -> Flow {
+        self.findings.finding(finding)
+    }
+}
+
+impl Receiver for Collect<'_> {
+    fn read(&mut self, events: u64, _: &mut [Candidates]) {
+        self.listener.progress(events);
+    }
+}

@@ -1,0 +1,268 @@
+//! Sessions with traces in memory, in files, and still being made.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::Cell;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use foresee_testkit::{random_trace, trace};
+use foresee_trace::{
+    Batch, EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Mode, Names, Outcome,
+    Position, ReadError, Remarks, Trace, TraceInput, Validated,
+};
+
+use super::conclude::{Passed, conclude};
+use super::parts::Work;
+use super::report::TraceFacts;
+use super::*;
+use crate::analysis::Analysed;
+use crate::candidates::Candidates;
+use crate::pattern::{Match, PATTERN};
+
+const SPEC: &str = "init x0 = 0, x1 = 0\n\
+    property p: start(x0 == 1) -> once (x1 == 1)\n\
+    pattern q: write(x0)@T0 .. write(x1)@T1\n\
+    property r: x0 == 2 -> (x1 != 1 since start(x0 == 1))";
+
+fn session(text: &str, checks: &[&str], is_live: bool) -> Session {
+    let mut session = Session::new(Settings { is_live, cores: 1, ..Settings::default() });
+    if !text.is_empty() {
+        session.add_spec(Specification::new("test", text).unwrap());
+    }
+    checks.iter().for_each(|check| session.add_check(check).unwrap());
+    session
+}
+
+/// A report in words, without its name.
+fn told(examined: &Result<Examined, SessionError>) -> String {
+    match examined {
+        Ok(Examined { report, .. }) => {
+            format!("{:?}\n{:?}\n{:?}", report.trace, report.analysed, report.findings)
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A trace in a file.
+struct InFile(PathBuf);
+
+impl TraceInput for InFile {
+    fn name(&self) -> String {
+        self.0.display().to_string()
+    }
+    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        Ok(foresee_formats::open(&self.0, None)?.source)
+    }
+}
+
+/// A trace of which a few more events arrive with each batch, and names with the events.
+struct Growing {
+    text: String,
+    /// How often it was followed from its beginning.
+    followed: Cell<usize>,
+}
+
+impl Growing {
+    fn source(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        let inner = foresee_formats::open_reader(Box::new(self.text.as_bytes()), None)?.source;
+        Ok(Box::new(Slowly { inner, left: Batch::default(), at: 0 }))
+    }
+}
+
+impl GrowingTrace for Growing {
+    fn name(&self) -> String {
+        "growing".to_owned()
+    }
+    fn order(&self) -> FileOrder {
+        FileOrder::Observed
+    }
+    fn follow(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.followed.set(self.followed.get() + 1);
+        self.source()
+    }
+    fn stored(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.source()
+    }
+    fn is_all_stored(&self) -> bool {
+        true
+    }
+}
+
+/// Two events at a time.
+struct Slowly<'s> {
+    inner: Box<dyn EventSource + 's>,
+    left: Batch,
+    at: usize,
+}
+
+impl EventSource for Slowly<'_> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        batch.clear();
+        if self.at >= self.left.events.len() {
+            self.at = 0;
+            if !self.inner.next_batch(&mut self.left)? {
+                return Ok(false);
+            }
+        }
+        let end = (self.at + 2).min(self.left.events.len());
+        for &event in &self.left.events[self.at..end] {
+            let event = batch.pool.adopt(event, &self.left.pool);
+            batch.events.push(event);
+        }
+        self.at = end;
+        Ok(true)
+    }
+    fn names(&self) -> &Names {
+        self.inner.names()
+    }
+    fn names_mut(&mut self) -> &mut Names {
+        self.inner.names_mut()
+    }
+    fn position(&self, _: usize) -> Position {
+        Position::Unknown
+    }
+    fn remarks(&self) -> &Remarks {
+        self.inner.remarks()
+    }
+}
+
+/// What a listener heard.
+#[derive(Default)]
+struct Heard {
+    found: Vec<Finding>,
+    errors: Vec<(String, String)>,
+}
+
+impl Listener for Heard {
+    fn found(&mut self, finding: &Finding) {
+        self.found.push(finding.clone());
+    }
+    fn internal_error(&mut self, error: &InternalError<'_>) {
+        assert!(error.trace.is_some_and(|trace| !trace.events.is_empty()));
+        self.errors.push((error.property.to_owned(), error.error.to_string()));
+    }
+}
+
+/// One and the same trace, wherever it comes from, has one and the same report.
+#[test]
+fn memory_files_and_streams_have_equal_reports() {
+    let (mut predicted, mut early) = (0, 0);
+    for seed in 0..300 {
+        let text = random_trace(seed).to_string();
+        let mut file = tempfile::Builder::new().suffix(".std").tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let in_file = InFile(file.path().to_owned());
+        let in_memory = Trace::load(&mut in_file.open().unwrap()).unwrap();
+        let checks: &[&str] = if seed % 2 == 0 { &["spec", "race", "nondeterminism"] } else { &[] };
+        let asked = session(SPEC, checks, false);
+        let of_file = asked.run(&in_file, &mut Silent);
+        assert_eq!(told(&asked.run(&in_memory, &mut Silent)), told(&of_file), "{seed}");
+        let growing = Growing { text, followed: Cell::new(0) };
+        let mut heard = Heard::default();
+        let followed = session(SPEC, checks, true).follow(&growing, &mut heard);
+        assert_eq!(told(&followed), told(&of_file), "{seed}");
+        assert!(heard.errors.is_empty(), "{seed}: {:?}", heard.errors);
+        let Ok(examined) = of_file else { continue };
+        let is_predicted = |f: &&Finding| f.kind == FindingKind::Predicted;
+        predicted += examined.report.findings.iter().filter(is_predicted).count();
+        early += heard.found.iter().filter(is_predicted).count();
+        // Whoever draws a witness finds its events.
+        let events = examined.trace.map_or(0, |trace| trace.events.len() as u64);
+        let witnesses = examined.report.findings.iter().filter_map(|f| f.witness.as_ref());
+        witnesses.flat_map(|w| &w.order).for_each(|&event| assert!(event < events, "{seed}"));
+    }
+    assert!(predicted > 50 && early > 5, "one-sided: {predicted}, {early}");
+}
+
+/// What counts how often a trace is read.
+struct Counted<'t> {
+    trace: &'t Trace,
+    opened: Cell<usize>,
+}
+
+impl TraceInput for Counted<'_> {
+    fn name(&self) -> String {
+        "counted".to_owned()
+    }
+    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.opened.set(self.opened.get() + 1);
+        TraceInput::open(self.trace)
+    }
+    fn names(&self) -> Result<(Names, FileOrder), ReadError> {
+        self.trace.names()
+    }
+}
+
+/// A trace that some analysis keeps is read once, whatever is confirmed and drawn; others are read
+/// again only if there is something to confirm.
+#[test]
+fn a_trace_is_read_as_often_as_it_must_be() {
+    let trace = trace! {
+        T1: w(x)=1, w(y)=1; T2: w(x)=2
+    };
+    let times = |text: &str, checks: &[&str]| {
+        let counted = Counted { trace: &trace, opened: Cell::new(0) };
+        let examined = session(text, checks, false).run(&counted, &mut Silent).unwrap();
+        (counted.opened.get(), examined.report.findings.len())
+    };
+    assert_eq!(times("", &["race"]), (1, 1));
+    assert_eq!(times("pattern p: write(x)@T2 .. write(y)@T1", &["race", "spec"]).0, 1);
+    assert_eq!(times("pattern p: write(x)@T2 .. write(y)@T1", &[]), (2, 1));
+    assert_eq!(times("pattern p: write(y)@T1 .. write(x)@T1", &[]), (1, 0));
+}
+
+/// A candidate that the judge refuses costs its property the answer, and no other one.
+#[test]
+fn an_internal_error_costs_one_property_its_answer() {
+    let trace = trace! { T1: w(x)=1, w(x)=2; T2: w(y)=1 };
+    let text = "pattern p: write(x) .. write(y)\npattern q: write(y)@T2 .. write(x)@T1";
+    let session = session(text, &[], false);
+    let mut work = Work::new(&session);
+    let source = &session.specs[0];
+    let resolved = foresee_spec::resolve(&source.spec, &trace.names).resolved;
+    let meaning = (&source.spec, &resolved);
+    work.add(&session, source, meaning, &trace.names, FileOrder::Observed).unwrap();
+    let match_of = |property, tuple: [u64; 2]| {
+        let certain_at = tuple[0].max(tuple[1]);
+        Match { property, binding: Vec::new(), tuple: tuple.to_vec(), certain_at }
+    };
+    // A thread cannot take its own events the other way round.
+    let matches = vec![match_of(0, [1, 0]), match_of(1, [2, 0])];
+    let answer = |property: &str| Analysed {
+        name: PATTERN,
+        property: Some(property.to_owned()),
+        outcome: Outcome::Exhausted,
+        statement: "answered".to_owned(),
+        notes: Vec::new(),
+        stats: Vec::new(),
+    };
+    let passed = Passed {
+        facts: TraceFacts::new(3, &trace.names),
+        analysed: vec![answer("p"), answer("q")],
+        remarks: Remarks::default(),
+        findings: Vec::new(),
+        parts: work.searches().1,
+        candidates: vec![Candidates { matches, ..Candidates::default() }],
+    };
+    let open = || Ok(Validated::new(TraceInput::open(&trace)?, Mode::Reject));
+    let mut heard = Heard::default();
+    let Examined { report, .. } = conclude(passed, None, false, None, &open, &mut heard).unwrap();
+    let outcomes: Vec<Outcome> = report.analysed.iter().map(|one| one.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Mistake, Outcome::Exhausted]);
+    assert!(report.analysed[0].statement.contains("internal error"), "{:?}", report.analysed[0]);
+    let found: Vec<&str> = report.findings.iter().map(|f| f.property.as_str()).collect();
+    assert_eq!(found, ["q"]);
+    let lost: Vec<&str> = heard.errors.iter().map(|(property, _)| property.as_str()).collect();
+    assert_eq!(lost, ["p"]);
+}
+
+#[test]
+fn what_does_not_exist_is_refused() {
+    let error = Session::default().add_check("racing").unwrap_err().to_string();
+    assert!(error.starts_with("there is no check named `racing`; there are: spec,"), "{error}");
+    let bad = Specification::new("bad", "property p: (").unwrap_err();
+    assert!(bad.to_string().starts_with("bad: "), "{bad}");
+    let empty = session("property p: nowhere == 1", &[], false).run(&Trace::default(), &mut Silent);
+    assert!(matches!(empty, Err(SessionError::Spec(_))), "{empty:?}");
+}
