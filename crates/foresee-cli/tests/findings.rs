@@ -80,7 +80,7 @@ fn reports_of_every_kind_are_as_the_schema_says() {
         format!("{cmd}/regions.in/deposit.std --check atomicity"),
         format!("{cmd}/regions.in/session.std --check order"),
         format!("{cmd}/regions.in/split.std --infer-regions"),
-        format!("{cmd}/verdicts.in/observed.std"),
+        format!("{cmd}/verdicts.in/observed.std --check atomicity"),
         format!("{cmd}/verdicts.in/escape.std --check race"),
         conditional,
     ];
