@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-mod bench;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use bench::{FORESEE, root, text};
+use crate::harness::{FORESEE, root, text};
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
@@ -140,7 +138,7 @@ fn what_is_no_report_is_refused_by_the_schema() {
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod captured {
     use super::*;
-    use bench::Bench;
+    use crate::harness::Bench;
 
     /// Two races in one function, one in another on memory from the heap, and a deadlock; `EXTRA`
     /// marks where lines are added.

@@ -5,13 +5,11 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod bench;
-
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 
-use bench::{Bench, root};
+use crate::harness::{Bench, root};
 use foresee_testkit::tools::compilers;
 
 #[test]
