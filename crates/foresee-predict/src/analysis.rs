@@ -3,7 +3,7 @@
 use foresee_trace::{Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError};
 
 use crate::candidates::Candidates;
-use crate::causality::Freedom;
+use crate::causality::{CAUSALITY, Freedom};
 use crate::kept::Kept;
 use crate::nondeterminism::{NONDETERMINISM, Nondeterminism};
 use crate::session::Settings;
@@ -156,7 +156,7 @@ pub struct AnalysisKind {
 /// Every analysis that needs no specification.
 pub const ANALYSES: &[AnalysisKind] = &[
     AnalysisKind {
-        name: "causality",
+        name: CAUSALITY,
         about: "how much of the observed order could have been otherwise",
         guarantees: "exact: a pair is counted as free if and only if its events are unordered by \
                      the Mazurkiewicz causality; if none is free, the observed run is the only one",

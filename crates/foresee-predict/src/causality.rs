@@ -10,6 +10,9 @@ use foresee_trace::{Flow, Outcome};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
 
+/// The name of this analysis.
+pub const CAUSALITY: &str = "causality";
+
 /// Counts the neighbouring steps that could have swapped.
 ///
 /// # Guarantees
@@ -88,7 +91,7 @@ impl Analysis for Freedom {
 
     fn finish(&mut self, _: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         Ok(vec![Analysed {
-            name: "causality",
+            name: CAUSALITY,
             property: None,
             outcome: if self.steps == 0 { Outcome::NothingRelevant } else { Outcome::Exhausted },
             statement: self.statement(),

@@ -31,7 +31,7 @@ pub use analysis::{
     ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, End, Out, Pass, Stat,
 };
 pub use candidates::{Candidates, Early};
-pub use causality::Freedom;
+pub use causality::{CAUSALITY, Freedom};
 pub use confirm::{Confirmer, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use kept::Kept;

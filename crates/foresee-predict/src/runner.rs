@@ -6,6 +6,7 @@ use foresee_trace::{
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
 use crate::candidates::Candidates;
+use crate::causality::CAUSALITY;
 use crate::kept::Kept;
 use crate::lattice::LATTICE;
 use crate::monitorability::MONITORABILITY;
@@ -31,7 +32,7 @@ pub struct Summary {
 /// Whether what an analysis of this name claims holds of runs with the same causality, of which a
 /// thinned trace has all there is to know.
 pub fn keeps_causality(analysis: &str) -> bool {
-    [OBSERVED, LATTICE, PATTERN, MONITORABILITY, "causality"].contains(&analysis)
+    [OBSERVED, LATTICE, PATTERN, MONITORABILITY, CAUSALITY].contains(&analysis)
 }
 
 /// One analysis of a pass, and the candidates that it shares with others of its specification.

@@ -80,12 +80,12 @@ impl<M: CustomMonitor> Factory for Shared<M> {
     }
 }
 
-/// A specification with one property, decided by `monitor`. On error the text that was parsed comes
-/// with the diagnostics that point into it.
+/// A specification with one property, decided by `monitor`, and the text of its conditions, into
+/// which diagnostics point.
 pub fn specification<M: CustomMonitor>(
     name: &str,
     monitor: M,
-) -> Result<Spec, (String, Vec<Diagnostic>)> {
+) -> Result<(String, Spec), (String, Vec<Diagnostic>)> {
     let mut text = monitor.definitions();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -104,9 +104,11 @@ pub fn specification<M: CustomMonitor>(
     let name = Ident { name: name.to_owned(), span };
     let property = Property { name, params: Vec::new(), body, span };
     // A condition may use what only some places allow, which the logic finds out.
-    CustomLogic.compile(&property.body, &mut Alphabet::default()).map_err(|e| (text, vec![e]))?;
+    if let Err(mistake) = CustomLogic.compile(&property.body, &mut Alphabet::default()) {
+        return Err((text, vec![mistake]));
+    }
     spec.properties.push(property);
-    Ok(spec)
+    Ok((text, spec))
 }
 
 fn formula(property: Property) -> Option<Formula> {
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_custom_monitor_is_an_automaton_over_its_conditions() {
-        let spec = specification("files", OpenFiles { limit: 2 }).unwrap();
+        let (_, spec) = specification("files", OpenFiles { limit: 2 }).unwrap();
         let mut compiled = Compiled::all(&spec).unwrap().remove(0);
         assert_eq!((compiled.name.as_str(), compiled.logic), ("files", "custom"));
         assert!(!compiled.reads_initial, "it looks at events alone");

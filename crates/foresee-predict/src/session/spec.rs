@@ -49,8 +49,19 @@ impl Specification {
         if parsed.has_errors() {
             return Err(bad(parsed.diagnostics));
         }
-        let compiled = Compiled::all(&parsed.spec).map_err(bad)?;
-        let mut warnings = vec![parsed.diagnostics];
+        let mut read = Specification::of(name, text, parsed.spec)?;
+        if !parsed.diagnostics.is_empty() {
+            read.warnings.insert(0, parsed.diagnostics);
+        }
+        Ok(read)
+    }
+
+    /// A specification that was not read from a text alone; `text` is what diagnostics point into.
+    pub fn of(name: &str, text: &str, spec: Spec) -> Result<Specification, BadSpec> {
+        let bad =
+            |diagnostics| BadSpec { name: name.to_owned(), text: text.to_owned(), diagnostics };
+        let compiled = Compiled::all(&spec).map_err(bad)?;
+        let mut warnings = Vec::new();
         for property in compiled {
             if property.warnings.iter().any(Diagnostic::is_error) {
                 return Err(bad(property.warnings));
@@ -58,8 +69,7 @@ impl Specification {
             warnings.push(property.warnings);
         }
         warnings.retain(|group| !group.is_empty());
-        let (name, text) = (name.to_owned(), text.to_owned());
-        Ok(Specification { name, text, spec: parsed.spec, warnings })
+        Ok(Specification { name: name.to_owned(), text: text.to_owned(), spec, warnings })
     }
 
     /// What is wrong with it.

@@ -59,8 +59,8 @@ use rings::{Limits, Ring};
 use stuck::End;
 use waits::{Wait, Waits, is_for_ever};
 
-/// The entry in the list of checks.
-pub(crate) const DEADLOCK: CheckKind = CheckKind {
+/// The check for deadlocks.
+pub const DEADLOCK: CheckKind = CheckKind {
     name: "deadlock",
     about: "which threads could wait for each other for ever",
     guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \

@@ -49,7 +49,7 @@ use suspects::Suspects;
 use tokens::{Guards, Tokens};
 
 /// The check for races.
-pub(super) const RACE: CheckKind = CheckKind {
+pub const RACE: CheckKind = CheckKind {
     name: "race",
     about: "which accesses to one variable could come at once",
     guarantees: "each race is shown by a replayed reordering in which both accesses are next; that \

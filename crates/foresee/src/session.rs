@@ -1,0 +1,241 @@
+//! Questions about a trace, and their answers.
+
+use std::fmt;
+
+use foresee_predict::checks::{ATOMICITY, DEADLOCK, ORDER, RACE};
+use foresee_predict::nondeterminism::NONDETERMINISM;
+use foresee_predict::session::{
+    BadSpec, Session as Questions, SessionError, Settings, Silent, Specification,
+};
+use foresee_predict::{CAUSALITY, MONITORABILITY};
+use foresee_report::text::Style;
+use foresee_spec::custom::{CustomMonitor, specification};
+use foresee_trace::{Finding, TraceInput};
+
+/// What can be looked for without a specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Check {
+    /// Two threads access a variable at the same time, and one writes.
+    Race,
+    /// Threads wait for each other, or for something that never comes.
+    Deadlock,
+    /// Another thread disturbs a region that was declared atomic.
+    Atomicity,
+    /// An object is used after it was freed, freed twice, or used before it was initialised.
+    Lifetime,
+    /// A read could have seen another write.
+    Nondeterminism,
+    /// The verdict on a specification depends on the schedule.
+    Monitorability,
+    /// How much of the observed order could have been otherwise.
+    Causality,
+}
+
+impl Check {
+    /// Its name on the command line and in reports.
+    ///
+    /// ```
+    /// assert_eq!(foresee::Check::Race.name(), "race");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::Race => RACE.name,
+            Check::Deadlock => DEADLOCK.name,
+            Check::Atomicity => ATOMICITY,
+            Check::Lifetime => ORDER,
+            Check::Nondeterminism => NONDETERMINISM,
+            Check::Monitorability => MONITORABILITY,
+            Check::Causality => CAUSALITY,
+        }
+    }
+}
+
+/// Questions about one trace.
+///
+/// Without any question it makes the checks that the command line makes by default.
+///
+/// ```
+/// use foresee::{Recorder, Session};
+///
+/// let recorder = Recorder::new();
+/// let count = recorder.var("count", 0);
+/// let threads = ["A", "B"].map(|name| {
+///     let count = count.clone();
+///     recorder.spawn(name, move || count.set(count.get() + 1))
+/// });
+/// threads.into_iter().for_each(|thread| thread.join());
+/// let trace = recorder.trace()?;
+/// let report = Session::new(&trace).run()?;
+/// assert!(!report.findings().is_empty(), "two unprotected increments race");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session<'t> {
+    trace: &'t dyn TraceInput,
+    settings: Settings,
+    specs: Vec<Specification>,
+    checks: Vec<Check>,
+}
+
+impl fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Session");
+        out.field("trace", &self.trace.name()).field("checks", &self.checks);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl<'t> Session<'t> {
+    /// A session about a trace: a file ([`open`](crate::open)), what a
+    /// [`Recorder`](crate::Recorder) has recorded, or any other [`TraceInput`].
+    pub fn new(trace: &'t dyn TraceInput) -> Self {
+        Session { trace, settings: Settings::default(), specs: Vec::new(), checks: Vec::new() }
+    }
+
+    /// Asks whether a specification holds of every run.
+    ///
+    /// ```
+    /// use foresee::{Recorder, Session};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// let error = Session::new(&trace).spec("property p: x ==").err().expect("it is not complete");
+    /// assert!(error.to_string().contains("expected"), "{error}");
+    /// # Ok::<(), foresee::RecordError>(())
+    /// ```
+    pub fn spec(mut self, text: &str) -> Result<Self, BadSpec> {
+        let name = format!("specification {}", self.specs.len() + 1);
+        self.specs.push(Specification::new(&name, text)?);
+        Ok(self)
+    }
+
+    /// Asks whether a monitor of your own rejects a run; see [`Monitor`](crate::Monitor).
+    ///
+    /// ```
+    /// use foresee::{Monitor, Recorder, Session};
+    ///
+    /// /// Nothing is closed more often than it was opened.
+    /// struct Balanced;
+    /// impl Monitor for Balanced {
+    ///     type State = u32;
+    ///     fn conditions(&self) -> Vec<String> {
+    ///         vec!["event(open)".into(), "event(close)".into()]
+    ///     }
+    ///     fn start(&self) -> u32 {
+    ///         0
+    ///     }
+    ///     fn step(&self, open: &u32, holds: &[bool]) -> Option<u32> {
+    ///         (open + u32::from(holds[0])).checked_sub(u32::from(holds[1]))
+    ///     }
+    /// }
+    ///
+    /// let recorder = Recorder::new();
+    /// let opener = recorder.spawn("opener", {
+    ///     let recorder = recorder.clone();
+    ///     move || recorder.event("open", &[])
+    /// });
+    /// let is_open = recorder.clone();
+    /// while is_open.trace()?.events.len() < 2 {}
+    /// recorder.event("close", &[]);
+    /// opener.join();
+    /// let trace = recorder.trace()?;
+    /// let report = Session::new(&trace).monitor("balanced", Balanced)?.run()?;
+    /// assert_eq!(report.findings().len(), 1, "nothing keeps close behind open");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn monitor<M: CustomMonitor>(mut self, name: &str, monitor: M) -> Result<Self, BadSpec> {
+        let (text, spec) = specification(name, monitor).map_err(|(text, diagnostics)| BadSpec {
+            name: format!("conditions of {name}"),
+            text,
+            diagnostics,
+        })?;
+        self.specs.push(Specification::of(name, &text, spec)?);
+        Ok(self)
+    }
+
+    /// Asks for a check. It may be asked for several, one after the other.
+    pub fn check(mut self, check: Check) -> Self {
+        self.checks.push(check);
+        self
+    }
+
+    /// Says how far to search: time, memory, cores, and which reorderings.
+    ///
+    /// ```
+    /// use foresee::{Recorder, Session, Settings};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// let settings = Settings { memory: 2 << 30, cores: 1, ..Settings::default() };
+    /// let report = Session::new(&trace).settings(settings).run()?;
+    /// assert!(report.findings().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Answers everything. Every finding of the report is confirmed.
+    pub fn run(self) -> Result<Report, SessionError> {
+        let mut questions = Questions::new(self.settings);
+        if self.specs.is_empty() && self.checks.is_empty() {
+            questions.add_default_checks();
+        }
+        self.specs.into_iter().for_each(|spec| questions.add_spec(spec));
+        for check in self.checks {
+            questions.add_check(check.name())?;
+        }
+        let examined = questions.run(self.trace, &mut Silent)?;
+        Ok(Report { report: foresee_report::Report::of(examined) })
+    }
+}
+
+/// Everything there is to say about a trace. Its [`Display`](fmt::Display) is the report of the
+/// command line.
+#[derive(Clone, Debug)]
+pub struct Report {
+    report: foresee_report::Report,
+}
+
+impl Report {
+    /// What was found, each with its sites, its fingerprint and, unless it was observed, a schedule
+    /// that shows it.
+    pub fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
+    /// Whether nothing was found and every run was covered, so that there is nothing to find in any
+    /// reordering that was asked for.
+    ///
+    /// ```
+    /// use foresee::{Check, Recorder, Session};
+    ///
+    /// let recorder = Recorder::new();
+    /// let x = recorder.var("x", 0);
+    /// recorder.spawn("worker", { let x = x.clone(); move || x.set(1) }).join();
+    /// x.set(2);
+    /// let trace = recorder.trace()?;
+    /// assert!(Session::new(&trace).check(Check::Race).run()?.is_complete());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_complete(&self) -> bool {
+        self.exit_status() == 0
+    }
+
+    /// The exit status of the command line: 0 if nothing was found and the answer is complete, 1 if
+    /// something was found, 2 if a bug in foresee cost an answer, 3 if nothing was found but the
+    /// answer is not complete.
+    pub fn exit_status(&self) -> u8 {
+        foresee_report::exit_status(&self.report)
+    }
+
+    /// The report as one JSON object, as `--format json` prints it.
+    pub fn to_json(&self) -> String {
+        foresee_report::json::report(&self.report)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&foresee_report::text::report(&self.report, Style::Plain))
+    }
+}
