@@ -67,7 +67,7 @@ impl SiteKey {
     /// Of a site.
     pub fn of(site: &Site) -> SiteKey {
         let function = site.location().map(stable_function).unwrap_or_default();
-        let path = site.target.as_ref().map_or_else(String::new, |target| stable_path(target));
+        let path = site.target.as_ref().map_or_else(String::new, stable_path);
         SiteKey { function, operation: site.op.map_or("", operation), path }
     }
 }
