@@ -16,9 +16,7 @@ use std::borrow::Cow;
 use foresee_trace::{Finding, Location};
 
 use super::glob::Glob;
-
-/// The checks that can be suppressed.
-const CHECKS: &[&str] = &["race", "deadlock", "atomicity", "likely-atomicity", "order"];
+use super::{CHECKS, is_check};
 
 /// What else ThreadSanitizer has, and foresee does not look for.
 const FOREIGN: &[&str] = &["race_top", "thread", "mutex", "signal", "called_from_lib"];
@@ -44,12 +42,12 @@ impl Suppression {
             format!(
                 "{place}: `{text}` should be a check, a colon and a pattern, as in `race:stats.c`; \
                  the checks are {}",
-                CHECKS.join(", ")
+                CHECKS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
             )
         };
         let (check, pattern) = text.split_once(':').ok_or_else(expected)?;
         let is_foreign = FOREIGN.contains(&check);
-        if !is_foreign && !CHECKS.contains(&check) || pattern.is_empty() {
+        if !is_foreign && !is_check(check) || pattern.is_empty() {
             return Err(expected());
         }
         // A pattern may lie anywhere in a name, unless it says otherwise.
