@@ -301,8 +301,10 @@ mod tests {
         };
         assert_eq!(added(&clang("\tmovq\t8(%rsp), %rax\n")), [""; 0]);
         // One is left behind, of the same size.
-        assert_eq!(added(&clang("\tmovl\t8(%rsp), %eax\n")), ["read"]);
-        assert_eq!(added(&clang("\tmovq\t8(%rsp), %rax\n\tmovq\t8(%rsp), %rcx\n")), ["read"]);
+        for load in ["\tmovl\t8(%rsp), %eax\n", "\tmovq\t8(%rsp), %rax\n\tmovq\t8(%rsp), %rcx\n"] {
+            let hooks = added(&clang(load));
+            assert!(matches!(&hooks[..], [one] if one.starts_with("read")), "{hooks:?}");
+        }
     }
 
     #[test]
