@@ -132,11 +132,11 @@ pub trait Analysis {
     /// The trace has ended.
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError>;
 
-    /// How many of the first events of the trace are needed at the end, at least, as far as is known
-    /// by now: none unless it says otherwise. The runner asks after every batch, and keeps no more
-    /// than somebody needs.
-    fn kept_events(&self) -> u64 {
-        0
+    /// How many of the first events of the trace [`Analysis::finish`] needs, as far as is known by
+    /// now, or `None` if it does not need the trace. The runner asks after every batch, and keeps no
+    /// more than some analysis needs.
+    fn kept_events(&self) -> Option<u64> {
+        None
     }
 }
 

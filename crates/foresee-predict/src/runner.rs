@@ -84,10 +84,11 @@ pub(crate) fn read(
         events += batch.events.len() as u64;
         // Once events are missing, more of them are no use to anybody.
         let needed = needed_events(searches);
-        trace = trace.filter(|_| needed > 0);
+        trace = trace.filter(|_| needed.is_some());
         if let Some(trace) = trace.as_mut().filter(|trace| trace.events.len() as u64 == before) {
             trace.push_batch(&mut batch);
-            trace.events.truncate(usize::try_from(needed).unwrap_or(usize::MAX));
+            let most = needed.and_then(|events| usize::try_from(events).ok());
+            trace.events.truncate(most.unwrap_or(usize::MAX));
         }
         receiver.read(events, candidates);
         if !wanted.contains(&true) {
@@ -95,7 +96,7 @@ pub(crate) fn read(
             break;
         }
     }
-    let mut trace = trace.filter(|_| needed_events(searches) > 0);
+    let mut trace = trace.filter(|_| needed_events(searches).is_some());
     if let Some(trace) = &mut trace {
         trace.names = source.names().clone();
         trace.remarks = source.remarks().clone();
@@ -104,8 +105,8 @@ pub(crate) fn read(
 }
 
 /// How many of the first events some analysis needs at the end.
-fn needed_events(searches: &[Search<'_>]) -> u64 {
-    searches.iter().map(|search| search.analysis.kept_events()).max().unwrap_or(0)
+fn needed_events(searches: &[Search<'_>]) -> Option<u64> {
+    searches.iter().filter_map(|search| search.analysis.kept_events()).max()
 }
 
 /// Asks analyses for their last word on a trace that has been read.

@@ -339,8 +339,8 @@ impl Analysis for Checks {
         }
     }
 
-    fn kept_events(&self) -> u64 {
-        if self.is_cut { self.events as u64 } else { u64::MAX }
+    fn kept_events(&self) -> Option<u64> {
+        Some(if self.is_cut { self.events as u64 } else { u64::MAX })
     }
 }
 

@@ -285,8 +285,8 @@ impl Analysis for Monitorability {
         Ok(analysed)
     }
 
-    fn kept_events(&self) -> u64 {
-        if self.needs_trace() { u64::MAX } else { 0 }
+    fn kept_events(&self) -> Option<u64> {
+        self.needs_trace().then_some(u64::MAX)
     }
 }
 

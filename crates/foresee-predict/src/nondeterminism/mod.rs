@@ -304,7 +304,7 @@ impl Analysis for Nondeterminism {
         }])
     }
 
-    fn kept_events(&self) -> u64 {
-        u64::MAX
+    fn kept_events(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 }
