@@ -8,7 +8,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `scene`, `locksets` | which locks each thread holds, as the trace goes by |
+//! | `lock_state`, `locksets` | which locks each thread holds, as the trace goes by |
 //! | `attempt` | how hard one question is tried |
 //! | `tries` | candidates, on all cores |
 //! | `tally` | what became of every candidate, and what may be said of the rest |
@@ -31,11 +31,11 @@ mod attempt;
 mod confirm;
 mod deadlock;
 mod glob;
+mod lock_state;
 mod locksets;
 mod order;
 mod pointers;
 mod race;
-mod scene;
 mod suppress;
 mod tally;
 mod tell;
@@ -53,10 +53,10 @@ use crate::kept::Kept;
 use crate::reorder::Requirements;
 use attempt::Rung;
 pub use deadlock::DEADLOCK;
+use lock_state::LockState;
+pub(crate) use lock_state::{given, taken};
 pub(crate) use locksets::Hold;
 pub use race::{Algorithm, MemoryModel, RACE};
-use scene::Scene;
-pub(crate) use scene::{given, taken};
 use tally::{Tally, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
@@ -212,7 +212,7 @@ pub(crate) trait Check {
     fn rungs(&self) -> &'static [Rung];
 
     /// The next event of the trace, with how things are just before it.
-    fn event(&mut self, index: u32, event: &Event, scene: &Scene);
+    fn event(&mut self, index: u32, event: &Event, lock_state: &LockState);
 
     /// The trace has ended: what could go wrong in it?
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError>;
@@ -287,7 +287,7 @@ pub struct Checks {
     options: Options,
     checks: Vec<Box<dyn Check>>,
     requirements: Requirements,
-    scene: Scene,
+    lock_state: LockState,
     /// How many of the first events are analysed.
     events: usize,
     /// There was no room for more of the trace.
@@ -302,7 +302,7 @@ impl Checks {
             options,
             checks,
             requirements: Requirements::default(),
-            scene: Scene::default(),
+            lock_state: LockState::default(),
             events: 0,
             is_cut: false,
         }
@@ -323,9 +323,9 @@ impl Analysis for Checks {
             self.events += 1;
             let index = (first + i as u64) as u32;
             for check in &mut self.checks {
-                check.event(index, event, &self.scene);
+                check.event(index, event, &self.lock_state);
             }
-            self.scene.event(index, event);
+            self.lock_state.event(index, event);
         }
         Ok(Flow::Continue)
     }

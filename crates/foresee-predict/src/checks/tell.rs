@@ -5,7 +5,7 @@ use foresee_trace::{
 };
 
 use super::Context;
-use super::scene::{Held, Scene};
+use super::lock_state::{Held, LockState};
 use crate::reorder::NONE;
 
 impl Context<'_> {
@@ -63,11 +63,11 @@ impl Context<'_> {
     /// The locks that an event's thread holds just before it, in the order in which they were
     /// taken, with the events that took them.
     pub(crate) fn held_at(&self, event: u32) -> Vec<Held> {
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         for at in self.requirements.inside(event) {
-            scene.event(at, &self.trace.events[at as usize]);
+            lock_state.event(at, &self.trace.events[at as usize]);
         }
-        scene.held(self.trace.events[event as usize].thread()).to_vec()
+        lock_state.held(self.trace.events[event as usize].thread()).to_vec()
     }
 
     /// The same, as findings have them.

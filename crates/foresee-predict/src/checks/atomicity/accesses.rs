@@ -9,8 +9,8 @@ use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use super::regions::Regions;
+use crate::checks::lock_state::LockState;
 use crate::checks::locksets::LockSetId;
-use crate::checks::scene::Scene;
 
 /// How many of the first and how many of the last events of a class are kept.
 const KEPT: usize = 64;
@@ -113,7 +113,7 @@ pub(super) struct Partners {
 /// Everything that candidates are made of.
 #[derive(Debug, Default)]
 pub(super) struct Accesses {
-    pub(super) scene: Scene,
+    pub(super) lock_state: LockState,
     pub(super) pairs: Vec<(PairKey, Few<(u32, u32)>)>,
     /// By variable; only of those that regions access twice, or that are in `wanted`.
     pub(super) partners: HashMap<u32, Partners, RandomState>,
@@ -133,13 +133,13 @@ struct Thread {
 }
 
 /// The locks that the thread holds now and has held since `since`.
-pub(super) fn held_since(scene: &mut Scene, thread: ThreadId, since: u32) -> LockSetId {
-    if scene.held(thread).iter().all(|held| held.acquire < since) {
-        return scene.set(thread);
+pub(super) fn held_since(lock_state: &mut LockState, thread: ThreadId, since: u32) -> LockSetId {
+    if lock_state.held(thread).iter().all(|held| held.acquire < since) {
+        return lock_state.set(thread);
     }
-    let held = scene.held(thread).iter().filter(|held| held.acquire < since);
+    let held = lock_state.held(thread).iter().filter(|held| held.acquire < since);
     let held: Vec<_> = held.map(|held| held.hold).collect();
-    scene.locksets.intern(held.into_iter())
+    lock_state.locksets.intern(held.into_iter())
 }
 
 impl Accesses {
@@ -187,7 +187,7 @@ impl Accesses {
         for (i, event) in events.iter().enumerate() {
             let i = i as u32;
             let (op, t) = (event.op(), event.thread());
-            self.scene.event(i, event);
+            self.lock_state.event(i, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) {
                 continue;
             }
@@ -217,7 +217,7 @@ impl Accesses {
                     thread: t.0,
                     places: [events[a1 as usize].loc().0, event.loc().0],
                     shape,
-                    span: held_since(&mut self.scene, t, a1),
+                    span: held_since(&mut self.lock_state, t, a1),
                 };
                 self.add_pair(&mut numbers, key, (a1, i));
             };
@@ -237,16 +237,16 @@ impl Accesses {
             return;
         }
         // What is held is found anew; sets have the numbers that they had.
-        let locksets = std::mem::take(&mut self.scene.locksets);
-        self.scene = Scene::with(locksets);
+        let locksets = std::mem::take(&mut self.lock_state.locksets);
+        self.lock_state = LockState::with(locksets);
         for (i, event) in events.iter().enumerate() {
             let (op, t) = (event.op(), event.thread());
-            self.scene.event(i as u32, event);
+            self.lock_state.event(i as u32, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) {
                 continue;
             }
             let Some(partners) = self.partners.get_mut(&event.var().0) else { continue };
-            let (place, locks) = (event.loc().0, self.scene.set(t));
+            let (place, locks) = (event.loc().0, self.lock_state.set(t));
             let key = AccessKey { thread: t.0, place, op: op as u8, locks };
             let classes = &mut partners.classes;
             let number = match partners.numbers.get(&key) {

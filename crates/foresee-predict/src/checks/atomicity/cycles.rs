@@ -19,8 +19,8 @@ use foresee_trace::{Event, Id, ThreadId, entry};
 
 use super::accesses::{Accesses, held_since};
 use super::regions::Regions;
+use crate::checks::lock_state::LockState;
 use crate::checks::locksets::{Hold, LockSetId, LockSets};
-use crate::checks::scene::Scene;
 use crate::checks::tally::Tally;
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::{NONE, Wanted};
@@ -76,11 +76,11 @@ impl Samples {
         let mut this = Samples::default();
         let mut alike: HashMap<Vec<(u32, u32, u8)>, usize, RandomState> = HashMap::default();
         let mut threads: Vec<Open> = Vec::new();
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         let mut in_order = regions.in_order();
         for (i, event) in events.iter().enumerate() {
             let (op, t) = (event.op(), event.thread());
-            scene.event(i as u32, event);
+            lock_state.event(i as u32, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) || !is_shared(event.var().0) {
                 continue;
             }
@@ -101,7 +101,7 @@ impl Samples {
                 false if open.accesses.len() < MOST_ACCESSES => {
                     let access = i as u32;
                     open.accesses.push(access);
-                    let held = scene.held(t).iter();
+                    let held = lock_state.held(t).iter();
                     open.held.extend(held.map(|h| HeldAt {
                         access,
                         hold: h.hold,
@@ -203,7 +203,7 @@ pub(super) fn cycles(
         regions,
         by_thread,
         of_thread,
-        locksets: &accesses.scene.locksets,
+        locksets: &accesses.lock_state.locksets,
         span: Vec::new(),
         threads,
         groups: HashMap::default(),
@@ -425,7 +425,7 @@ pub(super) fn all_are_protected(
     let mut spans: Vec<Span> = Vec::new();
     // Whose variables are touched how, under which locks.
     let mut needs: HashSet<(u32, u32, bool, LockSetId), RandomState> = HashSet::default();
-    let mut scene = Scene::with(accesses.scene.locksets.clone());
+    let mut lock_state = LockState::with(accesses.lock_state.locksets.clone());
     let mut in_order = regions.in_order();
     let mut close = |thread: u32, span: &Span| {
         if span.count > 1 {
@@ -435,7 +435,7 @@ pub(super) fn all_are_protected(
     };
     for (i, event) in events.iter().enumerate() {
         let (op, t) = (event.op(), event.thread());
-        scene.event(i as u32, event);
+        lock_state.event(i as u32, event);
         if !op.reads() && !op.writes() || !is_shared(event.var().0) {
             continue;
         }
@@ -452,7 +452,7 @@ pub(super) fn all_are_protected(
         }
         if region.is_some() {
             span.count += 1;
-            span.locks = held_since(&mut scene, t, span.first);
+            span.locks = held_since(&mut lock_state, t, span.first);
             span.touched.insert((event.var().0, op.writes()));
         }
     }
@@ -465,7 +465,7 @@ pub(super) fn all_are_protected(
                 && partners.classes.iter().all(|(access, _)| {
                     access.thread == thread
                         || !writes && !access.writes()
-                        || scene.locksets.exclude(locks, access.locks)
+                        || lock_state.locksets.exclude(locks, access.locks)
                 })
         })
     })

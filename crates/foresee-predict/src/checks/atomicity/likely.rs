@@ -31,8 +31,8 @@ use super::triples::{Triples, triples};
 use super::{AtomicityOptions, graph, told};
 use crate::analysis::{AnalysisError, Stat};
 use crate::checks::attempt::{EXECUTED, Rung};
+use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
-use crate::checks::scene::{Held, Scene, given};
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
 use crate::checks::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
@@ -118,9 +118,10 @@ impl Thread {
 }
 
 /// Whether the thread has given back, and taken again, a lock that it held at an access.
-fn is_in_another_section(scene: &Scene, thread: ThreadId, before: &Latest) -> bool {
-    let held = scene.held(thread);
-    let was_held = |lock| scene.locksets.get(before.locks).iter().any(|hold| hold.lock == lock);
+fn is_in_another_section(lock_state: &LockState, thread: ThreadId, before: &Latest) -> bool {
+    let held = lock_state.held(thread);
+    let was_held =
+        |lock| lock_state.locksets.get(before.locks).iter().any(|hold| hold.lock == lock);
     held.iter().any(|now| {
         let lock = now.hold.lock;
         let is_kept = held.iter().any(|h| h.hold.lock == lock && h.acquire < before.access);
@@ -138,7 +139,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
     let mut numbers = HashMap::default();
     for (i, event) in events.iter().enumerate() {
         let (i, op, t) = (i as u32, event.op(), event.thread());
-        accesses.scene.event(i, event);
+        accesses.lock_state.event(i, event);
         if ignored.contains(&t) {
             continue;
         }
@@ -170,7 +171,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             access: i,
             call: thread.call(),
             stretch: thread.stretch,
-            locks: accesses.scene.set(t),
+            locks: accesses.lock_state.set(t),
         };
         let variable = event.var().0;
         let Some(before) = thread.latest.insert(variable, now) else { continue };
@@ -179,7 +180,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             && first.op().reads()
             && !first.op().writes()
             && !(op.reads() && op.writes())
-            && is_in_another_section(&accesses.scene, t, &before);
+            && is_in_another_section(&accesses.lock_state, t, &before);
         if !is_together {
             continue;
         }
@@ -189,7 +190,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             thread: t.0,
             places,
             shape: Shape { around_write: true, around_read: false },
-            span: held_since(&mut accesses.scene, t, before.access),
+            span: held_since(&mut accesses.lock_state, t, before.access),
         };
         if op.writes() {
             accesses.add_pair(&mut numbers, key, (before.access, i));
@@ -263,7 +264,7 @@ impl Check for Likely {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, _: &Event, _: &Scene) {}
+    fn event(&mut self, _: u32, _: &Event, _: &LockState) {}
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
         let events = &context.trace.events;

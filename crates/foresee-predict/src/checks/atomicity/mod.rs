@@ -43,7 +43,7 @@ use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use super::attempt::{EXECUTED, Rung};
 use super::glob::Glob;
-use super::scene::Scene;
+use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Found, Try};
 use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
@@ -222,7 +222,7 @@ impl Check for Atomicity {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, event: &Event, _: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, _: &LockState) {
         self.has_regions |= match event.op() {
             Op::Begin => true,
             Op::Enter => !self.options.methods.is_empty(),

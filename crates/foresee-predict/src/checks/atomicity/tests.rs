@@ -77,9 +77,9 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
     let ready = Ready::new(trace, with_three);
     let context = ready.context();
     let mut check = Atomicity::new(&ready.options);
-    let scene = Scene::default();
+    let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
-        check.event(i as u32, event, &scene);
+        check.event(i as u32, event, &lock_state);
     }
     let proposal = check.propose(&context).unwrap();
     let mut tally = proposal.tally;

@@ -146,7 +146,7 @@ fn try_of([a1, b, a2]: [u32; 3]) -> Try {
 
 /// Whether a lock that is held from the first access to the second keeps the other thread out.
 fn excludes(accesses: &Accesses, pair: &PairKey, locks: LockSetId) -> bool {
-    accesses.scene.locksets.exclude(pair.span, locks)
+    accesses.lock_state.locksets.exclude(pair.span, locks)
 }
 
 fn extent(triple: [u32; 3]) -> (u32, [u32; 3]) {

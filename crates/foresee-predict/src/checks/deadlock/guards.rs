@@ -12,8 +12,8 @@
 use foresee_causality::{Clocks, Epoch, Order, TooLong};
 use foresee_trace::Trace;
 
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 use crate::reorder::{NONE, Requirements};
 
 /// How far back to look for the section of a wait and for that of a write.

@@ -7,8 +7,8 @@ use foresee_trace::{Id, LocId, LockId, Op, ThreadId, Trace, entry};
 
 use super::nearest;
 use super::requests::Patience;
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::Wanted;
 

@@ -46,8 +46,8 @@ use foresee_causality::judge::Seen;
 use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 
 use super::attempt::{NEXT, Rung};
+use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
-use super::scene::{Scene, taken};
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Options, Proposal, Told};
@@ -207,9 +207,9 @@ impl Check for Deadlocks {
         NEXT
     }
 
-    fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
-        self.requests.event(index, event, scene);
-        self.waits.event(index, event, scene);
+    fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
+        self.requests.event(index, event, lock_state);
+        self.waits.event(index, event, lock_state);
     }
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {

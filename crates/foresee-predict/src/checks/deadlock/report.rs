@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::requests::{Places, Want};
 use super::stuck::{Because, Stuck};
 use super::waits::Wait;
-use crate::checks::scene::Held;
+use crate::checks::lock_state::Held;
 use crate::checks::{Context, Told, Witnessed};
 
 /// What happens, and what helps to understand it, for threads that are stuck at these events, each

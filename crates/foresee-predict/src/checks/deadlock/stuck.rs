@@ -9,8 +9,8 @@ use foresee_causality::Wakeups;
 use foresee_trace::{CondId, EXTERNAL, Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
 use super::requests::Want;
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 
 /// A thread that waits for ever, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

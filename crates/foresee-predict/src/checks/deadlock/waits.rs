@@ -17,8 +17,8 @@ use foresee_trace::{CondId, Event, Id, LocId, Op, ThreadId, Trace, entry};
 
 use super::guards;
 use super::requests::Patience;
+use crate::checks::lock_state::{LockState, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{Scene, taken};
 use crate::checks::tries::Try;
 use crate::reorder::{Requirements, Wanted};
 
@@ -96,7 +96,7 @@ enum Known {
 impl Waits {
     /// Takes the next event.
     #[inline]
-    pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+    pub(crate) fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
         let thread = event.thread();
         match event.op() {
             Op::Try | Op::TryFor => {
@@ -106,7 +106,7 @@ impl Waits {
             Op::WaitBegin => {}
             Op::WaitEnd => {
                 if std::mem::take(entry(&mut self.patience, thread.index())) == Patience::Endless {
-                    let kept = scene.held(thread).iter().map(|held| held.hold).collect();
+                    let kept = lock_state.held(thread).iter().map(|held| held.hold).collect();
                     self.ends.push((index, kept));
                 }
             }

@@ -6,8 +6,8 @@ use foldhash::fast::RandomState;
 use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Event, Id, Op, ThreadId, Trace, entry};
 
+use super::super::lock_state::{given, taken};
 use super::super::locksets::Hold;
-use super::super::scene::{given, taken};
 use super::objects::{Objects, Said};
 use crate::analysis::AnalysisError;
 use crate::reorder::Requirements;

@@ -22,7 +22,7 @@ use foresee_causality::judge::Seen;
 use foresee_trace::{Event, Op, Role, Subject, Value, Verdict};
 
 use super::attempt::{EXECUTED, Rung};
-use super::scene::Scene;
+use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
 use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
@@ -156,7 +156,7 @@ impl Check for LifeOrder {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, event: &Event, _: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, _: &LockState) {
         self.has_events |= event.op() == Op::Event;
     }
 

@@ -60,9 +60,9 @@ fn check(trace: &Trace) -> Checked {
     let options = Options { cores: 1, ..Options::default() };
     let context = Context { trace, requirements: &requirements, options: &options, is_cut: false };
     let mut check = LifeOrder::new(&options);
-    let scene = Scene::default();
+    let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
-        check.event(i as u32, event, &scene);
+        check.event(i as u32, event, &lock_state);
     }
     let proposal = check.propose(&context).unwrap();
     let mut tally = proposal.tally;

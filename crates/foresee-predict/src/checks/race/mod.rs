@@ -38,7 +38,7 @@ use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
 
 use super::attempt::{NEXT, Rung};
-use super::scene::Scene;
+use super::lock_state::LockState;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Proposal, Told, Witnessed};
@@ -265,9 +265,9 @@ impl Check for Race {
         }
     }
 
-    fn event(&mut self, _: u32, event: &Event, scene: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, lock_state: &LockState) {
         if event.op().reads() || event.op().writes() {
-            self.suspects.access(event, scene);
+            self.suspects.access(event, lock_state);
         }
         self.has_weak |= event.op().weakens();
     }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, VarId};
 
+use super::super::lock_state::LockState;
 use super::super::locksets::{Hold, LockSetId, LockSets};
-use super::super::scene::Scene;
 
 /// What is known of each variable.
 #[derive(Debug, Default)]
@@ -46,14 +46,14 @@ const NOBODY: Variable = Variable {
 };
 
 impl Suspects {
-    /// The next access, by a thread that holds what the scene says.
+    /// The next access, by a thread that holds the locks in `lock_state`.
     #[inline]
-    pub(super) fn access(&mut self, event: &Event, scene: &Scene) {
+    pub(super) fn access(&mut self, event: &Event, lock_state: &LockState) {
         let at = event.var().index();
         if at >= self.variables.len() {
             self.variables.resize(at + 1, NOBODY);
         }
-        let (op, held) = (event.op(), scene.set(event.thread()));
+        let (op, held) = (event.op(), lock_state.set(event.thread()));
         let (known, owner) = (self.variables[at], event.thread().0);
         let variable = &mut self.variables[at];
         variable.is_shared |= known.owner != u32::MAX && known.owner != owner;
@@ -65,7 +65,8 @@ impl Suspects {
             return;
         }
         (variable.owner, variable.latest, variable.latest_writes) = (owner, held, op.writes());
-        let guards = self.narrow((!is_first).then_some(known.guards), held, op.writes(), scene);
+        let guards =
+            self.narrow((!is_first).then_some(known.guards), held, op.writes(), lock_state);
         self.variables[at].guards = guards;
     }
 
@@ -76,9 +77,9 @@ impl Suspects {
         guards: Option<LockSetId>,
         held: LockSetId,
         writes: bool,
-        scene: &Scene,
+        lock_state: &LockState,
     ) -> LockSetId {
-        let holds = scene.locksets.get(held);
+        let holds = lock_state.locksets.get(held);
         let guarding = holds.iter().filter(|hold| !writes || !hold.shared);
         let guarding = guarding.map(|hold| Hold { shared: false, ..*hold });
         let Some(guards) = guards else { return self.guards.intern(guarding) };

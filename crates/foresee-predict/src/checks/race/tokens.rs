@@ -19,8 +19,8 @@ use std::slice::Iter;
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, Trace, Value, VarId};
 
+use super::super::lock_state::LockState;
 use super::super::locksets::{Hold, LockSetId, LockSets};
-use super::super::scene::Scene;
 
 /// An event that takes or gives back a variable that is used as a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,24 +178,24 @@ fn known(value: Option<Value>) -> Option<Value> {
 /// Which locks each thread holds as the trace goes by, with variables that are used as locks.
 #[derive(Debug)]
 pub(super) struct Guards<'t> {
-    scene: Scene,
+    lock_state: LockState,
     steps: Peekable<Iter<'t, Step>>,
 }
 
 impl<'t> Guards<'t> {
     pub(super) fn new(tokens: &'t Tokens) -> Guards<'t> {
-        Guards { scene: Scene::default(), steps: tokens.steps.iter().peekable() }
+        Guards { lock_state: LockState::default(), steps: tokens.steps.iter().peekable() }
     }
 
     /// The event happens.
     #[inline]
     pub(super) fn event(&mut self, index: u32, event: &Event) {
-        self.scene.event(index, event);
+        self.lock_state.event(index, event);
         if let Some(step) = self.steps.next_if(|step| step.event == index) {
             let hold = Hold { lock: step.lock, shared: false };
             match step.takes {
-                true => self.scene.take(index, event.thread(), hold),
-                false => self.scene.give(event.thread(), hold),
+                true => self.lock_state.take(index, event.thread(), hold),
+                false => self.lock_state.give(event.thread(), hold),
             }
         }
     }
@@ -203,7 +203,7 @@ impl<'t> Guards<'t> {
     /// The locks that a thread holds, as a set, and what sets there are.
     #[inline]
     pub(super) fn set(&self, thread: ThreadId) -> (LockSetId, &LockSets) {
-        (self.scene.set(thread), &self.scene.locksets)
+        (self.lock_state.set(thread), &self.lock_state.locksets)
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Held {
 
 /// What is known of the present while a trace is read: of each event, the moment just before it.
 #[derive(Debug, Default)]
-pub(crate) struct Scene {
+pub(crate) struct LockState {
     pub(crate) locksets: LockSets,
     threads: Vec<Holding>,
 }
@@ -45,10 +45,10 @@ fn edge(event: &Event, takes: bool) -> Option<Hold> {
     Some(Hold { lock: edge.lock, shared: edge.shared })
 }
 
-impl Scene {
+impl LockState {
     /// Before a trace, with numbers of sets that are known already.
-    pub(crate) fn with(locksets: LockSets) -> Scene {
-        Scene { locksets, threads: Vec::new() }
+    pub(crate) fn with(locksets: LockSets) -> LockState {
+        LockState { locksets, threads: Vec::new() }
     }
 
     /// The event happens.
@@ -108,11 +108,11 @@ mod tests {
         let trace = trace! {
             T1: acq(a), acq(b), rel(a), acq(c), acq(b), rel(b), rel(b), rel(c), racq(a), w(x)
         };
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         let mut held = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
-            scene.event(i as u32, event);
-            let now: Vec<u32> = scene.held(event.thread()).iter().map(|h| h.acquire).collect();
+            lock_state.event(i as u32, event);
+            let now: Vec<u32> = lock_state.held(event.thread()).iter().map(|h| h.acquire).collect();
             held.push(now);
         }
         let expected: [&[u32]; 10] =
@@ -124,12 +124,17 @@ mod tests {
     fn the_set_is_that_of_the_locks_held() {
         for seed in 0..500 {
             let trace = foresee_testkit::random_trace(seed);
-            let mut scene = Scene::default();
+            let mut lock_state = LockState::default();
             for (i, event) in trace.events.iter().enumerate() {
-                scene.event(i as u32, event);
-                let held: Vec<Hold> = scene.held(event.thread()).iter().map(|h| h.hold).collect();
-                let set = scene.set(event.thread());
-                assert_eq!(scene.locksets.intern(held.into_iter()), set, "seed {seed}\n{trace}");
+                lock_state.event(i as u32, event);
+                let held: Vec<Hold> =
+                    lock_state.held(event.thread()).iter().map(|h| h.hold).collect();
+                let set = lock_state.set(event.thread());
+                assert_eq!(
+                    lock_state.locksets.intern(held.into_iter()),
+                    set,
+                    "seed {seed}\n{trace}"
+                );
             }
         }
     }
