@@ -128,7 +128,7 @@ pub(crate) struct Context<'c> {
 
 /// What a check wants to have tried, and what it knows already.
 #[derive(Debug, Default)]
-pub(crate) struct Proposal {
+pub(crate) struct Proposals {
     pub(crate) candidates: Vec<Candidate>,
     /// The candidates that are settled without a search.
     pub(crate) tally: Tally,
@@ -215,7 +215,7 @@ pub(crate) trait Check {
     fn event(&mut self, index: u32, event: &Event, lock_state: &LockState);
 
     /// The trace has ended: what could go wrong in it?
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError>;
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError>;
 
     /// What was tried without a result: whole chains of events in which it may be found all the
     /// same, with sections in their order.
@@ -389,7 +389,7 @@ fn look(
         let n = context.trace.events.len();
         format!("only the first {n} events were looked at: allow more with --max-memory")
     };
-    let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
+    let Proposals { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
         check.propose(context)?;
     if nothing.is_some() && context.options.only_relevant && !context.is_cut {
         return Ok(None);

@@ -35,7 +35,7 @@ use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
-use crate::checks::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use crate::checks::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
 
 /// The name of the check.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
@@ -266,16 +266,16 @@ impl Check for Likely {
 
     fn event(&mut self, _: u32, _: &Event, _: &LockState) {}
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         let events = &context.trace.events;
         let accesses = infer(context, &self.options, &context.strangers());
-        let mut proposal = Proposal::default();
-        let Triples { candidates, observed } = triples(events, &accesses, &mut proposal.tally);
+        let mut proposals = Proposals::default();
+        let Triples { candidates, observed } = triples(events, &accesses, &mut proposals.tally);
         let mut told: HashMap<[u32; 4], usize, RandomState> = HashMap::default();
         for [a1, b, a2] in observed {
             let pair = pair_of(events, a1, a2);
             if let Some(&at) = told.get(&pair) {
-                let one: &mut Witnessed = &mut proposal.observed[at];
+                let one: &mut Witnessed = &mut proposals.observed[at];
                 told::also(&mut one.told.details, context.told(b));
                 one.told.sites.push(context.site(Role::AnyBetween, b));
                 continue;
@@ -286,19 +286,19 @@ impl Check for Likely {
                      between events {a1} and {a2}, and does not"
                 )));
             }
-            told.insert(pair, proposal.observed.len());
+            told.insert(pair, proposals.observed.len());
             let told = told::likely(context, [a1, b, a2], false);
-            proposal.observed.push(Witnessed { event: a2, told });
+            proposals.observed.push(Witnessed { event: a2, told });
         }
         // What was seen need not be predicted.
-        proposal.candidates = candidates;
-        proposal.candidates.retain(|candidate| {
+        proposals.candidates = candidates;
+        proposals.candidates.retain(|candidate| {
             let by = &candidate.tries[0];
             !told.contains_key(&pair_of(events, by.executed[0].event, by.next[0]))
         });
         let pairs: u64 = accesses.pairs.iter().map(|(_, pairs)| pairs.count).sum();
-        proposal.stats = vec![("pairs_of_sections", Stat::Count(pairs))];
-        Ok(proposal)
+        proposals.stats = vec![("pairs_of_sections", Stat::Count(pairs))];
+        Ok(proposals)
     }
 
     fn confirm(

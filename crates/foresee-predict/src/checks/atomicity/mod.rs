@@ -46,7 +46,7 @@ use super::glob::Glob;
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
 use cycles::Samples;
@@ -230,7 +230,7 @@ impl Check for Atomicity {
         };
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.regions = Regions::new(self.options.methods.clone());
         let ignored = context.strangers();
         let broken = match self.has_regions {
@@ -242,7 +242,7 @@ impl Check for Atomicity {
                 true => "no region is declared to be atomic",
                 false => "no region is declared to be atomic, and no method of that name is called",
             };
-            return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
+            return Ok(Proposals { nothing: Some(why.to_owned()), ..Proposals::default() });
         }
         let events = &context.trace.events;
         let shared = shared(events, &ignored);
@@ -256,35 +256,35 @@ impl Check for Atomicity {
         });
         let touched = touched.map(|(_, e)| e.var().0).chain(samples.variables(events));
         let accesses = Accesses::new(events, &self.regions, touched, &ignored);
-        let mut proposal = Proposal::default();
+        let mut proposals = Proposals::default();
         let triples::Triples { candidates, observed } =
-            triples::triples(events, &accesses, &mut proposal.tally);
-        proposal.candidates = candidates;
-        proposal.candidates.extend(cycles::cycles(
+            triples::triples(events, &accesses, &mut proposals.tally);
+        proposals.candidates = candidates;
+        proposals.candidates.extend(cycles::cycles(
             events,
             &self.regions,
             &samples,
             &accesses,
             self.options.with_three,
-            &mut proposal.tally,
+            &mut proposals.tally,
         ));
         // What was seen is not predicted.
-        proposal.candidates.retain(|candidate| !candidate.tries.iter().any(is_as_observed));
-        proposal.observed = self.seen(context, &broken, &observed)?;
+        proposals.candidates.retain(|candidate| !candidate.tries.iter().any(is_as_observed));
+        proposals.observed = self.seen(context, &broken, &observed)?;
         let all_are_protected =
             cycles::all_are_protected(events, &self.regions, &accesses, &ignored, is_shared);
         if !all_are_protected {
-            proposal.caveat = Some(
+            proposals.caveat = Some(
                 "regions are not protected by a lock from end to end, and longer cycles of \
                  conflicts were not looked for",
             );
         }
         let count = |n: usize| Stat::Count(n as u64);
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("regions", count(self.regions.all().len())),
             ("regions_broken_as_observed", count(broken.len())),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
     fn confirm(

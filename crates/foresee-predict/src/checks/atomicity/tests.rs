@@ -81,10 +81,10 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
     for (i, event) in trace.events.iter().enumerate() {
         check.event(i as u32, event, &lock_state);
     }
-    let proposal = check.propose(&context).unwrap();
-    let mut tally = proposal.tally;
-    tally.caveat = proposal.caveat;
-    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    let proposals = check.propose(&context).unwrap();
+    let mut tally = proposals.tally;
+    tally.caveat = proposals.caveat;
+    let tried = try_all(&context, proposals.candidates, check.rungs(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);
@@ -98,8 +98,8 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
         let told = check.describe(&context, one);
         assert!(!told.message.is_empty() && told.details.len() > 4 && told.sites.len() > 2);
     }
-    let is_relevant = proposal.nothing.is_none();
-    Checked { observed: proposal.observed.len(), found, tally, is_relevant }
+    let is_relevant = proposals.nothing.is_none();
+    Checked { observed: proposals.observed.len(), found, tally, is_relevant }
 }
 
 /// Whom the observed order breaks: nobody else is blamed, and nobody is missed.

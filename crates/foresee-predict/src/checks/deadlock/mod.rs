@@ -50,7 +50,7 @@ use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told};
+use super::{Check, CheckKind, Context, Options, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
@@ -212,7 +212,7 @@ impl Check for Deadlocks {
         self.waits.event(index, event, lock_state);
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.requests.add_awaited(context.trace);
         let requests = self.requests.as_requests();
         let rings = rings::rings(&requests, Limits::default());
@@ -250,7 +250,7 @@ impl Check for Deadlocks {
         }
         let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
         let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
-        Ok(Proposal {
+        Ok(Proposals {
             candidates,
             tally: Tally { by_locks, by_order: waits.safe, not_tried, ..Tally::default() },
             stats: vec![
@@ -263,7 +263,7 @@ impl Check for Deadlocks {
             notes,
             observed,
             caveat: end.has_pending().then_some(LEFT_WAITING),
-            ..Proposal::default()
+            ..Proposals::default()
         })
     }
 

@@ -25,7 +25,7 @@ use super::attempt::{EXECUTED, Rung};
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
@@ -160,14 +160,14 @@ impl Check for LifeOrder {
         self.has_events |= event.op() == Op::Event;
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         let trace = context.trace;
         if self.has_events {
             self.objects = Objects::new(&trace.events, &trace.pool, &trace.names);
         }
         if self.objects.len() == 0 {
             let why = "no event of the trace begins, uses or ends an object";
-            return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
+            return Ok(Proposals { nothing: Some(why.to_owned()), ..Proposals::default() });
         }
         let Lives { observed, possible, impossible, ended } =
             Lives::new(trace, &self.objects, &context.strangers(), context.requirements)?;
@@ -175,7 +175,7 @@ impl Check for LifeOrder {
         for pair in &possible {
             groups.entry(places(trace, pair)).or_default().push(pair);
         }
-        let mut proposal = Proposal::default();
+        let mut proposals = Proposals::default();
         let observed = distinct(trace, &observed);
         for pair in &observed {
             // What was seen needs no prediction.
@@ -183,22 +183,22 @@ impl Check for LifeOrder {
         }
         let settled = distinct(trace, &impossible);
         let settled = settled.iter().filter(|pair| !groups.contains_key(&places(trace, pair)));
-        proposal.tally.by_order += settled.count() as u64;
+        proposals.tally.by_order += settled.count() as u64;
         for (_, mut pairs) in groups {
             pairs.sort_by_key(|pair| (pair.first.abs_diff(pair.second), pair.first));
             let is_complete = pairs.len() <= TRIES;
             let tries = pairs.iter().take(TRIES).flat_map(|pair| tries_of(pair)).collect();
-            proposal.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
+            proposals.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
         }
         for pair in observed.iter().take(MOST_OBSERVED) {
             let told = self.told(context, pair, false);
-            proposal.observed.push(Witnessed { event: pair.first.max(pair.second), told });
+            proposals.observed.push(Witnessed { event: pair.first.max(pair.second), told });
         }
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("objects", Stat::Count(self.objects.len() as u64)),
             ("lives_ended", Stat::Count(ended)),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
     /// That both events are of one object, by name.

@@ -64,9 +64,9 @@ fn check(trace: &Trace) -> Checked {
     for (i, event) in trace.events.iter().enumerate() {
         check.event(i as u32, event, &lock_state);
     }
-    let proposal = check.propose(&context).unwrap();
-    let mut tally = proposal.tally;
-    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    let proposals = check.propose(&context).unwrap();
+    let mut tally = proposals.tally;
+    let tried = try_all(&context, proposals.candidates, check.rungs(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);
@@ -81,7 +81,7 @@ fn check(trace: &Trace) -> Checked {
         check.pair_of(&context, one).unwrap()
     });
     let found = pairs.collect();
-    Checked { observed: proposal.observed.len(), found, tally, objects: check.objects }
+    Checked { observed: proposals.observed.len(), found, tally, objects: check.objects }
 }
 
 /// The ends and uses of one life of each object, as `(end, use)`, the use seen first.

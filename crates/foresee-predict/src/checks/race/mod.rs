@@ -41,7 +41,7 @@ use super::attempt::{NEXT, Rung};
 use super::lock_state::LockState;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Proposals, Told, Witnessed};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -272,14 +272,14 @@ impl Check for Race {
         self.has_weak |= event.op().weakens();
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         // Schedulable happens-before orders what they exclude.
         if self.algorithm != Algorithm::Shb {
             self.tokens = Tokens::new(context.trace);
         }
         let classes = self.classes(context)?;
-        let mut proposal = Proposal::default();
-        let tally = &mut proposal.tally;
+        let mut proposals = Proposals::default();
+        let tally = &mut proposals.tally;
         let (ordered, no_room) = match self.algorithm {
             Algorithm::Hb | Algorithm::Shb => (HashMap::new(), 0),
             Algorithm::Syncp | Algorithm::Sliced => {
@@ -294,7 +294,7 @@ impl Check for Race {
                 Some(kept) => {
                     by_value += usize::from(!kept.is_impossible);
                     let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
-                    proposal.candidates.push(Candidate {
+                    proposals.candidates.push(Candidate {
                         key,
                         tries: kept.pairs.iter().map(next).collect(),
                         is_complete: kept.is_impossible,
@@ -317,7 +317,7 @@ impl Check for Race {
             let pairs = spread::pairs(group, &members, context.options);
             self.proposed.push((key, pairs[0]));
             let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
-            proposal.candidates.push(Candidate {
+            proposals.candidates.push(Candidate {
                 key,
                 tries: tries.collect(),
                 is_complete: false,
@@ -333,27 +333,27 @@ impl Check for Race {
                 Algorithm::Hb => "",
                 _ => "; every place that schedulable happens-before shows to be racy is reported",
             };
-            proposal.notes.push(format!(
+            proposals.notes.push(format!(
                 "{crowded} variables are accessed in too many ways to look at all pairs of \
                  them{places}"
             ));
         }
         self.classes = Some(classes);
         if self.algorithm == Algorithm::Shb {
-            proposal.caveat = Some("accesses that the run itself orders were not looked at");
+            proposals.caveat = Some("accesses that the run itself orders were not looked at");
         }
         if !context.strangers().is_empty() {
-            proposal.caveat = Some(
+            proposals.caveat = Some(
                 "accesses of code that was not captured are left out, because nobody knows which \
                  thread they are of",
             );
         }
         let (shared, suspects) = self.suspects.count();
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("shared_variables", Stat::Count(shared)),
             ("guarded_by_a_lock", Stat::Count(shared - suspects)),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
     fn chains(&mut self, context: &Context<'_>, tried: &Tried) -> Vec<Chains> {
