@@ -133,7 +133,7 @@ pub(crate) struct Proposals {
     /// The candidates that are settled without a search.
     pub(crate) tally: Tally,
     /// What goes wrong in the observed order itself.
-    pub(crate) observed: Vec<Witnessed>,
+    pub(crate) observed: Vec<ObservedViolation>,
     /// Why there is nothing to look at, so that silence means nothing.
     pub(crate) nothing: Option<String>,
     /// Why nothing is proved even if every candidate is settled.
@@ -188,13 +188,13 @@ impl Told {
 
 /// Something that goes wrong in the observed order.
 #[derive(Debug)]
-pub(crate) struct Witnessed {
+pub(crate) struct ObservedViolation {
     /// The event at which it does.
     pub(crate) event: u32,
     pub(crate) told: Told,
 }
 
-impl Witnessed {
+impl ObservedViolation {
     fn finding(self, check: &'static str) -> Finding {
         self.told.finding(FindingKind::Observed, check, Some(self.event.into()), None)
     }
@@ -224,7 +224,11 @@ pub(crate) trait Check {
     }
 
     /// What goes wrong in the observed order, besides what was found otherwise.
-    fn observed(&mut self, _: &Context<'_>, _: &Tried) -> Result<Vec<Witnessed>, AnalysisError> {
+    fn observed(
+        &mut self,
+        _: &Context<'_>,
+        _: &Tried,
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         Ok(Vec::new())
     }
 

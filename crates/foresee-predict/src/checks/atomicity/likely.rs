@@ -35,7 +35,7 @@ use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
-use crate::checks::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
+use crate::checks::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
 
 /// The name of the check.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
@@ -275,7 +275,7 @@ impl Check for Likely {
         for [a1, b, a2] in observed {
             let pair = pair_of(events, a1, a2);
             if let Some(&at) = told.get(&pair) {
-                let one: &mut Witnessed = &mut proposals.observed[at];
+                let one: &mut ObservedViolation = &mut proposals.observed[at];
                 told::also(&mut one.told.details, context.told(b));
                 one.told.sites.push(context.site(Role::AnyBetween, b));
                 continue;
@@ -288,7 +288,7 @@ impl Check for Likely {
             }
             told.insert(pair, proposals.observed.len());
             let told = told::likely(context, [a1, b, a2], false);
-            proposals.observed.push(Witnessed { event: a2, told });
+            proposals.observed.push(ObservedViolation { event: a2, told });
         }
         // What was seen need not be predicted.
         proposals.candidates = candidates;

@@ -46,7 +46,7 @@ use super::glob::Glob;
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
+use super::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
 use cycles::Samples;
@@ -117,7 +117,7 @@ impl Atomicity {
         context: &Context<'_>,
         broken: &[Broken],
         triples: &[[u32; 3]],
-    ) -> Result<Vec<Witnessed>, AnalysisError> {
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         let events = &context.trace.events;
         let mut told: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
         let mut all = Vec::new();
@@ -162,7 +162,7 @@ impl Atomicity {
             let key = if is_placed { key } else { self.without_places(context, &cycle) };
             if told.insert(key, ()).is_none() {
                 let told = told::observed(context, &self.regions, region, &cycle);
-                all.push(Witnessed { event, told });
+                all.push(ObservedViolation { event, told });
             }
         }
         Ok(all)

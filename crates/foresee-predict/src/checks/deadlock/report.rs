@@ -7,7 +7,7 @@ use super::requests::{Places, Want};
 use super::stuck::{Because, Stuck};
 use super::waits::Wait;
 use crate::checks::lock_state::Held;
-use crate::checks::{Context, Told, Witnessed};
+use crate::checks::{Context, ObservedViolation, Told};
 
 /// What happens, and what helps to understand it, for threads that are stuck at these events, each
 /// because of the next one.
@@ -132,7 +132,7 @@ pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Told {
 }
 
 /// Threads that the run itself leaves stuck: those of one cause, and who waits besides.
-pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> Witnessed {
+pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> ObservedViolation {
     let trace = context.trace;
     let names = &trace.names;
     let name = |thread: ThreadId| names.threads.get(thread);
@@ -187,7 +187,7 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
         sites.push(context.site(Role::AlsoWaits, one.since));
     }
     let event = cause.iter().map(|one| one.since).max().unwrap_or(first.since);
-    Witnessed { event, told: Told { verdict, message, sites, about: Vec::new(), details } }
+    ObservedViolation { event, told: Told { verdict, message, sites, about: Vec::new(), details } }
 }
 
 /// What a thread asks for with its last event.

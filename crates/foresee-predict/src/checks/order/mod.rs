@@ -25,7 +25,7 @@ use super::attempt::{EXECUTED, Rung};
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposals, Told, Witnessed};
+use super::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
@@ -192,7 +192,7 @@ impl Check for LifeOrder {
         }
         for pair in observed.iter().take(MOST_OBSERVED) {
             let told = self.told(context, pair, false);
-            proposals.observed.push(Witnessed { event: pair.first.max(pair.second), told });
+            proposals.observed.push(ObservedViolation { event: pair.first.max(pair.second), told });
         }
         proposals.stats = vec![
             ("objects", Stat::Count(self.objects.len() as u64)),

@@ -16,7 +16,7 @@ use foresee_trace::{Event, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, 
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::super::tries::Found;
-use super::super::{Context, Told, Witnessed};
+use super::super::{Context, ObservedViolation, Told};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
 use super::{FORGET, verb};
@@ -41,7 +41,7 @@ pub(super) fn races(
     context: &Context<'_>,
     suspects: &Suspects,
     found: &[Found],
-) -> Result<Vec<Witnessed>, AnalysisError> {
+) -> Result<Vec<ObservedViolation>, AnalysisError> {
     let known: HashSet<Places> = found
         .iter()
         .filter_map(|found| <[u32; 2]>::try_from(&found.by.next[..]).ok())
@@ -105,7 +105,7 @@ fn unordered(
     Ok(classes)
 }
 
-fn told(context: &Context<'_>, e: u32, f: u32) -> Witnessed {
+fn told(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
     let events = &context.trace.events;
     let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
     let message = format!(
@@ -135,7 +135,7 @@ fn told(context: &Context<'_>, e: u32, f: u32) -> Witnessed {
         add(&format!("thread {}", thread.name), thread.origin());
     }
     let (verdict, about) = (Verdict::UnorderedAccess, vec![context.variable_of(e)]);
-    Witnessed { event: f, told: Told { verdict, message, sites, about, details } }
+    ObservedViolation { event: f, told: Told { verdict, message, sites, about, details } }
 }
 
 /// An atomic write behind the first access, and an atomic read before the second one that saw it, of

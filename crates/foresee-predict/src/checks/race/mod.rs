@@ -41,7 +41,7 @@ use super::attempt::{NEXT, Rung};
 use super::lock_state::LockState;
 use super::tally::{Tally, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Proposals, Told, Witnessed};
+use super::{Check, CheckKind, Context, ObservedViolation, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -386,7 +386,7 @@ impl Check for Race {
         &mut self,
         context: &Context<'_>,
         tried: &Tried,
-    ) -> Result<Vec<Witnessed>, AnalysisError> {
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         match self.has_weak && context.options.memory_model == MemoryModel::C11 {
             true => language::races(context, &self.suspects, &tried.found),
             false => Ok(Vec::new()),
