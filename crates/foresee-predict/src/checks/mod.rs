@@ -57,7 +57,7 @@ use lock_state::LockState;
 pub(crate) use lock_state::{given, taken};
 pub(crate) use locksets::Hold;
 pub use race::{Algorithm, MemoryModel, RACE};
-use tally::{Tally, Words};
+use tally::{SearchStats, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
 pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
@@ -131,7 +131,7 @@ pub(crate) struct Context<'c> {
 pub(crate) struct Proposals {
     pub(crate) candidates: Vec<Candidate>,
     /// The candidates that are settled without a search.
-    pub(crate) tally: Tally,
+    pub(crate) tally: SearchStats,
     /// What goes wrong in the observed order itself.
     pub(crate) observed: Vec<ObservedViolation>,
     /// Why there is nothing to look at, so that silence means nothing.

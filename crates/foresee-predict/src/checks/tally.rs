@@ -10,7 +10,7 @@ const CONDITION: &str = "in whatever order the threads run, as long as every thr
 
 /// What became of the candidates of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct SearchStats {
     /// Proved impossible: the locks held exclude each other.
     pub(crate) by_locks: u64,
     /// Proved impossible: one needs the other to have happened.
@@ -46,7 +46,7 @@ pub(crate) struct Words {
     pub(crate) candidates: &'static str,
 }
 
-impl Tally {
+impl SearchStats {
     /// How many candidates there were.
     pub(crate) fn candidates(&self) -> u64 {
         self.by_locks
@@ -78,7 +78,9 @@ impl Tally {
         match self {
             _ if self.is_complete() => Outcome::Exhausted,
             _ if self.is_late => Outcome::TimeLimit,
-            Tally { undecided: 1.., .. } | Tally { not_tried: 1.., .. } => Outcome::StateLimit,
+            SearchStats { undecided: 1.., .. } | SearchStats { not_tried: 1.., .. } => {
+                Outcome::StateLimit
+            }
             _ => Outcome::Window,
         }
     }

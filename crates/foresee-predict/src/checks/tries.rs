@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt, climb};
 use super::pointers::{Chained, Pointers};
-use super::tally::Tally;
+use super::tally::SearchStats;
 use super::{Context, Options};
 use crate::parallel::{Work, in_order};
 use crate::reorder::{Goal, Search, Sight, Wanted};
@@ -71,7 +71,7 @@ pub(crate) struct Tried {
 
 impl Tried {
     /// Adds what became of them to the counts.
-    pub(crate) fn count(&self, tally: &mut Tally) {
+    pub(crate) fn count(&self, tally: &mut SearchStats) {
         let given_up = self.open.iter().filter(|open| open.1).count();
         tally.found += self.found.len() as u64;
         tally.undecided += given_up as u64;
@@ -124,7 +124,7 @@ pub(crate) fn try_all(
     mut candidates: Vec<Candidate>,
     rungs: &[Rung],
     until: Option<Instant>,
-    tally: &mut Tally,
+    tally: &mut SearchStats,
 ) -> Tried {
     candidates.retain(|candidate| !candidate.tries.is_empty());
     let first = |candidate: &Candidate| candidate.tries[0].goal().first();
@@ -163,7 +163,7 @@ fn try_otherwise(
     hanging: &[usize],
     rungs: &[Rung],
     until: Option<Instant>,
-    (tried, tally): (&mut Tried, &mut Tally),
+    (tried, tally): (&mut Tried, &mut SearchStats),
 ) {
     let asked = &hanging[..hanging.len().min(MOST_CONDITIONAL)];
     let search = || Search::new(context.requirements, context.options.reads);

@@ -148,7 +148,7 @@ impl Analysis for Correct {
         self.requirements.finish();
         let mut analysed = Vec::new();
         for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
@@ -256,7 +256,7 @@ struct Hunt<'h> {
     last_readers: &'h [u32],
     limits: CorrectLimits,
     until: Option<Instant>,
-    tally: &'h mut Tally,
+    tally: &'h mut SearchStats,
 }
 
 impl Hunt<'_> {
@@ -513,7 +513,7 @@ fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
 
 /// What the search for one property came to.
 #[derive(Default)]
-struct Tally {
+struct SearchStats {
     bindings: Option<u64>,
     searched: u64,
     windows: u64,
@@ -529,7 +529,7 @@ struct Tally {
     notes: Vec<String>,
 }
 
-impl Tally {
+impl SearchStats {
     fn analysed(&self, watch: &Watch<Relevant>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {

@@ -17,7 +17,7 @@ use super::events::{Events, Item};
 use super::explore::{Explorer, Limits};
 use super::level::Count;
 use super::tables::{Meaning, Writes};
-use super::tally::Tally;
+use super::tally::SearchStats;
 use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass};
 use crate::bindings::BoundSteps;
@@ -313,7 +313,7 @@ impl Lattice {
     fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
         for (number, watch) in self.watches.iter_mut().enumerate() {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             let result = watch.conclude(number, &self.clocks, self.limits, &mut tally);
             if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
                 tally.outcome = Some(Outcome::EventLimit);
@@ -440,7 +440,7 @@ impl Watch {
         number: usize,
         clocks: &Clocks,
         limits: Limits,
-        tally: &mut Tally,
+        tally: &mut SearchStats,
     ) -> Result<(), TooManyStates> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -478,7 +478,7 @@ impl Watch {
         number: usize,
         binding: Option<&Binding>,
         search: Search,
-        tally: &mut Tally,
+        tally: &mut SearchStats,
     ) -> Result<(), TooManyStates> {
         let Search { mut explorer, start, observed, steps } = search;
         tally.steps += steps;

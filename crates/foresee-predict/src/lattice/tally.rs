@@ -11,7 +11,7 @@ use crate::candidates::MAX_CANDIDATES;
 
 /// What the lattices of one property come to.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct SearchStats {
     pub(super) predictions: Vec<Prediction>,
     /// How many bindings the parameters have, for a property with parameters.
     pub(super) bindings: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     pub(super) vacuous: Option<String>,
 }
 
-impl Tally {
+impl SearchStats {
     /// Adds what a search showed.
     pub(super) fn add(&mut self, found: &Searched) {
         self.lattices += 1;

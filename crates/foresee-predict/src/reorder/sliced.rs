@@ -163,7 +163,7 @@ impl Analysis for Sliced {
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
         for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
@@ -199,7 +199,7 @@ struct Hunt<'h, 'r> {
     /// How many steps are left.
     work: u64,
     until: Option<Instant>,
-    tally: &'h mut Tally,
+    tally: &'h mut SearchStats,
 }
 
 impl Hunt<'_, '_> {
@@ -361,7 +361,7 @@ fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
 
 /// What the search for one property came to.
 #[derive(Default)]
-struct Tally {
+struct SearchStats {
     bindings: Option<u64>,
     searched: u64,
     observed: u64,
@@ -376,7 +376,7 @@ struct Tally {
     trouble: Option<String>,
 }
 
-impl Tally {
+impl SearchStats {
     fn analysed(&self, watch: &Watch<Candidate>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {

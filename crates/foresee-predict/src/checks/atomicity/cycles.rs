@@ -21,7 +21,7 @@ use super::accesses::{Accesses, held_since};
 use super::regions::Regions;
 use crate::checks::lock_state::LockState;
 use crate::checks::locksets::{Hold, LockSetId, LockSets};
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::{NONE, Wanted};
 
@@ -175,7 +175,7 @@ pub(super) fn cycles(
     samples: &Samples,
     accesses: &Accesses,
     with_three: bool,
-    tally: &mut Tally,
+    tally: &mut SearchStats,
 ) -> Vec<Candidate> {
     let mut by_thread: ByThread = HashMap::default();
     for (&variable, partners) in &accesses.partners {

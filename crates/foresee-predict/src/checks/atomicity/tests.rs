@@ -11,7 +11,7 @@ use foresee_trace::Trace;
 
 use super::*;
 use crate::checks::attempt::{Attempt, Reach, attempt};
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Try, try_all};
 use crate::reorder::{Requirements, Search};
 
@@ -69,7 +69,7 @@ impl<'t> Ready<'t> {
 struct Checked {
     observed: usize,
     found: Vec<Found>,
-    tally: Tally,
+    tally: SearchStats,
     is_relevant: bool,
 }
 

@@ -17,7 +17,7 @@ use foresee_trace::Event;
 
 use super::accesses::{Accesses, PairKey};
 use crate::checks::locksets::LockSetId;
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::{Sight, Wanted};
 
@@ -70,7 +70,7 @@ pub(super) struct Triples {
 }
 
 /// Finds candidates, and counts what locks exclude.
-pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) -> Triples {
+pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut SearchStats) -> Triples {
     let mut groups: HashMap<Places, Group, RandomState> = HashMap::default();
     let mut observed: HashMap<Places, [u32; 3], RandomState> = HashMap::default();
     let mut excluded: HashMap<Places, (), RandomState> = HashMap::default();

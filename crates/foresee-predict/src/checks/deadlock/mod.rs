@@ -48,7 +48,7 @@ use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 use super::attempt::{NEXT, Rung};
 use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
-use super::tally::{Tally, Words};
+use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Options, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
@@ -252,7 +252,12 @@ impl Check for Deadlocks {
         let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
         Ok(Proposals {
             candidates,
-            tally: Tally { by_locks, by_order: waits.safe, not_tried, ..Tally::default() },
+            tally: SearchStats {
+                by_locks,
+                by_order: waits.safe,
+                not_tried,
+                ..SearchStats::default()
+            },
             stats: vec![
                 ("requests", Stat::Count(requests.len() as u64)),
                 ("entangled_requests", Stat::Count(rings.entangled as u64)),

@@ -11,7 +11,7 @@ use foresee_trace::generate::{Config, Written};
 use foresee_trace::{SymId, Trace};
 
 use super::*;
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::try_all;
 use crate::reorder::Requirements;
 
@@ -49,7 +49,7 @@ fn random(seed: u64) -> Trace {
 struct Checked {
     observed: usize,
     found: Vec<Pair>,
-    tally: Tally,
+    tally: SearchStats,
     objects: Objects,
 }
 

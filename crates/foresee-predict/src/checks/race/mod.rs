@@ -39,7 +39,7 @@ use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
 
 use super::attempt::{NEXT, Rung};
 use super::lock_state::LockState;
-use super::tally::{Tally, Words};
+use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, ObservedViolation, Proposals, Told};
 use crate::analysis::{AnalysisError, Stat};
@@ -201,7 +201,7 @@ impl Race {
     }
 
     /// Counts a pair of places for which there is nothing to try.
-    fn settle(&self, group: &Group, tally: &mut Tally) {
+    fn settle(&self, group: &Group, tally: &mut SearchStats) {
         match group.is_open {
             false => tally.by_locks += 1,
             // It does not ask what is needed.
