@@ -152,7 +152,7 @@ impl Analysis for Correct {
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = Hunt {
+                let mut hunt = PropertySearch {
                     requirements: &self.requirements,
                     last_readers: &self.last_readers,
                     limits: self.limits,
@@ -251,7 +251,7 @@ impl Property for Configs<'_> {
 }
 
 /// The search for one property.
-struct Hunt<'h> {
+struct PropertySearch<'h> {
     requirements: &'h Requirements,
     last_readers: &'h [u32],
     limits: CorrectLimits,
@@ -259,7 +259,7 @@ struct Hunt<'h> {
     tally: &'h mut SearchStats,
 }
 
-impl Hunt<'_> {
+impl PropertySearch<'_> {
     fn all(
         &mut self,
         watch: &mut Watch<Relevant>,

@@ -167,7 +167,7 @@ impl Analysis for Sliced {
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = Hunt {
+                let mut hunt = PropertySearch {
                     search: &mut search,
                     clocks: &self.clocks,
                     limits: self.limits,
@@ -192,7 +192,7 @@ impl Analysis for Sliced {
 }
 
 /// The search for one property.
-struct Hunt<'h, 'r> {
+struct PropertySearch<'h, 'r> {
     search: &'h mut Search<'r>,
     clocks: &'h Clocks,
     limits: SlicedLimits,
@@ -202,7 +202,7 @@ struct Hunt<'h, 'r> {
     tally: &'h mut SearchStats,
 }
 
-impl Hunt<'_, '_> {
+impl PropertySearch<'_, '_> {
     fn all(
         &mut self,
         watch: &mut Watch<Candidate>,
