@@ -11,7 +11,7 @@ use crate::bindings::BoundSteps;
 
 /// The steps of one property, as far as they are kept; of each, `T` is what the search wants to
 /// know.
-pub(crate) struct Watch<T> {
+pub(crate) struct PropertySteps<T> {
     /// The property, by its place in the specification.
     pub(crate) number: usize,
     pub(crate) property: Compiled,
@@ -28,7 +28,7 @@ pub(crate) enum Steps<T> {
     ByBinding(BoundSteps<T>),
 }
 
-impl<T: Copy> Watch<T> {
+impl<T: Copy> PropertySteps<T> {
     /// Watches for the property that has this place in the specification.
     pub(crate) fn new(
         number: usize,
@@ -36,13 +36,13 @@ impl<T: Copy> Watch<T> {
         spec: &Spec,
         resolved: &Resolved,
         names: &Names,
-    ) -> Watch<T> {
+    ) -> PropertySteps<T> {
         let steps = match property.params.is_empty() {
             true => Steps::All(Vec::new()),
             false => Steps::ByBinding(BoundSteps::default()),
         };
         let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-        Watch { number, property, lens, steps, cut_off: false }
+        PropertySteps { number, property, lens, steps, cut_off: false }
     }
 
     /// How many steps there are.

@@ -17,7 +17,7 @@ use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
-use crate::beyond::{Steps, Watch, as_far_as};
+use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
@@ -72,7 +72,7 @@ pub struct Correct {
     too_long: Option<TooManyEvents>,
     /// For each write the last read that saw it.
     last_readers: Vec<u32>,
-    watches: Vec<Watch<Relevant>>,
+    watches: Vec<PropertySteps<Relevant>>,
     limits: CorrectLimits,
 }
 
@@ -96,7 +96,8 @@ impl Correct {
         limits: CorrectLimits,
     ) -> Correct {
         let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
-        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
+        let watch =
+            |(number, property)| PropertySteps::new(number, property, spec, resolved, names);
         Correct {
             requirements: Requirements::default(),
             too_long: None,
@@ -262,7 +263,7 @@ struct PropertySearch<'h> {
 impl PropertySearch<'_> {
     fn all(
         &mut self,
-        watch: &mut Watch<Relevant>,
+        watch: &mut PropertySteps<Relevant>,
         candidates: &Candidates,
     ) -> Result<Vec<Reordered>, TooManyStates> {
         let known = candidates.bindings_of(watch.number);
@@ -316,7 +317,7 @@ impl PropertySearch<'_> {
     /// Looks for a violating order of the steps of one binding.
     fn binding(
         &mut self,
-        watch: &mut Watch<Relevant>,
+        watch: &mut PropertySteps<Relevant>,
         steps: &[(Relevant, u64)],
         troubles: &mut EvalWarnings,
     ) -> Result<Option<Vec<u64>>, TooManyStates> {
@@ -530,7 +531,7 @@ struct SearchStats {
 }
 
 impl SearchStats {
-    fn analysed(&self, watch: &Watch<Relevant>) -> Analysed {
+    fn analysed(&self, watch: &PropertySteps<Relevant>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -549,7 +550,7 @@ impl SearchStats {
     }
 
     /// How much of the correct reorderings was searched.
-    fn outcome(&self, watch: &Watch<Relevant>) -> Outcome {
+    fn outcome(&self, watch: &PropertySteps<Relevant>) -> Outcome {
         match self {
             _ if self.is_out_of_time => Outcome::TimeLimit,
             _ if self.is_out_of_nodes || self.is_cut || self.trouble.is_some() => {
@@ -562,7 +563,7 @@ impl SearchStats {
         }
     }
 
-    fn statement(&self, watch: &Watch<Relevant>) -> String {
+    fn statement(&self, watch: &PropertySteps<Relevant>) -> String {
         let is_all = self.outcome(watch) == Outcome::Exhausted;
         let statement = match self.found {
             0 if !self.notes.is_empty() => {

@@ -91,7 +91,7 @@ const CLOSER_LOOK: usize = 200_000;
 pub struct Lattice {
     clocks: Clocks,
     limits: Limits,
-    watches: Vec<Watch>,
+    watches: Vec<MonitoredProperty>,
     /// For traces that are still being made.
     early: Option<Early>,
     /// Which threads have been heard of.
@@ -112,7 +112,7 @@ struct Early {
 const LOOKING_SHARE: u32 = 10;
 const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
-struct Watch {
+struct MonitoredProperty {
     property: Compiled,
     lens: Projection,
     writes: Writes,
@@ -204,7 +204,7 @@ impl Lattice {
         names: &Names,
         limits: Limits,
     ) -> Lattice {
-        let watch = |property| Watch::new(spec, property, resolved, names, limits);
+        let watch = |property| MonitoredProperty::new(spec, property, resolved, names, limits);
         Lattice {
             clocks: Clocks::new(Order::Mazurkiewicz),
             limits,
@@ -232,7 +232,8 @@ impl Lattice {
         early.room = (early.room + earned).min(LOOKING_ROOM);
         for (number, (watch, looked)) in self.watches.iter_mut().zip(&mut early.looked).enumerate()
         {
-            let Watch { property, lens, writes, steps: Steps::All(search), .. } = watch else {
+            let MonitoredProperty { property, lens, writes, steps: Steps::All(search), .. } = watch
+            else {
                 continue;
             };
             let is_new = looked.is_some_and(|steps| steps < search.steps);
@@ -348,14 +349,14 @@ impl Analysis for Lattice {
     }
 }
 
-impl Watch {
+impl MonitoredProperty {
     fn new(
         spec: &Spec,
         mut property: Compiled,
         resolved: &Resolved,
         names: &Names,
         limits: Limits,
-    ) -> Watch {
+    ) -> MonitoredProperty {
         let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let mut error = None;
         let mut steps = Steps::ByBinding(BoundSteps::default());
@@ -366,7 +367,7 @@ impl Watch {
             }
         }
         let (writes, occurred, cut_off) = (Writes::default(), 0, false);
-        Watch { property, lens, writes, steps, occurred, cut_off, error }
+        MonitoredProperty { property, lens, writes, steps, occurred, cut_off, error }
     }
 
     /// Why no run of this trace could have violated the property.
@@ -390,7 +391,8 @@ impl Watch {
         clocks: &Clocks,
         limits: Limits,
     ) -> Result<(), TooManyStates> {
-        let Watch { property, lens, writes, steps: Steps::All(search), .. } = self else {
+        let MonitoredProperty { property, lens, writes, steps: Steps::All(search), .. } = self
+        else {
             return Ok(());
         };
         search.steps += 1;
@@ -486,7 +488,7 @@ impl Watch {
             tally.observed += 1;
             return Ok(());
         }
-        let Watch { lens, writes, property, .. } = self;
+        let MonitoredProperty { lens, writes, property, .. } = self;
         let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, true)?;
         tally.troubles.add(explorer.tables.troubles());

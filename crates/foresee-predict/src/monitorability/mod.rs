@@ -114,14 +114,14 @@ pub struct Monitorability {
     spec: Spec,
     resolved: Resolved,
     running: Running,
-    watches: Vec<Watch>,
+    watches: Vec<MonitoredProperty>,
     /// There are more events than the exact test takes.
     is_cut_off: bool,
     /// Which watches the current event is a step of.
     steps: Vec<Option<Step>>,
 }
 
-struct Watch {
+struct MonitoredProperty {
     property: Compiled,
     lens: Projection,
     labels: Labels,
@@ -165,7 +165,7 @@ impl Monitorability {
     ) -> Monitorability {
         let watch = |mut property: Compiled| {
             let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-            Watch {
+            MonitoredProperty {
                 labels: Labels::new(&mut property, &lens),
                 lens,
                 pairs: Pairs::default(),
@@ -302,7 +302,7 @@ struct Said {
     bindings: Option<u64>,
 }
 
-impl Watch {
+impl MonitoredProperty {
     /// The verdict on the property, and on each of its bindings.
     fn conclude(
         &mut self,
@@ -536,7 +536,7 @@ impl Exact<'_, '_> {
     fn ask(
         &mut self,
         kept: &Kept<'_>,
-        watch: &mut Watch,
+        watch: &mut MonitoredProperty,
         pairs: &Pairs,
         steps: &[Relevant],
         about: &About<'_>,

@@ -11,7 +11,7 @@ use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Batch, Finding, FindingKind, Flow, Names, Outcome, Verdict};
 
-use super::engine::{AnyEngine, Core, Seen, State, Watch};
+use super::engine::{AnyEngine, Core, MonitoredPattern, Seen, State};
 use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
 use super::tracker::{Found, MAX_TUPLES};
 use super::{Match, PATTERN};
@@ -101,7 +101,7 @@ impl Patterns {
             let sequence =
                 |s: &Vec<Position>| Sequence::new(s, chain, is_bound, algorithm, &mut map);
             let sequences = positions.iter().map(sequence).collect();
-            watches.push(Watch::new(sequences, property.params, own.len()));
+            watches.push(MonitoredPattern::new(sequences, property.params, own.len()));
             called.push(property.name);
         }
         let core = Core::new(watches, table, &users, map);
@@ -240,7 +240,7 @@ impl Patterns {
     /// What the trace does not have and every match needs. Like an index, it is asked of whole
     /// positions: a name that occurs helps nothing if this thread or this argument never had it.
     fn absent(&self, number: usize) -> Option<String> {
-        let Watch { sequences, occurred, .. } = &self.core.watches[number];
+        let MonitoredPattern { sequences, occurred, .. } = &self.core.watches[number];
         let missing = |s: &Sequence| s.positions.iter().find(|p| !occurred.has(p)).cloned();
         let missing: Option<Vec<Position>> = sequences.iter().map(missing).collect();
         let written = |any: &u64| {
@@ -252,7 +252,7 @@ impl Patterns {
     }
 
     fn observed_analysed(&self, watch: usize) -> Analysed {
-        let Watch { steps, state, .. } = &self.core.watches[watch];
+        let MonitoredPattern { steps, state, .. } = &self.core.watches[watch];
         let is_full = matches!(state, State::Bindings(instances) if instances.is_full);
         let observed = self.observed[watch];
         let mut statement = match (observed, *steps) {

@@ -18,7 +18,7 @@ use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
-use crate::beyond::{Steps, Watch, as_far_as};
+use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 
@@ -82,7 +82,7 @@ pub struct Sliced {
     known: Vec<Option<Clock>>,
     /// What must not be forgotten.
     stamps: Vec<Stamp>,
-    watches: Vec<Watch<Candidate>>,
+    watches: Vec<PropertySteps<Candidate>>,
     limits: SlicedLimits,
 }
 
@@ -98,7 +98,8 @@ impl Sliced {
     ) -> Sliced {
         let patterns =
             properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
-        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
+        let watch =
+            |(number, property)| PropertySteps::new(number, property, spec, resolved, names);
         Sliced {
             requirements: Requirements::default(),
             too_long: None,
@@ -205,7 +206,7 @@ struct PropertySearch<'h, 'r> {
 impl PropertySearch<'_, '_> {
     fn all(
         &mut self,
-        watch: &mut Watch<Candidate>,
+        watch: &mut PropertySteps<Candidate>,
         candidates: &mut Candidates,
     ) -> Result<(), TooManyStates> {
         let known = candidates.bindings_of(watch.number);
@@ -377,7 +378,7 @@ struct SearchStats {
 }
 
 impl SearchStats {
-    fn analysed(&self, watch: &Watch<Candidate>) -> Analysed {
+    fn analysed(&self, watch: &PropertySteps<Candidate>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -397,7 +398,7 @@ impl SearchStats {
     }
 
     /// How far the search got. It never covers all correct reorderings.
-    fn outcome(&self, watch: &Watch<Candidate>) -> Outcome {
+    fn outcome(&self, watch: &PropertySteps<Candidate>) -> Outcome {
         let is_cut = self.is_out_of_work || self.too_many_threads || self.gave_up > 0;
         match self {
             _ if self.is_out_of_time => Outcome::TimeLimit,
@@ -407,7 +408,7 @@ impl SearchStats {
         }
     }
 
-    fn statement(&self, watch: &Watch<Candidate>) -> String {
+    fn statement(&self, watch: &PropertySteps<Candidate>) -> String {
         let statement = match self.found {
             0 => "no violation found where critical sections swap and events are left out, as far \
                   as was searched"
