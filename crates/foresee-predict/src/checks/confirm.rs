@@ -12,7 +12,7 @@ use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Role, Witness};
 
 use super::atomicity::also;
 use super::tries::Found;
-use super::{Check, Context, Told};
+use super::{Check, Context, Description};
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 
@@ -42,14 +42,14 @@ pub(crate) fn confirm(
                 Entry::Vacant(none) => drop(none.insert(findings.len())),
                 Entry::Occupied(first) => {
                     let first = &mut findings[*first.get()];
-                    also(&mut first.details, context.told(event));
+                    also(&mut first.details, context.describe_event(event));
                     first.sites.push(context.site(Role::AnyBetween, event));
                     continue;
                 }
             }
         }
-        let mut told = described(context, check, one);
-        told.details.extend(differences(context.trace, observed, &order, &changed));
+        let mut description = described(context, check, one);
+        description.details.extend(differences(context.trace, observed, &order, &changed));
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
@@ -58,7 +58,12 @@ pub(crate) fn confirm(
             next,
             changed_reads: changed.iter().map(|read| read.read).collect(),
         };
-        findings.push(told.finding(FindingKind::Predicted, check.kind().name, None, Some(witness)));
+        findings.push(description.finding(
+            FindingKind::Predicted,
+            check.kind().name,
+            None,
+            Some(witness),
+        ));
     }
     Ok(findings)
 }
@@ -96,19 +101,19 @@ pub(crate) fn conditional(
                 None => "with its initial value".to_owned(),
             },
         };
-        let mut told = described(context, check, one);
-        let message = &told.message;
+        let mut description = described(context, check, one);
+        let message = &description.message;
         let could = match message.contains(" can ") {
             true => message.replacen(" can ", " could ", 1),
             false => format!("it could be that {message}"),
         };
         let place = context.place_of(read.read as u32);
-        told.message = format!("if {variable} were read {value}{place}, {could}");
+        description.message = format!("if {variable} were read {value}{place}, {could}");
         let hangs_on = changed.iter().filter(goes_on).map(|read| read.read as u32);
         let hangs_on: Vec<_> = hangs_on.map(|r| context.site(Role::Condition, r)).collect();
         let reads: Vec<String> = hangs_on.iter().map(ToString::to_string).collect();
-        told.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
-        told.sites.extend(hangs_on);
+        description.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
+        description.sites.extend(hangs_on);
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
@@ -117,7 +122,7 @@ pub(crate) fn conditional(
             order,
             next,
         };
-        findings.push(told.finding(
+        findings.push(description.finding(
             FindingKind::Conditional,
             check.kind().name,
             None,
@@ -128,15 +133,15 @@ pub(crate) fn conditional(
 }
 
 /// What the check says of what was found, with a site for every event of the question.
-fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Told {
-    let mut told = check.describe(context, one);
+fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Description {
+    let mut description = check.describe(context, one);
     let executed = one.by.executed.iter().map(|wanted| wanted.event);
     for event in executed.chain(one.by.next.iter().copied()) {
-        if !told.sites.iter().any(|site| site.event == Some(event.into())) {
-            told.sites.push(context.site(Role::Step, event));
+        if !description.sites.iter().any(|site| site.event == Some(event.into())) {
+            description.sites.push(context.site(Role::Step, event));
         }
     }
-    told
+    description
 }
 
 /// The run that shows what was found.

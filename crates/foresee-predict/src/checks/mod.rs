@@ -146,7 +146,7 @@ pub(crate) struct Proposals {
 
 /// What a check says of something that it found.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Description {
     /// What goes wrong ...
     pub(crate) verdict: Verdict,
     /// ... in one sentence.
@@ -159,7 +159,7 @@ pub(crate) struct Told {
     pub(crate) details: Vec<(String, String)>,
 }
 
-impl Told {
+impl Description {
     /// The finding of a check that shows itself at an event, or by a witness.
     fn finding(
         self,
@@ -168,7 +168,7 @@ impl Told {
         event: Option<u64>,
         witness: Option<Witness>,
     ) -> Finding {
-        let Told { verdict, message, sites, about, details } = self;
+        let Description { verdict, message, sites, about, details } = self;
         Finding {
             fingerprint: None,
             kind,
@@ -191,12 +191,12 @@ impl Told {
 pub(crate) struct ObservedViolation {
     /// The event at which it does.
     pub(crate) event: u32,
-    pub(crate) told: Told,
+    pub(crate) description: Description,
 }
 
 impl ObservedViolation {
     fn finding(self, check: &'static str) -> Finding {
-        self.told.finding(FindingKind::Observed, check, Some(self.event.into()), None)
+        self.description.finding(FindingKind::Observed, check, Some(self.event.into()), None)
     }
 }
 
@@ -254,7 +254,7 @@ pub(crate) trait Check {
     }
 
     /// What happens, and what helps to understand it.
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told;
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description;
 
     /// What makes it one finding with others that are alike, and the event to list with the first
     /// of them; nothing if it is a finding of its own.

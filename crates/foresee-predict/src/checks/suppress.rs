@@ -126,7 +126,7 @@ impl Suppressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Told;
+    use crate::checks::Description;
     use foresee_trace::{FindingKind, Role, Site, Subject, Target, TargetKind, Verdict};
 
     fn finding(check: &'static str, place: &str, variable: &str, about: Vec<Subject>) -> Finding {
@@ -139,8 +139,9 @@ mod tests {
         let (verdict, sites) = (Verdict::ConcurrentAccess, vec![site]);
         // What is written in sentences does not count.
         let details = vec![("remedy".to_owned(), "hold secret_lock".to_owned())];
-        let told = Told { verdict, message: "in secret.c".to_owned(), sites, about, details };
-        told.finding(FindingKind::Predicted, check, None, None)
+        let description =
+            Description { verdict, message: "in secret.c".to_owned(), sites, about, details };
+        description.finding(FindingKind::Predicted, check, None, None)
     }
 
     fn left(text: &str, mut findings: Vec<Finding>) -> (usize, Vec<u64>) {

@@ -44,7 +44,7 @@ impl Context<'_> {
     }
 
     /// An event as the trace has it, with its thread and its place: `event 7, w(x) of T1 at a.c:3`.
-    pub(crate) fn told(&self, event: u32) -> String {
+    pub(crate) fn describe_event(&self, event: u32) -> String {
         self.bare_site(Role::Step, event).to_string()
     }
 

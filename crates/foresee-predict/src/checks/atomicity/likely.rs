@@ -28,14 +28,16 @@ use foresee_trace::{Event, Id, Op, Role, SymId, ThreadId, entry};
 use super::accesses::{Accesses, PairKey, Shape, held_since};
 use super::regions::{Change, Regions};
 use super::triples::{Triples, triples};
-use super::{AtomicityOptions, graph, told};
+use super::{AtomicityOptions, describe, graph};
 use crate::analysis::{AnalysisError, Stat};
 use crate::checks::attempt::{EXECUTED, Rung};
 use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
-use crate::checks::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
+use crate::checks::{
+    Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals,
+};
 
 /// The name of the check.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
@@ -271,13 +273,13 @@ impl Check for Likely {
         let accesses = infer(context, &self.options, &context.strangers());
         let mut proposals = Proposals::default();
         let Triples { candidates, observed } = triples(events, &accesses, &mut proposals.tally);
-        let mut told: HashMap<[u32; 4], usize, RandomState> = HashMap::default();
+        let mut reported: HashMap<[u32; 4], usize, RandomState> = HashMap::default();
         for [a1, b, a2] in observed {
             let pair = pair_of(events, a1, a2);
-            if let Some(&at) = told.get(&pair) {
+            if let Some(&at) = reported.get(&pair) {
                 let one: &mut ObservedViolation = &mut proposals.observed[at];
-                told::also(&mut one.told.details, context.told(b));
-                one.told.sites.push(context.site(Role::AnyBetween, b));
+                describe::also(&mut one.description.details, context.describe_event(b));
+                one.description.sites.push(context.site(Role::AnyBetween, b));
                 continue;
             }
             if !is_between(events, [a1, b, a2]) {
@@ -286,15 +288,15 @@ impl Check for Likely {
                      between events {a1} and {a2}, and does not"
                 )));
             }
-            told.insert(pair, proposals.observed.len());
-            let told = told::likely(context, [a1, b, a2], false);
-            proposals.observed.push(ObservedViolation { event: a2, told });
+            reported.insert(pair, proposals.observed.len());
+            let description = describe::likely(context, [a1, b, a2], false);
+            proposals.observed.push(ObservedViolation { event: a2, description });
         }
         // What was seen need not be predicted.
         proposals.candidates = candidates;
         proposals.candidates.retain(|candidate| {
             let by = &candidate.tries[0];
-            !told.contains_key(&pair_of(events, by.executed[0].event, by.next[0]))
+            !reported.contains_key(&pair_of(events, by.executed[0].event, by.next[0]))
         });
         let pairs: u64 = accesses.pairs.iter().map(|(_, pairs)| pairs.count).sum();
         proposals.stats = vec![("pairs_of_sections", Stat::Count(pairs))];
@@ -330,9 +332,9 @@ impl Check for Likely {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let triple = triple_of(found).unwrap_or([found.by.next[0]; 3]);
-        told::likely(context, triple, true)
+        describe::likely(context, triple, true)
     }
 
     fn joins(&self, context: &Context<'_>, found: &Found) -> Option<([u32; 4], u32)> {

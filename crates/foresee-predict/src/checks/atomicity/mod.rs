@@ -19,7 +19,7 @@
 //! | `triples` | candidates of one variable |
 //! | `cycles` | candidates of several; the proof that all regions are protected |
 //! | `likely` | the other check: regions that nobody declared, guessed |
-//! | `told` | findings in words |
+//! | `describe` | findings in words |
 //!
 //! # What its silence means
 //! That no violation is possible in any reordering is said only if every region holds, from its
@@ -28,11 +28,11 @@
 
 mod accesses;
 mod cycles;
+mod describe;
 mod graph;
 mod likely;
 mod observed;
 mod regions;
-mod told;
 mod triples;
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ use super::glob::Glob;
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Found, Try};
-use super::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
 use cycles::Samples;
@@ -54,9 +54,9 @@ use graph::Link;
 use observed::{Broken, Observed};
 use regions::Regions;
 
+pub(super) use describe::also;
 pub(super) use likely::KIND as LIKELY;
 pub use likely::LIKELY_ATOMICITY;
-pub(super) use told::also;
 
 /// The name of the check.
 pub const ATOMICITY: &str = "atomicity";
@@ -119,7 +119,7 @@ impl Atomicity {
         triples: &[[u32; 3]],
     ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         let events = &context.trace.events;
-        let mut told: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
+        let mut reported: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
         let mut all = Vec::new();
         let by_triple = triples.iter().map(|&[a1, b, a2]| {
             let links = vec![Link { from: a1, to: b }, Link { from: b, to: a2 }];
@@ -160,9 +160,9 @@ impl Atomicity {
                 cycle.iter().flat_map(|link| [place(link.from), place(link.to)]).collect();
             let is_placed = key.iter().all(|&place| place != 0);
             let key = if is_placed { key } else { self.without_places(context, &cycle) };
-            if told.insert(key, ()).is_none() {
-                let told = told::observed(context, &self.regions, region, &cycle);
-                all.push(ObservedViolation { event, told });
+            if reported.insert(key, ()).is_none() {
+                let description = describe::observed(context, &self.regions, region, &cycle);
+                all.push(ObservedViolation { event, description });
             }
         }
         Ok(all)
@@ -301,8 +301,8 @@ impl Check for Atomicity {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
-        told::predicted(context, &self.regions, found)
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
+        describe::predicted(context, &self.regions, found)
     }
 }
 

@@ -50,7 +50,7 @@ use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
 use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Options, Proposals, Told};
+use super::{Check, CheckKind, Context, Description, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
@@ -319,7 +319,7 @@ impl Check for Deadlocks {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         if let Some(wait) = self.wait_of(found) {
             return report::endless(context, wait, &found.by.next);
         }

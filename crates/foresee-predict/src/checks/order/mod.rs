@@ -25,7 +25,7 @@ use super::attempt::{EXECUTED, Rung};
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, ObservedViolation, Options, Proposals, Told};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
@@ -68,7 +68,7 @@ impl LifeOrder {
     }
 
     /// What is wrong with two events.
-    fn told(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Told {
+    fn describe_pair(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Description {
         let Pair { wrong, object, first, second } = *pair;
         let name = self.objects.name(object);
         let ended = |event: u32| match self.said(context, event) {
@@ -108,7 +108,7 @@ impl LifeOrder {
             sites.push(site);
         }
         let about = vec![Subject::Object(name.to_owned())];
-        Told { verdict, message, sites, about, details }
+        Description { verdict, message, sites, about, details }
     }
 
     /// The pair that a try stands for.
@@ -191,8 +191,10 @@ impl Check for LifeOrder {
             proposals.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
         }
         for pair in observed.iter().take(MOST_OBSERVED) {
-            let told = self.told(context, pair, false);
-            proposals.observed.push(ObservedViolation { event: pair.first.max(pair.second), told });
+            let description = self.describe_pair(context, pair, false);
+            proposals
+                .observed
+                .push(ObservedViolation { event: pair.first.max(pair.second), description });
         }
         proposals.stats = vec![
             ("objects", Stat::Count(self.objects.len() as u64)),
@@ -230,13 +232,13 @@ impl Check for LifeOrder {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let (verdict, message) = (Verdict::UseAfterEnd, String::new());
         let (sites, about, details) = (Vec::new(), Vec::new(), Vec::new());
         match self.pair_of(context, found) {
-            Some(pair) => self.told(context, &pair, true),
+            Some(pair) => self.describe_pair(context, &pair, true),
             // `confirm` has refused it.
-            None => Told { verdict, message, sites, about, details },
+            None => Description { verdict, message, sites, about, details },
         }
     }
 }

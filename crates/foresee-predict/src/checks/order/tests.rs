@@ -76,8 +76,12 @@ fn check(trace: &Trace) -> Checked {
             (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
         judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
-        let told = check.describe(&context, one);
-        assert!(!told.message.is_empty() && told.details.len() == 5 && told.sites.len() == 2);
+        let description = check.describe(&context, one);
+        assert!(
+            !description.message.is_empty()
+                && description.details.len() == 5
+                && description.sites.len() == 2
+        );
         check.pair_of(&context, one).unwrap()
     });
     let found = pairs.collect();

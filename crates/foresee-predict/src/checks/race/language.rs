@@ -16,7 +16,7 @@ use foresee_trace::{Event, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, 
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::super::tries::Found;
-use super::super::{Context, ObservedViolation, Told};
+use super::super::{Context, Description, ObservedViolation};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
 use super::{FORGET, verb};
@@ -61,7 +61,7 @@ pub(super) fn races(
                  by the language's rules"
             )));
         }
-        races.push(told(context, e, f));
+        races.push(violation(context, e, f));
     }
     races.sort_by_key(|race| race.event);
     Ok(races)
@@ -105,7 +105,7 @@ fn unordered(
     Ok(classes)
 }
 
-fn told(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
+fn violation(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
     let events = &context.trace.events;
     let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
     let message = format!(
@@ -135,7 +135,10 @@ fn told(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
         add(&format!("thread {}", thread.name), thread.origin());
     }
     let (verdict, about) = (Verdict::UnorderedAccess, vec![context.variable_of(e)]);
-    ObservedViolation { event: f, told: Told { verdict, message, sites, about, details } }
+    ObservedViolation {
+        event: f,
+        description: Description { verdict, message, sites, about, details },
+    }
 }
 
 /// An atomic write behind the first access, and an atomic read before the second one that saw it, of

@@ -41,7 +41,7 @@ use super::attempt::{NEXT, Rung};
 use super::lock_state::LockState;
 use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, ObservedViolation, Proposals, Told};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -408,8 +408,8 @@ impl Check for Race {
         for [e, f] in doubtful.iter().take(TOLD) {
             notes.push(format!(
                 "unordered by happens-before, but no reordering was found that shows it: {}; {}",
-                context.told(*e),
-                context.told(*f)
+                context.describe_event(*e),
+                context.describe_event(*f)
             ));
         }
         if doubtful.len() > TOLD {
@@ -437,7 +437,7 @@ impl Check for Race {
         if races { Ok(()) } else { Err("they do not conflict".to_owned()) }
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let (e, f) = (found.by.next[0], found.by.next[1]);
         let events = &context.trace.events;
         let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
@@ -475,7 +475,7 @@ impl Check for Race {
         if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
             add("neighbouring pairs like it", count.to_string());
         }
-        Told {
+        Description {
             verdict: Verdict::ConcurrentAccess,
             message,
             sites: sites.into(),

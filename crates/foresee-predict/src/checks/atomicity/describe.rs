@@ -5,7 +5,7 @@ use foresee_trace::{Op, Role, Site, Subject, Verdict};
 use super::graph::Link;
 use super::regions::Regions;
 use crate::checks::tries::Found;
-use crate::checks::{Context, Told};
+use crate::checks::{Context, Description};
 use crate::reorder::NONE;
 
 /// What a region is called: `the region transfer of T1`.
@@ -131,7 +131,7 @@ fn list(
 }
 
 /// What a reordering shows.
-pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found) -> Told {
+pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found) -> Description {
     let last = found.by.next[0];
     let thread = context.trace.events[last as usize].thread();
     let executed: Vec<u32> = found.by.executed.iter().map(|wanted| wanted.event).collect();
@@ -171,11 +171,11 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
     };
     details.push(remedy(context, first, last, &others));
     let about = region.and_then(|region| subject(context, regions, region));
-    Told { verdict, message, sites, about: about.into_iter().collect(), details }
+    Description { verdict, message, sites, about: about.into_iter().collect(), details }
 }
 
 /// What comes between two accesses that look as if they belonged together.
-pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Told {
+pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Description {
     let what = format!("likely: what {} does in two sections", context.thread_of(a1));
     let (verdict, message) = of_triple(context, &what, [a1, b, a2], can);
     let certain = if can { "can come" } else { "came" };
@@ -190,7 +190,7 @@ pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) ->
         [("first", Role::First, a1), ("in between", Role::AnyBetween, b), (last, Role::Second, a2)];
     let sites = list(context, &labels, &mut details);
     details.push(remedy(context, a1, a2, &[b]));
-    Told { verdict, message, sites, about: Vec::new(), details }
+    Description { verdict, message, sites, about: Vec::new(), details }
 }
 
 /// Adds another event that comes between the same two.
@@ -208,7 +208,7 @@ pub(super) fn observed(
     regions: &Regions,
     region: u32,
     cycle: &[Link],
-) -> Told {
+) -> Description {
     let name = name_of(context, regions, region);
     let mut details = vec![extent_of(context, regions, region)];
     let sites;
@@ -251,5 +251,5 @@ pub(super) fn observed(
         }
     };
     let about = subject(context, regions, region).into_iter().collect();
-    Told { verdict, message, sites, about, details }
+    Description { verdict, message, sites, about, details }
 }
