@@ -14,7 +14,7 @@
 //! | `tally` | what became of every candidate, and what may be said of the rest |
 //! | `confirm` | the last word on each finding |
 //! | `pointers` | the least tuple of whole chains of events, with sections in their order |
-//! | `tell` | events, locks and threads in reports |
+//! | `events` | events, locks and threads in reports |
 //! | `glob`, `suppress` | names with holes, and findings that are not wanted |
 //! | `atomicity` | regions that can be disturbed |
 //! | `order` | objects that can be used too late or too early |
@@ -30,6 +30,7 @@ mod atomicity;
 mod attempt;
 mod confirm;
 mod deadlock;
+mod events;
 mod glob;
 mod lock_state;
 mod locksets;
@@ -38,7 +39,6 @@ mod pointers;
 mod race;
 mod suppress;
 mod tally;
-mod tell;
 mod tries;
 
 use std::time::{Duration, Instant};
@@ -367,7 +367,7 @@ impl Checks {
         let until = self.options.time.map(|time| Instant::now() + time);
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            match look(&mut **check, &context, until, kept, out) {
+            match run_check(&mut **check, &context, until, kept, out) {
                 Ok(one) => analysed.extend(one),
                 // One check's mistake does not cost the others their answers.
                 Err(AnalysisError::Mistake(why)) => {
@@ -381,7 +381,7 @@ impl Checks {
 }
 
 /// Makes one check. `None` if there is nothing to look at and nobody asked for it.
-fn look(
+fn run_check(
     check: &mut dyn Check,
     context: &Context<'_>,
     until: Option<Instant>,
