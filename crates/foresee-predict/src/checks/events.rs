@@ -56,7 +56,7 @@ impl Context<'_> {
 
     /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
     /// it may have been any thread.
-    pub(crate) fn strangers(&self) -> Vec<ThreadId> {
+    pub(crate) fn uninstrumented(&self) -> Vec<ThreadId> {
         self.trace.names.threads.lookup(EXTERNAL).into_iter().collect()
     }
 

@@ -97,10 +97,10 @@ impl<'t> Search<'t> {
             let (targets, initial) = (Vec::new(), Vec::new());
             return Ok(Search { trace, options, graph, targets, left_out: 0, initial, deadline });
         }
-        let stranger = names.threads.lookup(EXTERNAL);
+        let uninstrumented = names.threads.lookup(EXTERNAL);
         let by_stranger = |v: u32| {
             let writes = &graph.variables[v as usize].writes;
-            stranger.is_some_and(|s| writes.iter().any(|(thread, _)| *thread == s.0))
+            uninstrumented.is_some_and(|s| writes.iter().any(|(thread, _)| *thread == s.0))
         };
         let is_asked = |v: u32| variables.is_empty() || variables.contains(&VarId(v));
         let is_wanted = |v: u32| is_asked(v) && !by_stranger(v);

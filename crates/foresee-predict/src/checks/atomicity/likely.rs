@@ -270,7 +270,7 @@ impl Check for Likely {
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         let events = &context.trace.events;
-        let accesses = infer(context, &self.options, &context.strangers());
+        let accesses = infer(context, &self.options, &context.uninstrumented());
         let mut proposals = Proposals::default();
         let Triples { candidates, observed } = triples(events, &accesses, &mut proposals.tally);
         let mut reported: HashMap<[u32; 4], usize, RandomState> = HashMap::default();

@@ -232,7 +232,7 @@ impl Check for Atomicity {
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.regions = Regions::new(self.options.methods.clone());
-        let ignored = context.strangers();
+        let ignored = context.uninstrumented();
         let broken = match self.has_regions {
             true => self.broken(context, &ignored),
             false => Vec::new(),

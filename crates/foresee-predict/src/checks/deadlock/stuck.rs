@@ -71,14 +71,14 @@ impl End {
             for_changes: Vec::new(),
             is_stuck: Vec::new(),
         };
-        let stranger = trace.names.threads.lookup(EXTERNAL);
+        let uninstrumented = trace.names.threads.lookup(EXTERNAL);
         let mut wakeups = Wakeups::default();
         // For each condition whether some wait for it has a limit in time, and when it was notified last.
         let (mut timed, mut notified) = (Vec::<bool>::new(), Vec::<u32>::new());
         let mut previous: Vec<Option<Op>> = Vec::new();
         for (i, event) in (0..).zip(&trace.events) {
             let op = event.op();
-            if op == Op::Init || Some(event.thread()) == stranger {
+            if op == Op::Init || Some(event.thread()) == uninstrumented {
                 continue;
             }
             end.event(i, event);

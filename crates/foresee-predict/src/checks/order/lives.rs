@@ -66,11 +66,11 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Follows all objects through a trace. What `strangers` do counts for nothing.
+    /// Follows all objects through a trace. What `uninstrumented` threads do counts for nothing.
     pub(super) fn new(
         trace: &Trace,
         objects: &Objects,
-        strangers: &[ThreadId],
+        uninstrumented: &[ThreadId],
         requirements: &Requirements,
     ) -> Result<Lives, AnalysisError> {
         let mut this = Lives::default();
@@ -89,7 +89,7 @@ impl Lives {
                 at.map(|at| held.remove(at));
             }
             let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
-            if strangers.contains(&event.thread()) {
+            if uninstrumented.contains(&event.thread()) {
                 continue;
             }
             let life = entry(&mut lives, object as usize);

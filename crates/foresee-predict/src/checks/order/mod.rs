@@ -170,7 +170,7 @@ impl Check for LifeOrder {
             return Ok(Proposals { nothing: Some(why.to_owned()), ..Proposals::default() });
         }
         let Lives { observed, possible, impossible, ended } =
-            Lives::new(trace, &self.objects, &context.strangers(), context.requirements)?;
+            Lives::new(trace, &self.objects, &context.uninstrumented(), context.requirements)?;
         let mut groups: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
         for pair in &possible {
             groups.entry(places(trace, pair)).or_default().push(pair);

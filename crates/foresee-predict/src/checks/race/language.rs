@@ -47,15 +47,15 @@ pub(super) fn races(
         .filter_map(|found| <[u32; 2]>::try_from(&found.by.next[..]).ok())
         .map(|events| places(context, events))
         .collect();
-    let strangers = context.strangers();
-    let classes = unordered(context, suspects, &strangers)?;
+    let uninstrumented = context.uninstrumented();
+    let classes = unordered(context, suspects, &uninstrumented)?;
     let mut races = Vec::new();
     for pair in classes.groups.iter().filter_map(|group| group.sure) {
         if known.contains(&places(context, pair.events)) {
             continue;
         }
         let [e, f] = pair.events;
-        if is_ordered(&context.trace.events, &strangers, e as usize, f as usize) {
+        if is_ordered(&context.trace.events, &uninstrumented, e as usize, f as usize) {
             return Err(AnalysisError::Limit(format!(
                 "internal error, please report it with the trace: events {e} and {f} are no race \
                  by the language's rules"
@@ -71,11 +71,11 @@ pub(super) fn races(
 fn unordered(
     context: &Context<'_>,
     suspects: &Suspects,
-    strangers: &[ThreadId],
+    uninstrumented: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
     let mut classes = Classes::new(None);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
-    let mut language = LanguageClocks::new(strangers);
+    let mut language = LanguageClocks::new(uninstrumented);
     let mut times: Vec<u32> = Vec::new();
     // Locks order as well as exclude.
     let locks = (LockSetId::EMPTY, &LockSets::default());
@@ -89,7 +89,7 @@ fn unordered(
         strong.event(event)?;
         language.event(event);
         let is_access = op.reads() || op.writes();
-        if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
+        if is_access && !uninstrumented.contains(&thread) && suspects.has(event.var()) {
             classes.access(index as u32, event, locks, *time, |other| {
                 let other = ThreadId(other);
                 let known = language.count_now(thread, other);

@@ -152,7 +152,7 @@ impl Race {
         };
         let mut guards = Guards::new(&self.tokens);
         let mut times: Vec<u32> = Vec::new();
-        let strangers = context.strangers();
+        let uninstrumented = context.uninstrumented();
         let mut is_alone = has_one_root(context);
         for (index, event) in context.trace.events.iter().enumerate() {
             let (op, thread) = (event.op(), event.thread());
@@ -164,7 +164,7 @@ impl Race {
             is_alone &= op != Op::Fork;
             let is_access = op.reads() || op.writes();
             // Whose accesses those of strangers are nobody knows.
-            let is_known = !strangers.contains(&thread);
+            let is_known = !uninstrumented.contains(&thread);
             if is_access && is_known && !is_alone && self.suspects.has(event.var()) {
                 classes.access(index as u32, event, guards.set(thread), *time, |other| {
                     let other = ThreadId(other);
@@ -342,7 +342,7 @@ impl Check for Race {
         if self.algorithm == Algorithm::Shb {
             proposals.caveat = Some("accesses that the run itself orders were not looked at");
         }
-        if !context.strangers().is_empty() {
+        if !context.uninstrumented().is_empty() {
             proposals.caveat = Some(
                 "accesses of code that was not captured are left out, because nobody knows which \
                  thread they are of",

@@ -88,7 +88,7 @@ fn unordered(
     let mut needs: Clocks = Clocks::new(Order::Needs);
     let mut guards = Guards::new(tokens);
     let mut times: Vec<u32> = Vec::new();
-    let strangers = context.strangers();
+    let uninstrumented = context.uninstrumented();
     for (index, event) in (0..).zip(&context.trace.events) {
         let (op, thread) = (event.op(), event.thread());
         if op == Op::Init {
@@ -97,7 +97,7 @@ fn unordered(
         let time = entry(&mut times, thread.index());
         *time += 1;
         let is_access = op.reads() || op.writes();
-        if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
+        if is_access && !uninstrumented.contains(&thread) && suspects.has(event.var()) {
             classes.access(index, event, guards.set(thread), *time, |other| {
                 let possible = needs.count_now(thread, ThreadId(other));
                 Known { sure: u32::MAX, possible, until: u32::MAX }
