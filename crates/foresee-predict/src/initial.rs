@@ -16,15 +16,15 @@ pub fn learn_initial_values<'s>(
     names: &Names,
     open: impl FnOnce() -> Result<Box<dyn EventSource + 's>, ReadError>,
 ) -> Result<(), ReadError> {
-    let lens = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
+    let projection = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
     let mut open_values: Vec<(Projection, InitialValues)> = properties
         .iter()
-        .map(lens)
-        .map(|lens| {
-            let initial = InitialValues::new(&lens);
-            (lens, initial)
+        .map(projection)
+        .map(|projection| {
+            let initial = InitialValues::new(&projection);
+            (projection, initial)
         })
-        .filter(|(lens, _)| lens.initial().values().contains(&None))
+        .filter(|(projection, _)| projection.initial().values().contains(&None))
         .collect();
     if open_values.is_empty() {
         return Ok(());
@@ -33,17 +33,17 @@ pub fn learn_initial_values<'s>(
     let mut batch = Batch::default();
     'trace: while source.next_batch(&mut batch)? {
         for event in &batch.events {
-            for (lens, initial) in &mut open_values {
-                initial.learn(lens, event, &batch.pool);
+            for (projection, initial) in &mut open_values {
+                initial.learn(projection, event, &batch.pool);
             }
         }
         if open_values.iter().all(|(_, initial)| initial.settled()) {
             break 'trace;
         }
     }
-    for (lens, initial) in &open_values {
-        let state = initial.state(lens, &mut Default::default());
-        for (name, value) in lens.variables().zip(state.values()) {
+    for (projection, initial) in &open_values {
+        let state = initial.state(projection, &mut Default::default());
+        for (name, value) in projection.variables().zip(state.values()) {
             let known = spec.inits.iter().any(|init| init.var.name == name);
             if let (false, Some(value)) = (known, value) {
                 let var = Ident { name: name.to_owned(), span: Span::default() };

@@ -197,7 +197,7 @@ type Action = (u64, Option<(u16, Option<Value>)>);
 /// The monitor of one binding, with its configurations by number.
 struct Configs<'p> {
     monitor: &'p mut Monitor,
-    lens: &'p Projection,
+    projection: &'p Projection,
     all: Vec<(StateId, ProgramState)>,
     numbers: HashMap<(StateId, ProgramState), Config, RandomState>,
     actions: Vec<Step>,
@@ -243,7 +243,7 @@ impl Property for Configs<'_> {
         }
         let (state, mut program) = self.all[config as usize].clone();
         let step = self.actions[action as usize];
-        let letter = self.lens.apply(&mut program, step, &mut self.troubles);
+        let letter = self.projection.apply(&mut program, step, &mut self.troubles);
         let state = self.monitor.step(state, letter)?;
         let next = self.number(state, program);
         self.known.insert((config, action), next);
@@ -304,7 +304,7 @@ impl PropertySearch<'_> {
             }
         }
         let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
-        self.tally.notes = watch.lens.warnings(&troubles, atom);
+        self.tally.notes = watch.projection.warnings(&troubles, atom);
         Ok(found)
     }
 
@@ -324,7 +324,7 @@ impl PropertySearch<'_> {
         let reads_initial = watch.property.reads_initial;
         let mut configs = Configs {
             monitor: &mut watch.property.monitor,
-            lens: &watch.lens,
+            projection: &watch.projection,
             all: Vec::new(),
             numbers: HashMap::default(),
             actions: Vec::new(),
@@ -332,8 +332,8 @@ impl PropertySearch<'_> {
             known: HashMap::default(),
             troubles: EvalWarnings::default(),
         };
-        let values = watch.lens.initial().values().into();
-        let initial = watch.lens.state_of(values, &mut configs.troubles);
+        let values = watch.projection.initial().values().into();
+        let initial = watch.projection.state_of(values, &mut configs.troubles);
         let mut state = configs.monitor.start();
         if reads_initial {
             state = configs.monitor.step(state, initial.letter())?;

@@ -82,9 +82,9 @@ impl Stamper {
         index: u64,
         event: &Event,
         pool: &Pool,
-        lens: &Projection,
+        projection: &Projection,
     ) -> Result<Option<Notice>, TooLong> {
-        let step = lens.step(event, pool);
+        let step = projection.step(event, pool);
         let stamp = self.clocks.event_if(event, step.is_some())?;
         if !Order::is_step(event) {
             return Ok(None);
@@ -141,7 +141,7 @@ pub struct Coverage {
 /// The lattice of a property without parameters, while its events arrive in any order.
 pub struct Online {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     writes: Writes,
     explorer: Explorer,
     fails_at_once: bool,
@@ -158,8 +158,8 @@ impl Online {
         limits: Limits,
         roots: &[ThreadId],
     ) -> Result<Online, TooManyStates> {
-        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-        let (initial, start) = beginning(&lens, &mut property)?;
+        let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+        let (initial, start) = beginning(&projection, &mut property)?;
         // The witness is for whoever has the trace to look for.
         let limits = Limits { kept_events: 0, ..limits };
         let mut explorer = Explorer::new(initial, start, limits);
@@ -167,12 +167,12 @@ impl Online {
             explorer.events.column(root);
         }
         let fails_at_once = start == StateId::BAD;
-        Ok(Online { property, lens, writes: Writes::default(), explorer, fails_at_once })
+        Ok(Online { property, projection, writes: Writes::default(), explorer, fails_at_once })
     }
 
     /// What makes events into steps of the property.
-    pub fn lens(&self) -> &Projection {
-        &self.lens
+    pub fn projection(&self) -> &Projection {
+        &self.projection
     }
 
     /// Takes a notice.
@@ -181,7 +181,7 @@ impl Online {
         match notice {
             Notice::Event(message) => {
                 let Message { thread, number, index, knows, forks, step } = message;
-                let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                let write = step.write.map(|write| self.writes.number(write, &self.projection));
                 let item = Item::new(index, number, step.events, write);
                 events.arrive(thread, number, item, &knows, forks);
             }
@@ -192,17 +192,17 @@ impl Online {
 
     /// Searches as far as what has arrived allows.
     pub fn advance(&mut self) -> Result<(), TooManyStates> {
-        let Online { property, lens, writes, explorer, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let Online { property, projection, writes, explorer, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.advance(&mut meaning, false)?;
-        explorer.tidy(writes, lens);
+        explorer.tidy(writes, projection);
         Ok(())
     }
 
     /// Nothing more will arrive.
     pub fn finish(&mut self) -> Result<Coverage, TooManyStates> {
-        let Online { property, lens, writes, explorer, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let Online { property, projection, writes, explorer, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, false)?;
         Ok(self.coverage())
     }
@@ -241,7 +241,7 @@ mod tests {
         let limits = Limits { window: Some(4), ..Limits::default() };
         let mut online = Online::new(&spec, property, &resolved, &names, limits, &threads).unwrap();
         // It has a history at first, and less to keep when it has given that up.
-        let (initial, start) = beginning(&online.lens, &mut online.property).unwrap();
+        let (initial, start) = beginning(&online.projection, &mut online.property).unwrap();
         let limits = Limits { kept_events: 4096, ..limits };
         online.explorer = Explorer::new(initial, start, limits);
         for thread in threads {
@@ -251,7 +251,7 @@ mod tests {
         for i in 0..1000 {
             let write = Event::new(threads[i % 2], Op::Write).with_target(var.0);
             let write = write.with_values(&[Value::Int(i as i64 % 2)], &mut batch.pool);
-            let notice = stamper.event(i as u64, &write, &batch.pool, online.lens()).unwrap();
+            let notice = stamper.event(i as u64, &write, &batch.pool, online.projection()).unwrap();
             online.notice(notice.expect("it writes what the property reads"));
             online.advance().unwrap();
         }

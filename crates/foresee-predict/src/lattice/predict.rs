@@ -114,7 +114,7 @@ const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
 struct MonitoredProperty {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     writes: Writes,
     steps: Steps,
     /// The event atoms that events of the trace match.
@@ -152,11 +152,11 @@ struct Search {
 impl Search {
     /// At the initial state.
     fn new(
-        lens: &Projection,
+        projection: &Projection,
         property: &mut Compiled,
         limits: Limits,
     ) -> Result<Search, TooManyStates> {
-        let (initial, start) = beginning(lens, property)?;
+        let (initial, start) = beginning(projection, property)?;
         let observed = ObservedRun { program: initial.clone(), monitor: start };
         let explorer = Explorer::new(initial, start, limits);
         Ok(Search { explorer, start, observed, steps: 0 })
@@ -165,10 +165,11 @@ impl Search {
 
 /// The initial state of the program, and of the monitor after it.
 pub(crate) fn beginning(
-    lens: &Projection,
+    projection: &Projection,
     property: &mut Compiled,
 ) -> Result<(ProgramState, StateId), TooManyStates> {
-    let initial = lens.state_of(lens.initial().values().into(), &mut EvalWarnings::default());
+    let initial =
+        projection.state_of(projection.initial().values().into(), &mut EvalWarnings::default());
     let mut start = property.monitor.start();
     if property.reads_initial {
         start = property.monitor.step(start, initial.letter())?;
@@ -186,10 +187,10 @@ impl ObservedRun {
     fn step(
         &mut self,
         step: Step,
-        lens: &Projection,
+        projection: &Projection,
         property: &mut Compiled,
     ) -> Result<bool, TooManyStates> {
-        let letter = lens.apply(&mut self.program, step, &mut EvalWarnings::default());
+        let letter = projection.apply(&mut self.program, step, &mut EvalWarnings::default());
         self.monitor = property.monitor.step(self.monitor, letter)?;
         Ok(self.monitor == StateId::BAD)
     }
@@ -232,7 +233,9 @@ impl Lattice {
         early.room = (early.room + earned).min(LOOKING_ROOM);
         for (number, (watch, looked)) in self.watches.iter_mut().zip(&mut early.looked).enumerate()
         {
-            let MonitoredProperty { property, lens, writes, steps: Steps::All(search), .. } = watch
+            let MonitoredProperty {
+                property, projection, writes, steps: Steps::All(search), ..
+            } = watch
             else {
                 continue;
             };
@@ -242,7 +245,7 @@ impl Lattice {
                 continue;
             }
             let start = Instant::now();
-            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+            let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
             // If there are too many states, the search itself is going to say so.
             let is_foreseen = search.explorer.foresees(&mut meaning, early.room).unwrap_or(false);
             early.room = early.room.saturating_sub(start.elapsed());
@@ -266,7 +269,7 @@ impl Lattice {
                 self.follow_threads(event);
             }
             for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
-                let Some(step) = watch.lens.step(event, pool) else { continue };
+                let Some(step) = watch.projection.step(event, pool) else { continue };
                 watch.occurred |= step.events;
                 let index = first + i as u64;
                 let limits = self.limits;
@@ -324,7 +327,7 @@ impl Lattice {
                 tally.trouble = Some(error.to_string());
             }
             let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
-            tally.notes = watch.lens.warnings(&tally.troubles, atom);
+            tally.notes = watch.projection.warnings(&tally.troubles, atom);
             tally.vacuous = watch.vacuous();
             analysed.push(tally.analysed(&watch.property.name));
             predictions.append(&mut tally.predictions);
@@ -357,17 +360,17 @@ impl MonitoredProperty {
         names: &Names,
         limits: Limits,
     ) -> MonitoredProperty {
-        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+        let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let mut error = None;
         let mut steps = Steps::ByBinding(BoundSteps::default());
         if property.params.is_empty() {
-            match Search::new(&lens, &mut property, limits) {
+            match Search::new(&projection, &mut property, limits) {
                 Ok(search) => steps = Steps::All(Box::new(search)),
                 Err(e) => error = Some(e),
             }
         }
         let (writes, occurred, cut_off) = (Writes::default(), 0, false);
-        MonitoredProperty { property, lens, writes, steps, occurred, cut_off, error }
+        MonitoredProperty { property, projection, writes, steps, occurred, cut_off, error }
     }
 
     /// Why no run of this trace could have violated the property.
@@ -391,7 +394,8 @@ impl MonitoredProperty {
         clocks: &Clocks,
         limits: Limits,
     ) -> Result<(), TooManyStates> {
-        let MonitoredProperty { property, lens, writes, steps: Steps::All(search), .. } = self
+        let MonitoredProperty { property, projection, writes, steps: Steps::All(search), .. } =
+            self
         else {
             return Ok(());
         };
@@ -399,21 +403,21 @@ impl MonitoredProperty {
         if search.observed.monitor == StateId::BAD {
             return Ok(());
         }
-        if search.observed.step(step, lens, property)? {
+        if search.observed.step(step, projection, property)? {
             // Nothing needs to be predicted where the observed run fails.
             search.explorer.stop();
         }
         if search.explorer.is_over() {
             return Ok(());
         }
-        let write = step.write.map(|write| writes.number(write, lens));
+        let write = step.write.map(|write| writes.number(write, projection));
         let item = Item::new(index, stamp.time[0], step.events, write);
         let times = |thread: ThreadId| clocks.count(stamp, thread)[0];
         search.explorer.events.observe(stamp.thread, item, times);
         if limits.window.is_some() && search.steps.is_multiple_of(limits.stride) {
-            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+            let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
             search.explorer.advance(&mut meaning, true)?;
-            search.explorer.tidy(writes, lens);
+            search.explorer.tidy(writes, projection);
         }
         Ok(())
     }
@@ -448,7 +452,7 @@ impl MonitoredProperty {
             return Err(error);
         }
         // Values that are missing from the start are worth a warning even if nothing happens.
-        self.lens.state_of(self.lens.initial().values().into(), &mut tally.troubles);
+        self.projection.state_of(self.projection.initial().values().into(), &mut tally.troubles);
         match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
             Steps::All(search) => self.conclude_search(number, None, *search, tally),
             Steps::ByBinding(steps) => {
@@ -456,13 +460,14 @@ impl MonitoredProperty {
                 tally.bindings = Some(bindings.len() as u64);
                 let mut bound = Vec::new();
                 for binding in &bindings {
-                    let mut search = Search::new(&self.lens, &mut self.property, limits)?;
+                    let mut search = Search::new(&self.projection, &mut self.property, limits)?;
                     steps.steps_of(binding, &mut bound);
                     for &(bound, atoms) in &bound {
                         search.steps += 1;
                         let step = Step { events: atoms, ..bound.step };
-                        search.observed.step(step, &self.lens, &mut self.property)?;
-                        let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                        search.observed.step(step, &self.projection, &mut self.property)?;
+                        let write =
+                            step.write.map(|write| self.writes.number(write, &self.projection));
                         let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
                         let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
                         search.explorer.events.observe(bound.stamp.thread, item, times);
@@ -488,8 +493,8 @@ impl MonitoredProperty {
             tally.observed += 1;
             return Ok(());
         }
-        let MonitoredProperty { lens, writes, property, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let MonitoredProperty { projection, writes, property, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, true)?;
         tally.troubles.add(explorer.tables.troubles());
         tally.violated += u64::from(explorer.found.violation.is_some());

@@ -75,7 +75,7 @@ pub(super) type Offer<'a> = &'a mut dyn FnMut(Vec<u64>) -> bool;
 pub(super) struct Search<'a> {
     trace: &'a Trace,
     steps: &'a [Relevant],
-    lens: &'a Projection,
+    projection: &'a Projection,
     property: &'a mut Compiled,
     initial: ProgramState,
     start: StateId,
@@ -87,12 +87,12 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         trace: &'a Trace,
         steps: &'a [Relevant],
-        lens: &'a Projection,
+        projection: &'a Projection,
         property: &'a mut Compiled,
     ) -> Result<Search<'a>, TooManyStates> {
-        let (initial, start) = beginning(lens, property)?;
+        let (initial, start) = beginning(projection, property)?;
         let mut search =
-            Search { trace, steps, lens, property, initial, start, is_violated: false };
+            Search { trace, steps, projection, property, initial, start, is_violated: false };
         search.is_violated = search.violates(steps.iter().map(|s| s.step))?;
         Ok(search)
     }
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
         let mut program = self.initial.clone();
         let mut state = self.start;
         for step in order {
-            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
+            let letter = self.projection.apply(&mut program, step, &mut EvalWarnings::default());
             state = self.property.monitor.step(state, letter)?;
             if state == StateId::BAD {
                 return Ok(true);
@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
             let Some(step) = columns.enabled(&node.counts, c) else { continue };
             let mut program = states.get(node.program).clone();
             let step = self.steps[step].step;
-            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
+            let letter = self.projection.apply(&mut program, step, &mut EvalWarnings::default());
             let monitor = self.property.monitor.step(node.monitor, letter)?;
             let mut counts = node.counts.clone();
             counts[c] += 1;

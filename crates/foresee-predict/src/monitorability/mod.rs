@@ -123,7 +123,7 @@ pub struct Monitorability {
 
 struct MonitoredProperty {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     labels: Labels,
     pairs: Pairs,
     /// The steps of a property with parameters.
@@ -164,10 +164,10 @@ impl Monitorability {
         options: MonitorabilityOptions,
     ) -> Monitorability {
         let watch = |mut property: Compiled| {
-            let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+            let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
             MonitoredProperty {
-                labels: Labels::new(&mut property, &lens),
-                lens,
+                labels: Labels::new(&mut property, &projection),
+                projection,
                 pairs: Pairs::default(),
                 bound: (!property.params.is_empty()).then(BoundSteps::default),
                 property,
@@ -193,7 +193,7 @@ impl Monitorability {
         self.steps.clear();
         let mut is_step = false;
         for watch in &self.watches {
-            let step = if watch.is_done { None } else { watch.lens.step(event, pool) };
+            let step = if watch.is_done { None } else { watch.projection.step(event, pool) };
             is_step |= step.is_some();
             self.steps.push(step);
         }
@@ -210,7 +210,7 @@ impl Monitorability {
             let known = |t| running.known(&now, t);
             match &mut watch.bound {
                 None => {
-                    let label = watch.labels.number(step, step.events, &watch.lens);
+                    let label = watch.labels.number(step, step.events, &watch.projection);
                     watch.pairs.step(place, label, time, &watch.labels, known);
                     watch.is_done = !self.is_exact && watch.pairs.count > 0;
                 }
@@ -326,7 +326,7 @@ impl MonitoredProperty {
             let steps = |trace: &Trace| -> Vec<Relevant> {
                 let events = trace.events.iter().enumerate();
                 let step = |(i, e): (usize, &Event)| {
-                    let step = self.lens.step(e, &trace.pool)?;
+                    let step = self.projection.step(e, &trace.pool)?;
                     Some(Relevant { index: i as u64, step })
                 };
                 events.filter_map(step).collect()
@@ -377,7 +377,7 @@ impl MonitoredProperty {
         let mut pairs = Pairs::default();
         let mut relevant = Vec::with_capacity(of.len());
         for (bound, atoms) in of {
-            let label = self.labels.number(bound.step, atoms, &self.lens);
+            let label = self.labels.number(bound.step, atoms, &self.projection);
             let known = |t| running.known(&bound.now, t);
             pairs.step(bound.place, label, bound.time, &self.labels, known);
             let step = Step { events: atoms, ..bound.step };
@@ -579,7 +579,7 @@ impl Exact<'_, '_> {
         };
         let too_large =
             |error: TooManyStates| Ok((Verdict::Unknown, Outcome::StateLimit, error.to_string()));
-        let mut search = match Search::new(trace, steps, &watch.lens, &mut watch.property) {
+        let mut search = match Search::new(trace, steps, &watch.projection, &mut watch.property) {
             Ok(search) => search,
             Err(error) => return too_large(error),
         };
