@@ -226,7 +226,7 @@ impl Lattice {
         self
     }
 
-    fn tell_early(&mut self, out: &mut Out<'_>) {
+    fn report_early(&mut self, out: &mut Out<'_>) {
         let Some(early) = &mut self.early else { return };
         let now = Instant::now();
         let earned = now.duration_since(std::mem::replace(&mut early.since, now)) / LOOKING_SHARE;
@@ -341,7 +341,7 @@ impl Analysis for Lattice {
         let Pass { first, batch, out, .. } = pass;
         let first = *first;
         self.take(first, &batch.events, &batch.pool)?;
-        self.tell_early(out);
+        self.report_early(out);
         Ok(Flow::Continue)
     }
 

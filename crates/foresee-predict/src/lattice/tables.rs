@@ -242,12 +242,12 @@ impl Memo {
     pub(super) fn after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
         match self.after.get(&(state, write)) {
             Some(&after) => after,
-            None => self.ask_after(state, write, shared),
+            None => self.compute_after(state, write, shared),
         }
     }
 
     #[cold]
-    fn ask_after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
+    fn compute_after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
         let mut inner = shared.lock();
         let (tables, meaning) = &mut *inner;
         let after = tables.after(state, write, meaning);

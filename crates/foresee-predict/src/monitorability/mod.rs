@@ -407,7 +407,7 @@ impl MonitoredProperty {
         }
         let (verdict, outcome, why) = match exact.kept {
             None => (Verdict::Unknown, Outcome::Window, String::new()),
-            Some(kept) => exact.ask(kept, self, &pairs, steps, &about, &mut said.finding)?,
+            Some(kept) => exact.confirm(kept, self, &pairs, steps, &about, &mut said.finding)?,
         };
         // One that is not known leaves it open.
         if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
@@ -461,7 +461,8 @@ impl MonitoredProperty {
             Verdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
             Verdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
         };
-        let mut notes: Vec<String> = said.pairs.iter().map(|pair| told(pair, names)).collect();
+        let mut notes: Vec<String> =
+            said.pairs.iter().map(|pair| describe_pair(pair, names)).collect();
         if !self.labels.is_exact() && said.count > 0 {
             notes.push(
                 "its automaton is too large to be looked at as a whole, so the order of any two of \
@@ -492,7 +493,7 @@ impl MonitoredProperty {
 }
 
 /// An unordered pair in words.
-fn told(pair: &Pair, names: &Names) -> String {
+fn describe_pair(pair: &Pair, names: &Names) -> String {
     let place = |place: &Place| {
         let thread = Name(names.threads.get(place.thread));
         match place.loc {
@@ -533,7 +534,7 @@ struct Orders {
 
 impl Exact<'_, '_> {
     /// Asks whether an order has another verdict; the first that is confirmed becomes the finding.
-    fn ask(
+    fn confirm(
         &mut self,
         kept: &Kept<'_>,
         watch: &mut MonitoredProperty,

@@ -172,7 +172,7 @@ impl<'g> Candidates<'g> {
         if saw != NONE && matches!(target, Target::Read(_)) {
             if wanted(NONE) {
                 self.limit_initial(variable);
-                self.ask(variable, NONE, saw, Form::Missing, &mut tell);
+                self.propose(variable, NONE, saw, Form::Missing, &mut tell);
             } else {
                 self.leave_out();
             }
@@ -191,9 +191,9 @@ impl<'g> Candidates<'g> {
                 }
                 self.limit_to(variable, challenger, writes.get(i + 1).copied());
                 if saw != NONE && matches!(target, Target::Read(_)) {
-                    self.ask(variable, challenger, saw, Form::Missing, &mut tell);
+                    self.propose(variable, challenger, saw, Form::Missing, &mut tell);
                 }
-                self.ask(variable, challenger, saw, Form::Overwritten, &mut tell);
+                self.propose(variable, challenger, saw, Form::Overwritten, &mut tell);
             }
         }
     }
@@ -273,7 +273,7 @@ impl<'g> Candidates<'g> {
         }
     }
 
-    fn ask(
+    fn propose(
         &mut self,
         variable: u32,
         challenger: u32,

@@ -176,7 +176,7 @@ impl<'t> Search<'t> {
         if self.options.first {
             let mut candidates = self.candidates();
             for &target in &self.targets {
-                if let Some(broken) = self.look_at(&mut candidates, target) {
+                if let Some(broken) = self.examine(&mut candidates, target) {
                     found.broken.push(broken);
                     found.stopped = true;
                     break;
@@ -189,7 +189,7 @@ impl<'t> Search<'t> {
         let start = || (self.candidates(), Vec::new());
         let each =
             |(candidates, broken): &mut (Candidates<'_>, Vec<_>), at: usize, &target: &Target| {
-                broken.extend(self.look_at(candidates, target).map(|one| (at, one)));
+                broken.extend(self.examine(candidates, target).map(|one| (at, one)));
                 ControlFlow::Continue(())
             };
         let end = |(candidates, broken): (Candidates<'_>, Vec<_>)| (broken, candidates.counts);
@@ -233,7 +233,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    fn look_at(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
+    fn examine(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
         if self.is_late() {
             candidates.counts.give_up();
             return None;

@@ -118,7 +118,7 @@ impl Patterns {
         self
     }
 
-    fn tell_early(&mut self, out: &mut Out<'_>) {
+    fn report_early(&mut self, out: &mut Out<'_>) {
         let Some(mut told) = self.told.take() else { return };
         for (watch, told) in told.iter_mut().enumerate() {
             let is_found = matches!(
@@ -337,7 +337,7 @@ impl Analysis for Patterns {
         let Pass { first, batch, names, out } = pass;
         let first = *first;
         self.engine.events(&mut self.core, first, batch)?;
-        self.tell_early(out);
+        self.report_early(out);
         Ok(self.report((first, batch), names, out))
     }
 

@@ -163,9 +163,9 @@ impl<'r> Search<'r> {
         loop {
             if result.is_ok() {
                 if let Some(object) = self.slices.take_dirty() {
-                    result = self.look_at(object, goal, false);
+                    result = self.examine(object, goal, false);
                 } else if let Some(object) = self.undecided.pop() {
-                    result = self.look_at(object, goal, true);
+                    result = self.examine(object, goal, true);
                 } else {
                     return self.answer();
                 }
@@ -229,7 +229,7 @@ impl<'r> Search<'r> {
 
     /// Settles the conflicts that are found in one walk over the events of an object: those that
     /// leave no choice, or, to decide, all of them.
-    fn look_at(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
+    fn examine(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
         let Search { requirements, slices, walker, choices, saved, undecided, blamed, is_anchored } =
             self;
         let mut is_undecided = false;
