@@ -13,13 +13,13 @@ use foresee_trace::Reordering;
 use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
 /// A rung of the ladder: so many slices, so many wrong choices.
-pub(crate) type Rung = (u8, u32);
+pub(crate) type Budget = (u8, u32);
 
 /// For goals that only say what comes next: races and deadlocks.
-pub(crate) const NEXT: &[Rung] = &[(1, 0), (2, 16), (3, 64)];
+pub(crate) const NEXT: &[Budget] = &[(1, 0), (2, 16), (3, 64)];
 
 /// For goals that also say what has happened: atomicity and order.
-pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
+pub(crate) const EXECUTED: &[Budget] = &[(1, 16), (2, 64)];
 
 /// How many times as many wrong choices are allowed where reads choose among writes.
 const MORE_FAILURES: u32 = 4;
@@ -43,7 +43,7 @@ pub(crate) struct Reached {
     /// ... and then these.
     pub(crate) order: Vec<u32>,
     /// The rung that found it.
-    pub(crate) rung: usize,
+    pub(crate) budget: usize,
     /// What reads had to see.
     pub(crate) sight: Sight,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Attempt {
 pub(crate) fn attempt(
     search: &mut Search<'_>,
     goal: &Goal<'_>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     reach: Reach,
 ) -> Attempt {
     if goal.first().is_none() {
@@ -90,12 +90,12 @@ pub(crate) fn attempt(
     }
     let seen = match reach.is_only_by_value {
         true => Attempt::NotFound,
-        false => climb(search, Sight::Writers, goal, rungs, reach),
+        false => climb(search, Sight::Writers, goal, budgets, reach),
     };
     if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
         return seen;
     }
-    match (seen, climb(search, Sight::Values, goal, rungs, reach)) {
+    match (seen, climb(search, Sight::Values, goal, budgets, reach)) {
         (_, found @ Attempt::Found(_)) => found,
         (Attempt::NotFound, Attempt::NotFound) => Attempt::NotFound,
         _ => Attempt::Undecided,
@@ -107,20 +107,20 @@ pub(crate) fn climb(
     search: &mut Search<'_>,
     sight: Sight,
     goal: &Goal<'_>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     reach: Reach,
 ) -> Attempt {
     let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
     // More writes to choose from, more wrong choices, and more stretches to put them in.
-    let more = |&(slices, failures): &Rung| (slices + 1, failures * MORE_FAILURES);
-    let top = rungs.last().filter(|rung| rung.1 > 0 && sight == Sight::Values).map(more);
-    for (rung, (slices, failures)) in rungs.iter().copied().chain(top).enumerate() {
+    let more = |&(slices, failures): &Budget| (slices + 1, failures * MORE_FAILURES);
+    let top = budgets.last().filter(|budget| budget.1 > 0 && sight == Sight::Values).map(more);
+    for (budget, (slices, failures)) in budgets.iter().copied().chain(top).enumerate() {
         let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
         match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {
-                return Attempt::Found(Reached { observed, order, rung, sight });
+                return Attempt::Found(Reached { observed, order, budget, sight });
             }
             // Without choices there was only too much to do, and there will be no less.
             Answer::No { gave_up: true, .. } if failures == 0 && sight == Sight::Writers => {

@@ -51,7 +51,7 @@ use foresee_trace::{
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
 use crate::kept::Kept;
 use crate::reorder::Requirements;
-use attempt::Rung;
+use attempt::Budget;
 pub use deadlock::DEADLOCK;
 use lock_state::LockState;
 pub(crate) use lock_state::{given, taken};
@@ -209,7 +209,7 @@ pub(crate) trait Check {
     fn words(&self) -> Words;
 
     /// How hard its candidates are tried.
-    fn rungs(&self) -> &'static [Rung];
+    fn budgets(&self) -> &'static [Budget];
 
     /// The next event of the trace, with how things are just before it.
     fn event(&mut self, index: u32, event: &Event, lock_state: &LockState);
@@ -427,8 +427,8 @@ fn run_check(
             break;
         }
     }
-    let rungs = check.rungs();
-    let mut tried = tries::try_all(context, candidates, rungs, until, &mut tally);
+    let budgets = check.budgets();
+    let mut tried = tries::try_all(context, candidates, budgets, until, &mut tally);
     let chains = check.chains(context, &tried);
     tries::try_chains(context, &chains, until, &mut tried);
     tried.count(&mut tally);

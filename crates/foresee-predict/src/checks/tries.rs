@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt, climb};
+use super::attempt::{Attempt, Budget, NEXT, Reach, Reached, attempt, climb};
 use super::pointers::{Chained, Pointers};
 use super::tally::SearchStats;
 use super::{Context, Options};
@@ -122,7 +122,7 @@ fn on_all_cores<T: Sync, S, R: Send>(
 pub(crate) fn try_all(
     context: &Context<'_>,
     mut candidates: Vec<Candidate>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     until: Option<Instant>,
     tally: &mut SearchStats,
 ) -> Tried {
@@ -131,7 +131,7 @@ pub(crate) fn try_all(
     candidates.sort_by_key(|candidate| (first(candidate), candidate.key));
     let search = || Search::new(context.requirements, context.options.reads);
     let verdicts = on_all_cores(context, &candidates, until, search, |search, candidate| {
-        try_one(search, candidate, rungs, context)
+        try_one(search, candidate, budgets, context)
     });
     let late = (candidates.len() - verdicts.len()) as u64;
     tally.not_tried += late;
@@ -151,7 +151,7 @@ pub(crate) fn try_all(
             Attempt::Undecided | Attempt::Doubtful => tried.open.push((candidate.key, true)),
         }
     }
-    try_otherwise(context, &candidates, &hanging, rungs, until, (&mut tried, tally));
+    try_otherwise(context, &candidates, &hanging, budgets, until, (&mut tried, tally));
     tried
 }
 
@@ -161,7 +161,7 @@ fn try_otherwise(
     context: &Context<'_>,
     candidates: &[Candidate],
     hanging: &[usize],
-    rungs: &[Rung],
+    budgets: &[Budget],
     until: Option<Instant>,
     (tried, tally): (&mut Tried, &mut SearchStats),
 ) {
@@ -172,7 +172,7 @@ fn try_otherwise(
     let found = on_all_cores(context, asked, until, search, |search, &at| {
         let Candidate { key, tries, hangs_on, .. } = &candidates[at];
         tries.iter().take(TRIES_OTHERWISE).find_map(|by| {
-            match climb(search, (*hangs_on)?, &by.goal(), rungs, reach) {
+            match climb(search, (*hangs_on)?, &by.goal(), budgets, reach) {
                 Attempt::Found(reached) => Some(Found { key: *key, by: by.clone(), reached }),
                 _ => None,
             }
@@ -229,7 +229,7 @@ pub(crate) fn try_chains(
 fn try_one(
     search: &mut Search<'_>,
     candidate: &Candidate,
-    rungs: &[Rung],
+    budgets: &[Budget],
     context: &Context<'_>,
 ) -> (usize, Attempt) {
     if candidate.is_impossible {
@@ -240,7 +240,7 @@ fn try_one(
     let reach = Reach { look_back, work, is_conceivable, is_only_by_value };
     if candidate.is_sure {
         let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true, ..reach };
-        let sure = attempt(search, &candidate.tries[0].goal(), &rungs[..1], nearest);
+        let sure = attempt(search, &candidate.tries[0].goal(), &budgets[..1], nearest);
         if matches!(sure, Attempt::Found(_)) {
             return (0, sure);
         }
@@ -248,7 +248,7 @@ fn try_one(
     let mut worst = Attempt::Impossible;
     let mut given_up = 0;
     for (i, by) in candidate.tries.iter().enumerate() {
-        match attempt(search, &by.goal(), rungs, reach) {
+        match attempt(search, &by.goal(), budgets, reach) {
             found @ Attempt::Found(_) => return (i, found),
             Attempt::Impossible => {}
             Attempt::NotFound => {

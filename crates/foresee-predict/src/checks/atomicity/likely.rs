@@ -30,7 +30,7 @@ use super::regions::{Change, Regions};
 use super::triples::{Triples, triples};
 use super::{AtomicityOptions, describe, graph};
 use crate::analysis::{AnalysisError, Stat};
-use crate::checks::attempt::{EXECUTED, Rung};
+use crate::checks::attempt::{Budget, EXECUTED};
 use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
 use crate::checks::tally::Words;
@@ -262,7 +262,7 @@ impl Check for Likely {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 

@@ -41,7 +41,7 @@ use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
-use super::attempt::{EXECUTED, Rung};
+use super::attempt::{Budget, EXECUTED};
 use super::glob::Glob;
 use super::lock_state::LockState;
 use super::tally::Words;
@@ -218,7 +218,7 @@ impl Check for Atomicity {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 

@@ -45,7 +45,7 @@ use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 
-use super::attempt::{NEXT, Rung};
+use super::attempt::{Budget, NEXT};
 use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
 use super::tally::{SearchStats, Words};
@@ -203,7 +203,7 @@ impl Check for Deadlocks {
         Words { one: "deadlock", many: "deadlocks", candidates: "rings of requests and waits" }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         NEXT
     }
 

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, Op, Role, Subject, Value, Verdict};
 
-use super::attempt::{EXECUTED, Rung};
+use super::attempt::{Budget, EXECUTED};
 use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
@@ -152,7 +152,7 @@ impl Check for LifeOrder {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 

@@ -66,7 +66,7 @@ fn check(trace: &Trace) -> Checked {
     }
     let proposals = check.propose(&context).unwrap();
     let mut tally = proposals.tally;
-    let tried = try_all(&context, proposals.candidates, check.rungs(), None, &mut tally);
+    let tried = try_all(&context, proposals.candidates, check.budgets(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);

@@ -37,7 +37,7 @@ use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
 
-use super::attempt::{NEXT, Rung};
+use super::attempt::{Budget, NEXT};
 use super::lock_state::LockState;
 use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
@@ -258,7 +258,7 @@ impl Check for Race {
         Words { one: "race", many: "races", candidates: "pairs of places" }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         match self.algorithm {
             Algorithm::Hb | Algorithm::Sliced => NEXT,
             Algorithm::Shb | Algorithm::Syncp => &NEXT[..1],
@@ -464,7 +464,7 @@ impl Check for Race {
         for thread in sites.iter().filter_map(|site| site.thread.as_ref()) {
             add(&format!("thread {}", thread.name), thread.origin());
         }
-        let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
+        let how = match (found.reached.budget, group.is_some_and(|group| group.sure.is_some())) {
             (0, true) if self.algorithm != Algorithm::Hb => {
                 "the observed order, without what is not needed (schedulable happens-before)"
             }
