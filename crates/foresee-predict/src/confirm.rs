@@ -3,7 +3,7 @@
 //!
 //! The order is replayed against the trace ([`foresee_causality::judge`]), and the plain monitor of
 //! one run must reject it for the same binding. A read that sees another write than in the trace
-//! has no value that anybody knows, so the monitor is not told one.
+//! has no known value, so the monitor does not get one.
 
 use foresee_causality::TooLong;
 use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space, check_notes};

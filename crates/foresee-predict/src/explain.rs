@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use foresee_causality::judge::ChangedRead;
 use foresee_trace::{Id, LockEdge, Name, Op, ThreadId, Trace, entry};
 
-/// How many differences of one kind are told one by one.
+/// The number of differences of one kind that are listed individually.
 const TOLD: usize = 5;
 
 /// The sections that swapped, the events left out, and the reads that see another value, in an order

@@ -1,8 +1,8 @@
-//! The last word on a finding of a check, by code that shares nothing with the search.
+//! Confirms the findings of checks, with code that shares nothing with the search.
 //!
-//! The reordering is replayed by the [judge](foresee_causality::judge), which also sees to it that
-//! each event that should come next is the next of its thread. Then the check looks at what the
-//! judge sees: which threads hold which locks, and what was written last.
+//! The [judge](foresee_causality::judge) replays the reordering and verifies that each event that
+//! should come next is the next of its thread. Then the check inspects the judge's final state:
+//! which threads hold which locks, and what was written last.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,8 +16,8 @@ use super::{Check, Context, Description};
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 
-/// The findings, in the order in which they were found. One that does not stand up to the judge is
-/// a mistake of ours, and nothing is reported that rests on it.
+/// The findings, in the order in which they were found. If the judge rejects one, that is an
+/// internal error, and nothing that depends on it is reported.
 pub(crate) fn confirm(
     context: &Context<'_>,
     judge: &Judge<'_>,
@@ -68,9 +68,9 @@ pub(crate) fn confirm(
     Ok(findings)
 }
 
-/// What would be found if reads saw other values, at most so many. The judge replays it with reads
-/// that may see anything, and says which of them see something else; the first of these whose
-/// thread goes on is what it hangs on.
+/// At most `most` findings that depend on reads that see other values. The judge replays each with
+/// reads that may see anything, and returns those that see something else; the finding depends on
+/// the first of these whose thread continues.
 pub(crate) fn conditional(
     context: &Context<'_>,
     judge: &Judge<'_>,
@@ -132,7 +132,7 @@ pub(crate) fn conditional(
     Ok(findings)
 }
 
-/// What the check says of what was found, with a site for every event of the question.
+/// The check's description of a finding, with a site for every event of its goal.
 fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Description {
     let mut description = check.describe(context, one);
     let executed = one.by.executed.iter().map(|wanted| wanted.event);
@@ -161,8 +161,8 @@ impl Run {
     }
 }
 
-/// The judge's word on what was found, and that of the check: the reads that see something else.
-/// `keeps` says whether an event that is wanted with its value has it.
+/// The verdict of the judge and of the check: the reads that see something else. `keeps` returns
+/// whether an event that is wanted with its value has it.
 fn judged(
     context: &Context<'_>,
     replay: &mut IncrementalReplay<'_, '_>,
@@ -193,8 +193,8 @@ fn judged(
     }
 }
 
-/// Whether the events that should have happened have, in their order. Those of the observed
-/// beginning come first.
+/// Whether the events that should have happened did, in their order. Those of the observed prefix
+/// come first.
 fn in_order(found: &Found, order: &[u64]) -> Result<(), String> {
     let observed = found.reached.observed;
     let place = |event: u32| match event < observed {

@@ -9,7 +9,7 @@
 //!
 //! - *eager*: what only frees, enables or looks, and changes nothing that anybody waits for, happens
 //!   at once;
-//! - *quiet*: so does a write that no read ever sees, where the value it replaces is wanted by
+//! - *quiet*: so does a write that no read ever sees, if no read wants the value that it replaces;
 //!   nobody;
 //! - *macro*: a lock is taken only together with the next event of the thread, since taking it early
 //!   helps nobody but a try-lock that has to find it taken;
@@ -25,7 +25,7 @@ use crate::reorder::Kind;
 pub struct Reductions {
     /// Events that cannot matter happen at once.
     pub eager: bool,
-    /// So do writes that nobody sees.
+    /// So do writes that no read sees.
     pub quiet: bool,
     /// Locks are taken together with what comes next.
     pub macros: bool,

@@ -512,7 +512,7 @@ fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
     order
 }
 
-/// What the search for one property came to.
+/// Statistics of the search for one property.
 #[derive(Default)]
 struct SearchStats {
     bindings: Option<u64>,
@@ -543,7 +543,7 @@ impl SearchStats {
             property: Some(watch.property.name.clone()),
             outcome: self.outcome(watch),
             statement: self.statement(watch),
-            // Which values are missing, the lattice says.
+            // The lattice reports missing values.
             notes: Vec::new(),
             stats,
         }

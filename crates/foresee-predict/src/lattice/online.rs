@@ -1,9 +1,9 @@
 //! One search, for events that arrive in any order.
 //!
-//! A running program tells an observer of its relevant events, each with what its thread knew of
-//! the others, of its forks and of the ends of its threads. Messages may overtake each other, those
-//! of one thread too. A level is left as soon as it is certain that nothing else can happen in it;
-//! no message is waited for that cannot come, and the end of the trace ends all waiting.
+//! A running program sends an observer its relevant events, each with what its thread knew of the
+//! others, its forks and the ends of its threads. Messages may overtake each other, even those of
+//! one thread. A level is left as soon as nothing else can happen in it; the search never waits for
+//! a message that cannot come, and the end of the trace ends all waiting.
 
 use foresee_causality::{Clocks, Order, TooLong};
 use foresee_spec::Resolved;
@@ -19,10 +19,10 @@ use super::level::Count;
 use super::predict::beginning;
 use super::tables::{Meaning, Writes};
 
-/// A relevant event, as an observer hears of it.
+/// A relevant event, as sent to an observer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Whose event it is.
+    /// Its thread.
     pub thread: ThreadId,
     /// How many relevant events of its thread came before it.
     pub number: u32,
@@ -36,7 +36,7 @@ pub struct Message {
     pub step: Step,
 }
 
-/// What an observer hears of.
+/// A message to an observer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// A relevant event.
@@ -76,7 +76,7 @@ impl Default for Stamper {
 }
 
 impl Stamper {
-    /// Takes the next event of the trace, and tells what an observer should hear of it.
+    /// Processes the next event of the trace, and returns the notice for an observer.
     pub fn event(
         &mut self,
         index: u64,
@@ -148,8 +148,8 @@ pub struct Online {
 }
 
 impl Online {
-    /// Starts at the initial state. `roots` are the threads that nobody forks: what is not known
-    /// when the first level is left cannot be waited for.
+    /// Starts at the initial state. `roots` are the threads that are not forked: the search cannot
+    /// wait for threads that are unknown when the first level is left.
     pub fn new(
         spec: &Spec,
         mut property: Compiled,
@@ -160,7 +160,7 @@ impl Online {
     ) -> Result<Online, TooManyStates> {
         let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let (initial, start) = beginning(&projection, &mut property)?;
-        // The witness is for whoever has the trace to look for.
+        // The caller, who has the trace, searches for the witness.
         let limits = Limits { kept_events: 0, ..limits };
         let mut explorer = Explorer::new(initial, start, limits);
         for &root in roots {
@@ -170,7 +170,7 @@ impl Online {
         Ok(Online { property, projection, writes: Writes::default(), explorer, fails_at_once })
     }
 
-    /// What makes events into steps of the property.
+    /// Maps events to steps of the property.
     pub fn projection(&self) -> &Projection {
         &self.projection
     }

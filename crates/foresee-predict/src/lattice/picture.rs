@@ -52,8 +52,8 @@ pub struct Node {
     pub observed: bool,
     /// Whether the violating run passes here.
     pub violating: bool,
-    /// Whether some run violates the property by the step that leads here. Only told if a violating
-    /// run is drawn: a picture says no more than the report.
+    /// Whether some run violates the property by the step that leads here. Only set if a violating
+    /// run is drawn: a picture shows no more than the report.
     pub violated: bool,
 }
 
@@ -89,7 +89,7 @@ pub enum NoPicture {
     /// No event concerns the property, so there is only the initial state.
     #[error("no event of the trace concerns it")]
     NothingRelevant,
-    /// The lattice has more cuts than anybody can look at.
+    /// The lattice has too many cuts to draw.
     #[error("its lattice has more than {0} cuts, which is too large for a picture")]
     TooLarge(usize),
     /// The monitor can be in too many states.

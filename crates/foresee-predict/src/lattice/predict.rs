@@ -98,17 +98,17 @@ pub struct Lattice {
     threads: Vec<bool>,
 }
 
-/// What is told before the end, and what looking ahead for it may cost.
+/// What was reported before the end, and the time budget of looking ahead.
 struct Early {
-    /// How many steps of each property there were when it was last looked at; `None` once it has
-    /// been told.
+    /// The number of steps of each property when it was last examined; `None` once it has been
+    /// reported.
     looked: Vec<Option<u64>>,
     /// How much time may be spent, and since when it has been earned.
     room: Duration,
     since: Instant,
 }
 
-/// Looking ahead may take one part in so many of the time, and not more than this in one go.
+/// The fraction of the time that looking ahead may take, and its maximum at once.
 const LOOKING_SHARE: u32 = 10;
 const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
@@ -215,10 +215,10 @@ impl Lattice {
         }
     }
 
-    /// Tells of violations as soon as they are foreseen, not only at the end: for traces that are
-    /// still being made. What is told early has its runs looked for again in the events so far; the
-    /// last word, which may show a better run, comes at the end all the same. Properties with
-    /// parameters wait for it.
+    /// Reports violations as soon as they are predicted, not only at the end: for traces that are
+    /// still being written. The runs of an early report are searched again in the events so far;
+    /// the final report, which may show a better run, still comes at the end. Properties with
+    /// parameters are only reported there.
     #[must_use]
     pub fn telling_early(mut self) -> Lattice {
         let looked = vec![Some(0); self.watches.len()];
@@ -240,13 +240,13 @@ impl Lattice {
                 continue;
             };
             let is_new = looked.is_some_and(|steps| steps < search.steps);
-            // Where the observed run fails, there is nothing to foresee.
+            // If the observed run fails, there is nothing to predict.
             if !is_new || early.room.is_zero() || search.observed.monitor == StateId::BAD {
                 continue;
             }
             let start = Instant::now();
             let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
-            // If there are too many states, the search itself is going to say so.
+            // If there are too many states, the search itself reports it.
             let is_foreseen = search.explorer.foresees(&mut meaning, early.room).unwrap_or(false);
             early.room = early.room.saturating_sub(start.elapsed());
             *looked = Some(search.steps);
@@ -289,7 +289,7 @@ impl Lattice {
         Ok(())
     }
 
-    /// Tells searches that follow the trace of threads as they come and go.
+    /// Notifies searches that follow the trace of threads that start and end.
     #[inline]
     fn follow_threads(&mut self, event: &Event) {
         let seen = entry(&mut self.threads, foresee_trace::Id::index(event.thread()));
@@ -313,7 +313,7 @@ impl Lattice {
         }
     }
 
-    /// The last word of every search, and what they predict.
+    /// The final result of every search, and the predictions.
     fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
         for (number, watch) in self.watches.iter_mut().enumerate() {

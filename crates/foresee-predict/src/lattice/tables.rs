@@ -71,7 +71,7 @@ impl Writes {
         let (slot, value) = write;
         let next = self.writes.len() as u32;
         let number = match projection.meaning(slot, value) {
-            // A missing value is told apart, because it is worth a warning.
+            // A missing value is kept separate, because it is worth a warning.
             Some(bits) => *self.meanings.entry((slot, value.is_some(), bits)).or_insert(next),
             None => next,
         };

@@ -44,7 +44,7 @@ struct Choice {
     saved: usize,
 }
 
-/// This way leads nowhere.
+/// This choice has failed.
 struct Failed;
 
 impl<'r> Search<'r> {
@@ -62,7 +62,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// How many steps searches have taken since this was last asked.
+    /// The number of steps since this was last called.
     pub fn take_work(&mut self) -> u64 {
         std::mem::take(&mut self.slices.work)
     }
@@ -276,9 +276,8 @@ impl<'r> Search<'r> {
     }
 }
 
-/// Who is to blame if an event cannot be lowered, as far as can be told without doing it: its
-/// thread must not come there at all, or would take an event of the goal along that is then too
-/// early.
+/// The events to blame if an event cannot be lowered, as far as known without doing it: its thread
+/// must not come there at all, or would take an event of the goal along that is then too early.
 fn refused(
     slices: &Slices,
     way: Lowering,
@@ -301,7 +300,7 @@ fn refused(
     None
 }
 
-/// Lowers events, or says who is to blame that this cannot be.
+/// Lowers events, or returns the events to blame for the failure.
 fn apply(
     slices: &mut Slices,
     way: Way,

@@ -1,23 +1,23 @@
-//! Regions that nobody declared: two accesses that look as if they belonged together.
+//! Inferred regions: two accesses that look as if they belonged together.
 //!
 //! A thread reads a variable in one section of a lock, and writes it in a later section of the same
-//! lock: what it writes probably rests on what it read, and another thread can write in between.
-//! That it can is confirmed like everything else. That it should not is a guess, so findings are
-//! called likely, and have to be asked for.
+//! lock: the written value probably depends on the read, and another thread can write in between.
+//! That it can is confirmed as for all checks. That it should not is a guess, so findings are
+//! called likely, and the check must be selected explicitly.
 //!
-//! Two accesses belong together only if all of this is so:
+//! Two accesses belong together only if all of these hold:
 //! - they are consecutive accesses of one thread to the variable, a read and then a write, both in
 //!   one call of one method (a thread without calls is one call);
-//! - the same lock is held at both, and was given back in between;
-//! - no declared region begins, ends or is open between them: it says what belongs together.
+//! - the same lock is held at both, and was released in between;
+//! - no declared region begins, ends or is open between them: declarations take precedence.
 //!
 //! Two reads count only if both values are used: they are at different places, and after each of
-//! them the thread writes something, after the second one in its section. A loop that looks again,
-//! or a second look before anything is done, is what correct programs do.
+//! them the thread writes something, after the second one in its section. A loop that checks again,
+//! or a second check before anything is done, occurs in correct programs.
 //!
 //! # What its silence means
-//! That no likely violation is possible is said if every such pair is proved to be safe from every
-//! write of others. It says nothing of pairs that are not such.
+//! The check claims that no likely violation is possible if every such pair is proved safe from
+//! every write of others. The claim does not cover other pairs.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ pub(in crate::checks) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(Likely::new(options)),
 };
 
-/// Looks for pairs of accesses that can be torn apart.
+/// Finds pairs of accesses that can be separated.
 pub(super) struct Likely {
     options: AtomicityOptions,
 }
@@ -64,7 +64,7 @@ impl Likely {
     }
 }
 
-/// An access, and what has to be known of it when the next one comes.
+/// An access, and what the next one needs to know about it.
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     access: u32,
@@ -78,16 +78,16 @@ struct Thread {
     latest: HashMap<u32, Latest, RandomState>,
     /// The calls that are open.
     calls: Vec<(Option<SymId>, u32)>,
-    /// The call that everything is in which is in no call that was seen to begin.
+    /// The call that contains everything outside of calls that were seen to begin.
     outermost: u32,
-    /// How many calls there were.
+    /// The number of calls.
     count: u32,
-    /// How many boundaries of declared regions there were, and whether one is open.
+    /// The number of boundaries of declared regions, and whether one is open.
     stretch: u32,
     is_declared: bool,
     /// The latest write of anything.
     write: Option<u32>,
-    /// Pairs of reads, of which the second is not used yet.
+    /// Pairs of reads whose second value is not used yet.
     pending: Vec<(PairKey, (u32, u32))>,
 }
 
@@ -102,7 +102,7 @@ impl Thread {
             self.calls.push((sym, self.count));
         } else if op == Op::Exit {
             match self.calls.iter().rposition(|&(method, _)| method == sym) {
-                // What was left by a jump has ended, too.
+                // Calls that a jump has left have ended, too.
                 Some(at) => self.calls.truncate(at),
                 // A call that began before the capture.
                 None => {
@@ -119,7 +119,7 @@ impl Thread {
     }
 }
 
-/// Whether the thread has given back, and taken again, a lock that it held at an access.
+/// Whether the thread has released and reacquired a lock that it held at an access.
 fn is_in_another_section(lock_state: &LockState, thread: ThreadId, before: &Latest) -> bool {
     let held = lock_state.held(thread);
     let was_held =
@@ -206,8 +206,8 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
     accesses.with_partners(events, ignored)
 }
 
-/// What makes two findings one: the places of the pair, or variable and thread where these are not
-/// known.
+/// The key by which findings are merged: the places of the pair, or variable and thread if these
+/// are unknown.
 fn pair_of(events: &[Event], a1: u32, a2: u32) -> [u32; 4] {
     let (first, second) = (&events[a1 as usize], &events[a2 as usize]);
     match [first.loc().0, second.loc().0] {
@@ -244,7 +244,7 @@ fn is_between(events: &[Event], [a1, b, a2]: [u32; 3]) -> bool {
         && conflicts(second)
 }
 
-/// The pair as the only region that there is.
+/// The pair as the only region.
 fn region_of(events: &[Event], a1: u32, a2: u32) -> Regions {
     Regions::of_one(events[a1 as usize].thread().0, a1, a2)
 }
@@ -292,7 +292,7 @@ impl Check for Likely {
             let description = describe::likely(context, [a1, b, a2], false);
             proposals.observed.push(ObservedViolation { event: a2, description });
         }
-        // What was seen need not be predicted.
+        // Observed violations are not predicted.
         proposals.candidates = candidates;
         proposals.candidates.retain(|candidate| {
             let by = &candidate.tries[0];

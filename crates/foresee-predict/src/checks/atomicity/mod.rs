@@ -1,10 +1,9 @@
-//! Atomicity: regions that are meant to happen as if at once, and can be disturbed.
+//! Atomicity: regions that should execute atomically, and can be disturbed.
 //!
-//! First the observed order: which of its regions are broken is decided by clocks over
-//! transactions. Then other orders: an access of another thread between two of a region to the same
-//! variable, and cycles of conflicts over several variables, each as a goal: the others have
-//! happened, and the last access of the region is next. Whatever is found is confirmed by the graph
-//! of transactions of its order.
+//! First, clocks over transactions find the regions that the observed order breaks. Then other
+//! orders are searched: another thread's access between two of a region to the same variable, and
+//! cycles of conflicts over several variables, each as a goal: the others have happened, and the
+//! last access of the region is next. The graph of transactions of its order confirms each finding.
 //!
 //! The clocks are those of AeroDrome (Mathur and Viswanathan, *Atomicity Checking in Linear Time Using
 //! Vector Clocks*, ASPLOS 2020), the graph is that of Velodrome (Flanagan, Freund and Yi, *Velodrome: A
@@ -18,13 +17,13 @@
 //! | `accesses` | what regions and others do to variables |
 //! | `triples` | candidates of one variable |
 //! | `cycles` | candidates of several; the proof that all regions are protected |
-//! | `likely` | the other check: regions that nobody declared, guessed |
-//! | `describe` | findings in words |
+//! | `likely` | the other check: inferred regions |
+//! | `describe` | describes findings |
 //!
 //! # What its silence means
-//! That no violation is possible in any reordering is said only if every region holds, from its
-//! first access to a variable that others use to its last, a lock that everyone takes who could
-//! disturb it. Otherwise nothing is claimed beyond what was counted.
+//! The check claims that no reordering has a violation only if every region holds, from its first
+//! access to a shared variable to its last, a lock that every thread takes that could disturb it.
+//! Otherwise nothing is claimed beyond the counts.
 
 mod accesses;
 mod cycles;
@@ -61,15 +60,15 @@ pub use likely::LIKELY_ATOMICITY;
 /// The name of the check.
 pub const ATOMICITY: &str = "atomicity";
 
-/// How many violations of the observed order are told.
+/// The number of violations in the observed order that are reported.
 const MOST_OBSERVED: usize = 100;
 
-/// What counts as a region, and how far to look.
+/// Which regions there are, and how far to search.
 #[derive(Clone, Debug, Default)]
 pub struct AtomicityOptions {
     /// Calls of these methods are regions, besides those that are declared by events.
     pub methods: Vec<Glob>,
-    /// Look for cycles of three transactions, too.
+    /// Also search for cycles of three transactions.
     pub with_three: bool,
 }
 
@@ -84,7 +83,7 @@ pub(super) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(Atomicity::new(options)),
 };
 
-/// Looks for regions that can be disturbed.
+/// Finds regions that can be disturbed.
 struct Atomicity {
     options: AtomicityOptions,
     regions: Regions,

@@ -14,7 +14,7 @@
 //! now, and when it ends its clock is handed to everything that has seen a part of it.
 //!
 //! Locks are no conflicts here: two regions that take a lock in turn, but touch different variables
-//! under it, disturb nobody.
+//! under it, do not disturb each other.
 
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::{Event, Id, ThreadId, entry};

@@ -2,16 +2,17 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `objects` | what events say of objects, and which variables belong to them |
-//! | `lives` | what the observed order does wrong, and what another could |
+//! | `objects` | what events declare about objects, and which variables belong to them |
+//! | `lives` | violations in the observed order, and candidates for others |
 //!
-//! A use that was seen before the end of its object is asked for after it: the end has happened, and
-//! the use is next. Objects of different lives are different objects: an address that is handed out
-//! again is not the one that was freed. The search is that of all checks; no paper is behind it.
+//! For a use that was observed before the end of its object, the goal is the reverse: the end has
+//! happened, and the use is next. Different lifetimes are different objects: an address that is
+//! allocated again is not the one that was freed. The search is shared with all checks; it is not
+//! from a paper.
 //!
 //! # What its silence means
-//! Complete for the objects that the trace speaks of, if nothing is left undecided or not found: no
-//! reordering of this run uses one of them too late or too early.
+//! Complete for the objects in the trace, if no candidate is undecided or not found: no reordering
+//! of this run uses one of them too late or too early.
 
 mod lives;
 mod objects;
@@ -34,10 +35,10 @@ use objects::{Objects, Said};
 /// The name of the check.
 pub const ORDER: &str = "order";
 
-/// How many pairs of events are tried for a pair of places.
+/// The number of pairs of events to try for a pair of places.
 const TRIES: usize = 64;
 
-/// How many violations of the observed order are told.
+/// The number of violations in the observed order that are reported.
 const MOST_OBSERVED: usize = 100;
 
 /// The check.
@@ -51,10 +52,10 @@ pub(super) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(LifeOrder::new(options)),
 };
 
-/// Looks for objects that can be used too late or too early.
+/// Finds objects that can be used too late or too early.
 struct LifeOrder {
     objects: Objects,
-    /// Whether anything was said at all.
+    /// Whether the trace has any such event.
     has_events: bool,
 }
 
@@ -67,7 +68,7 @@ impl LifeOrder {
         self.objects.said(&context.trace.events[event as usize], &context.trace.pool)
     }
 
-    /// What is wrong with two events.
+    /// Describes a violation.
     fn describe_pair(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Description {
         let Pair { wrong, object, first, second } = *pair;
         let name = self.objects.name(object);
@@ -111,7 +112,7 @@ impl LifeOrder {
         Description { verdict, message, sites, about, details }
     }
 
-    /// The pair that a try stands for.
+    /// The pair of events of a try.
     fn pair_of(&self, context: &Context<'_>, found: &Found) -> Option<Pair> {
         let executed = found.by.executed.first().map(|wanted| wanted.event);
         let (begins, ends) = (
@@ -133,7 +134,7 @@ fn tries_of(pair: &Pair) -> Vec<Try> {
     let executed = vec![Wanted { event: pair.first, keeps_value: false }];
     let mut tries = vec![Try { executed, next: vec![pair.second] }];
     if pair.wrong == Wrong::UsedBeforeBegin {
-        // Both about to happen will do: the use may be the first.
+        // Both being next suffices: the use may come first.
         tries.push(Try { executed: Vec::new(), next: vec![pair.first, pair.second] });
     }
     tries
@@ -178,7 +179,7 @@ impl Check for LifeOrder {
         let mut proposals = Proposals::default();
         let observed = distinct(trace, &observed);
         for pair in &observed {
-            // What was seen needs no prediction.
+            // An observed violation is not predicted.
             groups.remove(&places(trace, pair));
         }
         let settled = distinct(trace, &impossible);
@@ -203,7 +204,7 @@ impl Check for LifeOrder {
         Ok(proposals)
     }
 
-    /// That both events are of one object, by name.
+    /// Checks that both events are of one object, by name.
     fn confirm(
         &self,
         context: &Context<'_>,
@@ -237,7 +238,7 @@ impl Check for LifeOrder {
         let (sites, about, details) = (Vec::new(), Vec::new(), Vec::new());
         match self.pair_of(context, found) {
             Some(pair) => self.describe_pair(context, &pair, true),
-            // `confirm` has refused it.
+            // `confirm` has rejected it.
             None => Description { verdict, message, sites, about, details },
         }
     }

@@ -101,7 +101,7 @@ fn pairs(trace: &Trace, objects: &Objects) -> Vec<(usize, usize)> {
                 _ => {}
             }
         }
-        // What was ended before is ended twice, which is another matter.
+        // An object that has ended before is ended twice, which is a different violation.
         let ended = said[..end]
             .iter()
             .rev()

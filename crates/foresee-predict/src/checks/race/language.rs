@@ -3,10 +3,10 @@
 //! C11 and C++11 call two conflicting accesses, at least one of them not atomic, a data race if
 //! neither happens before the other. The run that was observed is an execution of that model. So if
 //! its own [happens-before](LanguageClocks) leaves two accesses unordered, they are a race in it, and
-//! no reordering is needed to show it. Reported are those that sequential consistency would order:
-//! all others are races without weak memory, or hang on one.
+//! no reordering is needed to show it. Only those that sequential consistency would order are
+//! reported: all others are races without weak memory, or depend on one.
 //!
-//! Each is asked again of the [judge](foresee_causality::judge::language) before it is reported.
+//! The [judge](foresee_causality::judge::language) confirms each before it is reported.
 
 use std::collections::HashSet;
 
@@ -35,8 +35,8 @@ fn places(context: &Context<'_>, events: [u32; 2]) -> Places {
     places
 }
 
-/// The races of the observed run that are none under sequential consistency, once for each pair of
-/// places that is not among those found already.
+/// The races of the observed run that are not races under sequential consistency, once for each
+/// pair of places that was not found already.
 pub(super) fn races(
     context: &Context<'_>,
     suspects: &Suspects,
@@ -141,8 +141,8 @@ fn violation(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
     }
 }
 
-/// An atomic write behind the first access, and an atomic read before the second one that saw it, of
-/// which one is weaker than it looks; if there are such, and nothing longer is to blame.
+/// An atomic write after the first access, and an atomic read before the second access that saw it,
+/// one of them weaker than sequentially consistent; `None` if the cause is longer.
 fn hand_over(events: &[Event], e: u32, f: u32) -> Option<[u32; 2]> {
     let (from, to) = (events[e as usize].thread(), events[f as usize].thread());
     let mut written: Vec<(u32, u32, bool)> = Vec::new();

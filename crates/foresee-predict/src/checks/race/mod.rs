@@ -1,8 +1,8 @@
 //! Races: two accesses to one variable, at least one of them a write, that could come at once.
 //!
 //! Two accesses race if some correct reordering brings their threads to a point where both are
-//! next. Nothing is asked of what they read or write, nor which comes first. Accesses that are both
-//! atomic do not race.
+//! next. The values that they read or write and their order do not matter. Two atomic accesses do
+//! not race.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -58,7 +58,7 @@ pub const RACE: CheckKind = CheckKind {
     new: |options| Box::new(Race { algorithm: options.algorithm, ..Race::default() }),
 };
 
-/// How races are looked for.
+/// The algorithm that finds races.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
     /// Happens-before, as race detectors do; its pairs are then searched for.
@@ -109,17 +109,17 @@ impl Algorithm {
     }
 }
 
-/// How often clocks that nobody needs any more are forgotten.
+/// After how many events unused clocks are freed.
 const FORGET: usize = 1024;
-/// How many pairs of places are tried.
+/// The maximum number of pairs of places to try.
 const MOST_CANDIDATES: usize = 20_000;
-/// How many pairs of places are tried that only other writes of the same value could show.
+/// The maximum for pairs that only other writes of the same value could demonstrate.
 const MOST_BY_VALUE: usize = 2_000;
-/// How many pairs that are not confirmed are told of.
+/// The number of unconfirmed pairs that are listed.
 const TOLD: usize = 20;
-/// How many steps may be taken on whole chains, if sections may swap anyway.
+/// The work limit for chains, if sections may swap anyway.
 const CHAIN_WORK: usize = 20_000_000;
-/// How many pairs of chains there may be all the same.
+/// The number of pairs of chains that are searched regardless.
 const LEAST_CHAINS: usize = 4;
 
 #[derive(Debug, Default)]
@@ -163,7 +163,7 @@ impl Race {
             *time += 1;
             is_alone &= op != Op::Fork;
             let is_access = op.reads() || op.writes();
-            // Whose accesses those of strangers are nobody knows.
+            // Uninstrumented accesses may be of any thread.
             let is_known = !uninstrumented.contains(&thread);
             if is_access && is_known && !is_alone && self.suspects.has(event.var()) {
                 classes.access(index as u32, event, guards.set(thread), *time, |other| {
@@ -181,11 +181,11 @@ impl Race {
                     }
                 });
             }
-            // What locks exclude is ordered by them as well.
+            // Accesses that locks exclude are ordered by them as well.
             if self.algorithm != Algorithm::Shb {
                 guards.event(index as u32, event);
             }
-            // What a thread has for itself orders nothing.
+            // Objects that only one thread uses order nothing.
             let is_private = is_access && context.requirements.object(index as u32) == NONE;
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
@@ -241,7 +241,7 @@ impl Race {
     }
 }
 
-/// Whether all threads but one are forked, so that nothing races with what comes before the first
+/// Whether all threads but one are forked, so that nothing races with the events before the first
 /// fork.
 fn has_one_root(context: &Context<'_>) -> bool {
     let forks = context.trace.events.iter().filter(|event| event.op() == Op::Fork);
