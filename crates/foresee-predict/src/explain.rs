@@ -8,8 +8,8 @@ use foresee_trace::{Id, LockEdge, Name, Op, ThreadId, Trace, entry};
 /// The number of differences of one kind that are listed individually.
 const TOLD: usize = 5;
 
-/// The sections that swapped, the events left out, and the reads that see another value, in an order
-/// that begins with so many events as observed.
+/// The sections that swapped, the events left out, and the reads that see another value, in an
+/// order whose first `observed` events are as observed.
 pub(crate) fn differences(
     trace: &Trace,
     observed: u64,

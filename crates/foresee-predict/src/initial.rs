@@ -1,4 +1,4 @@
-//! What variables held before the first event, where the specification does not say.
+//! Initial values of variables that the specification does not give.
 
 use foresee_spec::Resolved;
 use foresee_spec::ast::{Ident, Init, Literal, Span, Spec};
@@ -6,7 +6,7 @@ use foresee_spec::observe::{InitialValues, Projection};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, EventSource, Names, ReadError, Value};
 
-/// Adds to a specification the initial values that the trace tells: by `init` lines, or by a read
+/// Adds the initial values in the trace to a specification: from `init` lines, or from a read
 /// before any write. Every later analysis, and the judge of witnesses, then starts from the same
 /// state. Reads only as much of the trace as is needed.
 pub fn learn_initial_values<'s>(

@@ -1,4 +1,4 @@
-//! How hard one question is tried: a ladder from the cheapest search to the strongest.
+//! Tries to reach one goal, from the cheapest search to the strongest.
 //!
 //! First, the impossible: if the requirements of the goal include events that must not have
 //! happened yet, no reordering reaches it. Then a search with one slice, which keeps the order of
@@ -7,8 +7,7 @@
 //! proves anything.
 //!
 //! All budgets are tried with every read at the write that it saw, and then, if reads could have
-//! seen
-//! other writes of the same value, again with any of these.
+//! seen other writes of the same value, again with any of these.
 
 use foresee_trace::Reordering;
 

@@ -5,7 +5,7 @@
 //! sections: a race if they are accesses, a deadlock if they are requests. The events that must
 //! happen before them, `X`, are the least set that contains their predecessors, the requirements of
 //! its events, and the end of each critical section after which `X` contains another section of the
-//! lock. The tuple is
+//! lock. The tuple is reached if `X` contains none of its events.
 //!
 //! `X` only grows as the tuple advances. An event in `X` stays in it for all later tuples, so its
 //! chain advances; nothing is tried twice, and the whole search is linear in the trace. This is how

@@ -2,8 +2,8 @@
 //!
 //! A suppression file has the format of ThreadSanitizer, one entry a line: the check, a colon, and
 //! a pattern. An entry covers a finding of that check if the pattern occurs in the name of a
-//! function, file,
-//! the beginning and the end of the name.
+//! function, file, variable, lock, object or region of the finding; `*` matches any text, `^` and
+//! `$` match the beginning and the end of the name.
 //!
 //! ```text
 //! # counters that may be wrong

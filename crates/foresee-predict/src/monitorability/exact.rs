@@ -6,8 +6,8 @@
 //! unordered, the program's state does not follow from the steps that happened, so unlike in the
 //! lattice of prediction it is part of the node. Nothing behind a violation needs to be looked at.
 //!
-//! What is found is an order of all events, which somebody else has to confirm: an order that keeps
-//! what the execution's events owe to each other may still change what a read sees.
+//! The result is an order of all events, which the caller must confirm: an order that keeps the
+//! order of the execution may still change what a read sees.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -65,10 +65,10 @@ pub(super) enum Ended {
 /// Some seconds' worth.
 const SWAPPED_EVENTS: u64 = 200_000_000;
 
-/// How many orders are offered that nobody confirms.
+/// The number of unconfirmed orders that are offered.
 const OFFERS: u32 = 32;
 
-/// Offers an order of all events, and is told whether it is confirmed.
+/// Offers an order of all events; returns whether it is confirmed.
 pub(super) type Offer<'a> = &'a mut dyn FnMut(Vec<u64>) -> bool;
 
 /// The steps of one property and the verdict that the observed order has.

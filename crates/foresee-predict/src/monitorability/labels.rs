@@ -7,7 +7,8 @@ use foresee_spec::dependence::{Action, Dependence, Written};
 use foresee_spec::observe::{ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 
-/// How many kinds are told apart. The last stands for all others, and minds every order.
+/// The number of kinds that are distinguished. The last stands for all others, and depends on every
+/// order.
 pub(super) const LABELS: usize = 64;
 const OTHERS: u8 = LABELS as u8 - 1;
 

@@ -100,7 +100,7 @@ impl Verdict {
     }
 }
 
-/// Tells whether verdicts depend on the schedule.
+/// Decides whether verdicts depend on the schedule.
 ///
 /// # Guarantees
 /// `monitorable`: every order of the trace's events that keeps what the execution's events owe to
@@ -257,7 +257,7 @@ impl Analysis for Monitorability {
             let watch = &mut self.watches[number];
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
-            // A warning that nobody asked for is given only where there is something to warn of.
+            // A warning that was not requested is given only if there is something to warn about.
             if !self.is_exact && said.verdict == Verdict::Monitorable {
                 continue;
             }
@@ -275,7 +275,7 @@ impl Analysis for Monitorability {
                 };
             }
             analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
-            // What nobody asked for does not count as found.
+            // A warning that was not requested does not count as a finding.
             if let Some(finding) = finding.filter(|_| self.options.is_asked)
                 && end.out.finding(finding) == Flow::Stop
             {
@@ -290,7 +290,7 @@ impl Analysis for Monitorability {
     }
 }
 
-/// What there is to say of a property.
+/// The result for a property.
 struct Said {
     verdict: Verdict,
     outcome: Outcome,

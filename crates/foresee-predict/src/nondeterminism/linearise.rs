@@ -271,7 +271,7 @@ impl Lineariser {
         }
     }
 
-    /// After the stretch, reads may find a variable written by somebody else.
+    /// After the stretch, reads may find a variable written by another thread.
     fn check_behind(&self, graph: &Graph, frontier: &[u32]) -> Result<(), Trouble> {
         for &variable in &self.written {
             let last = &self.last[variable as usize];

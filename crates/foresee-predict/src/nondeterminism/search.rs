@@ -16,7 +16,7 @@ use crate::parallel::{Work, in_order};
 pub enum Reader {
     /// The event with this index.
     Event(u64),
-    /// Whoever looks at the variable with this number after the end.
+    /// A read of the variable with this number after the end.
     Final(u32),
 }
 
@@ -43,7 +43,7 @@ pub struct Broken {
 pub struct Searched {
     /// What could see another write, in the order of the trace.
     pub broken: Vec<Broken>,
-    /// What became of the candidates.
+    /// The results of the candidates.
     pub counts: Counts,
     /// Whether it stopped at the first.
     pub stopped: bool,
@@ -63,8 +63,8 @@ pub struct Search<'t> {
     options: &'t Options,
     graph: Graph,
     targets: Vec<Target>,
-    /// How many variables are left out, because code that was not captured writes them: when, and
-    /// on whose behalf, nobody knows.
+    /// The number of variables left out, because code that was not captured writes them at unknown
+    /// times, for unknown threads.
     left_out: u64,
     /// Initial values that the trace states.
     initial: Vec<Option<Value>>,
@@ -295,8 +295,8 @@ impl<'t> Search<'t> {
     }
 }
 
-/// Tells of every candidate that clocks do not rule out: who reads, the event whose write it would
-/// see (nothing for the initial value), the form of the witness, and the verdict.
+/// Reports every candidate that clocks do not rule out: the reader, the event whose write it would
+/// see (`None` for the initial value), the form of the witness, and the verdict.
 pub fn decide_all(
     trace: &Trace,
     effort: Effort,

@@ -1,8 +1,8 @@
 //! The pass over the trace: all patterns at once.
 //!
-//! One table tells which patterns an event concerns; most concern none and only carry what threads
-//! know of each other. Clocks have as many counters as there are lanes, and are made wider when a
-//! thread with a candidate appears for which there is no room.
+//! One table maps events to the patterns they concern; most concern none and only carry what
+//! threads know of each other. Clocks have one counter for each lane, and grow when a thread with a
+//! candidate appears for which there is no room.
 
 use std::collections::{HashMap, HashSet};
 
@@ -229,7 +229,7 @@ impl AnyEngine {
         }
     }
 
-    /// Makes room for so many lanes.
+    /// Makes room for this many lanes.
     fn widen(&mut self, lanes: u32) {
         let is_few = lanes as usize <= Lanes::<16>::LANES;
         *self = match self {

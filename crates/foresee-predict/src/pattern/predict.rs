@@ -38,8 +38,8 @@ pub struct Patterns {
     atoms: Vec<Vec<String>>,
     /// How many bindings of each pattern the observed run has.
     observed: Vec<usize>,
-    /// Of which patterns without parameters matches were told as soon as they were certain, if
-    /// that is wanted.
+    /// For each pattern, whether a match was reported early; `None` unless early reports are
+    /// wanted.
     told: Option<Vec<bool>>,
 }
 
@@ -110,8 +110,8 @@ impl Patterns {
         Patterns { core, engine, names: called, atoms, observed, told: None }
     }
 
-    /// Tells of matches as soon as they are certain, not only at the end: for traces that are still
-    /// being made. Those of patterns with parameters wait for the end.
+    /// Reports matches as soon as they are certain, not only at the end: for traces that are still
+    /// being written. Patterns with parameters are only reported at the end.
     #[must_use]
     pub fn telling_early(mut self) -> Patterns {
         self.told = Some(vec![false; self.names.len()]);
@@ -139,7 +139,7 @@ impl Patterns {
         self.core.watches[watch].params.named(binding)
     }
 
-    /// Hands on what the observed run has, as the latest events show, which begin with this index.
+    /// Reports matches of the observed run in the latest events, which begin with this index.
     fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut Out<'_>) -> Flow {
         for seen in std::mem::take(&mut self.core.seen) {
             let watch = seen.watch as usize;

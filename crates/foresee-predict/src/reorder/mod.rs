@@ -4,6 +4,7 @@
 //! [`foresee_causality::judge`]) preserves the inputs of each thread, and may swap critical
 //! sections and leave out events. The search for such a reordering has a goal, and cuts the trace
 //! into few *slices*, each in the order of the file. After Farzan and Mathur,
+//! *Parametrizing Reads-From Equivalence for Predictive Monitoring*, 2026, who use a constant-space
 //! streaming algorithm; here a search repairs one candidate order at a time.
 //!
 //! | file | what it does |

@@ -25,7 +25,7 @@ use crate::confirm::Reordered;
 /// The name of this analysis.
 pub const SLICED: &str = "sliced";
 
-/// Up to so many bindings, the whole trace is searched for each.
+/// The number of bindings up to which the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
 /// How far back from the first event of a tuple events may change, step by step. Whatever is not
 /// found near is looked for farther away, at more cost; with many bindings, only near.
@@ -87,8 +87,8 @@ pub struct Sliced {
 }
 
 impl Sliced {
-    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
-    /// among the candidates when the trace has ended are not looked for.
+    /// Prepares for a trace with these names. Bindings that have a run with the same causality
+    /// among the candidates at the end of the trace are skipped.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,

@@ -215,7 +215,7 @@ impl Observed {
                 continue;
             }
             thread.marked.push(x);
-            // Only so many are different.
+            // There are only this many different ones.
             if thread.marked.len() > 64 && thread.marked.len() > 2 * self.variables.len() {
                 thread.marked.sort_unstable();
                 thread.marked.dedup();

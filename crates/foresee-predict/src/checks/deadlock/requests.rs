@@ -102,8 +102,8 @@ impl Patience {
 }
 
 impl Requests {
-    /// Takes the next event. A request of a thread that has nothing matters only if somebody waits
-    /// for the thread itself, which is not known yet.
+    /// Processes the next event. A request of a thread that holds nothing matters only if another
+    /// waits for the thread itself, which is not known yet.
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
         if matches!(event.op(), Op::Fork | Op::Join) {
@@ -171,8 +171,8 @@ impl Requests {
         self.classes[number].events.push(index);
     }
 
-    /// Adds the requests of threads without locks for which somebody waits who has one, or for whom
-    /// somebody waits in turn.
+    /// Adds the requests of threads without locks that are awaited by a thread with a lock, or by
+    /// one that is awaited in turn.
     pub(crate) fn add_awaited(&mut self, trace: &Trace) {
         let mut awaited: Vec<bool> = Vec::new();
         loop {

@@ -11,6 +11,7 @@
 //! not new, which grows with its accesses, so that the pass is linear. Pairs that this skips are
 //! counted. No place is skipped: a second list in each lane holds the classes whose places are in
 //! no known race yet. It is always scanned to its end, and classes that were examined leave
+//! it.
 //!
 //! Pairs are reported once for each pair of places, which the classes are grouped by.
 

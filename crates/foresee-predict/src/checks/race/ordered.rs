@@ -7,7 +7,7 @@
 //! accesses of that value, they order the pair; if not, those accesses race themselves. But a value
 //! that is read only to be written back changed, as in `n = n + 1` under a lock, does not influence
 //! the thread: had it come first, it would have found another number and continued as well. Pairs
-//! that nothing else orders are
+//! that nothing else orders are conditional.
 
 use std::collections::{HashMap, HashSet};
 
