@@ -11,11 +11,11 @@ use crate::bindings::BoundSteps;
 
 /// The steps of one property, as far as they are kept; of each, `T` is what the search wants to
 /// know.
-pub(crate) struct Watch<T> {
+pub(crate) struct PropertySteps<T> {
     /// The property, by its place in the specification.
     pub(crate) number: usize,
     pub(crate) property: Compiled,
-    pub(crate) lens: Projection,
+    pub(crate) projection: Projection,
     pub(crate) steps: Steps<T>,
     /// There were more than are kept.
     pub(crate) cut_off: bool,
@@ -28,7 +28,7 @@ pub(crate) enum Steps<T> {
     ByBinding(BoundSteps<T>),
 }
 
-impl<T: Copy> Watch<T> {
+impl<T: Copy> PropertySteps<T> {
     /// Watches for the property that has this place in the specification.
     pub(crate) fn new(
         number: usize,
@@ -36,13 +36,13 @@ impl<T: Copy> Watch<T> {
         spec: &Spec,
         resolved: &Resolved,
         names: &Names,
-    ) -> Watch<T> {
+    ) -> PropertySteps<T> {
         let steps = match property.params.is_empty() {
             true => Steps::All(Vec::new()),
             false => Steps::ByBinding(BoundSteps::default()),
         };
-        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-        Watch { number, property, lens, steps, cut_off: false }
+        let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+        PropertySteps { number, property, projection, steps, cut_off: false }
     }
 
     /// How many steps there are.
@@ -55,7 +55,7 @@ impl<T: Copy> Watch<T> {
 
     /// The step that an event is to the property, if it is one and there is room for it.
     pub(crate) fn step(&mut self, event: &Event, pool: &Pool, most: usize) -> Option<Step> {
-        let step = self.lens.step(event, pool)?;
+        let step = self.projection.step(event, pool)?;
         self.cut_off |= self.len() >= most;
         (!self.cut_off).then_some(step)
     }
@@ -63,7 +63,7 @@ impl<T: Copy> Watch<T> {
     /// Whether an event would be the same step whatever values it carried.
     pub(crate) fn is_blind(&self, event: &Event, pool: &Pool, step: Step) -> bool {
         let valueless = event.with_values(&[], &mut Pool::default());
-        self.lens.step(&valueless, pool) == Some(step)
+        self.projection.step(&valueless, pool) == Some(step)
     }
 
     /// Keeps a step.

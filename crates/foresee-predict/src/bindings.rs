@@ -97,7 +97,7 @@ impl<T: Copy> BoundSteps<T> {
         let total = |b: &Binding| b.domain().count_ones() as usize == plan.names().len();
         let all = joins.all.into_iter().filter(total);
         let mut all: Vec<(Vec<u32>, Binding)> = all.map(|b| (self.first_step(&b), b)).collect();
-        // What was bound by the same steps is told apart by what it is bound to.
+        // Bindings from the same steps are distinguished by their values.
         all.sort_by(|(a, one), (b, other)| {
             a.cmp(b).then_with(|| format!("{one:?}").cmp(&format!("{other:?}")))
         });

@@ -8,8 +8,8 @@ use crate::confirm::Reordered;
 use crate::lattice::Prediction;
 use crate::pattern::Match;
 
-/// How many bindings of one property get a witness. Each witness is an order of the whole trace,
-/// written out and judged; after some of them, more are no help to anybody.
+/// The number of bindings of one property that get a witness. Each witness is an order of the whole
+/// trace, written out and judged; beyond this number, more do not help.
 pub(crate) const MAX_CANDIDATES: usize = 20;
 
 /// What the searches for one specification propose. Searches finish one after the other, so that

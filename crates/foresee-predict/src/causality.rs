@@ -1,9 +1,9 @@
-//! How much of the observed order could have been otherwise.
+//! How much of the observed order could have been different.
 //!
-//! Prediction is about runs other than the one observed. Whether there are any can be told in one
-//! pass and constant memory: two neighbouring steps of the file that are unordered could have
-//! happened the other way round, and if every step is ordered before its neighbour the whole order
-//! is forced, because orders are transitive.
+//! Prediction is about runs other than the observed one. One pass with constant memory decides
+//! whether there are any: two neighbouring steps of the file that are unordered could have happened
+//! the other way round, and if every step is ordered before its neighbour the whole order is
+//! forced, because orders are transitive.
 
 use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Flow, Outcome};

@@ -1,9 +1,9 @@
-//! The last word on a prediction: its witness written out and judged by code that shares nothing
-//! with the search.
+//! Confirms predictions: writes out each witness and judges it with code that shares nothing with
+//! the search.
 //!
 //! The order is replayed against the trace ([`foresee_causality::judge`]), and the plain monitor of
 //! one run must reject it for the same binding. A read that sees another write than in the trace
-//! has no value that anybody knows, so the monitor is not told one.
+//! has no known value, so the monitor does not get one.
 
 use foresee_causality::TooLong;
 use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space, check_notes};
@@ -24,7 +24,7 @@ use crate::observed::{describe, describe_state};
 use crate::pattern::{Match, PATTERN, linearise};
 use crate::sites::of_violation;
 
-/// A witness that is none. This is a mistake of foresee, not of the program.
+/// An invalid witness. This is an internal error of foresee, not of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum Unconfirmed {
     /// The threads of the trace cannot run in this order.
@@ -96,7 +96,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         Confirmer { spec, resolved, trace: kept.trace, judge: kept.judge() }
     }
 
-    /// Turns a prediction into a finding, if its witnesses stand up to the judge.
+    /// Turns a prediction into a finding, if the judge accepts its witnesses.
     pub fn confirm(&self, prediction: &Prediction) -> Result<Finding, Unconfirmed> {
         let judge = |order: &[u64]| -> Result<Violation, Unconfirmed> {
             self.judge.check(order, Space::Mazurkiewicz)?;
@@ -122,7 +122,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         Ok(self.finding(LATTICE, prediction.property, message, witness, details, &violation))
     }
 
-    /// Turns the match of a pattern into a finding, if a run that has it stands up to the judge.
+    /// Turns the match of a pattern into a finding, if the judge accepts a run that has it.
     pub fn confirm_match(&self, found: &Match) -> Result<Finding, Unconfirmed> {
         let mut order = linearise(self.trace, &found.tuple)?;
         self.judge.check(&order, Space::Mazurkiewicz)?;
@@ -154,8 +154,8 @@ impl<'a, 't> Confirmer<'a, 't> {
         )
     }
 
-    /// Turns a violation in a correct reordering into a finding, if its order stands up to the
-    /// judge. It ends where the monitor first rejects it.
+    /// Turns a violation in a correct reordering into a finding, if the judge accepts its order. It
+    /// ends where the monitor first rejects it.
     pub fn confirm_reordered(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
         let mut order: Vec<u64> = (0..found.observed).chain(found.order.iter().copied()).collect();
         let mut changed = self.judge.check(&order, Space::Correct(found.reads))?;

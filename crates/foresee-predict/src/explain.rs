@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use foresee_causality::judge::ChangedRead;
 use foresee_trace::{Id, LockEdge, Name, Op, ThreadId, Trace, entry};
 
-/// How many differences of one kind are told one by one.
+/// The number of differences of one kind that are listed individually.
 const TOLD: usize = 5;
 
-/// The sections that swapped, the events left out, and the reads that see another value, in an order
-/// that begins with so many events as observed.
+/// The sections that swapped, the events left out, and the reads that see another value, in an
+/// order whose first `observed` events are as observed.
 pub(crate) fn differences(
     trace: &Trace,
     observed: u64,
@@ -19,20 +19,20 @@ pub(crate) fn differences(
     let mut details = Vec::new();
     let swapped = swapped_sections(trace, order);
     if !swapped.is_empty() {
-        details.push(("sections swapped".to_owned(), told(&swapped)));
+        details.push(("sections swapped".to_owned(), list(&swapped)));
     }
     let dropped = dropped_events(trace, observed as usize, order);
     if !dropped.is_empty() {
-        details.push(("still to come".to_owned(), told(&dropped)));
+        details.push(("still to come".to_owned(), list(&dropped)));
     }
     let reads: Vec<String> = changed.iter().map(|read| changed_read(trace, read)).collect();
     if !reads.is_empty() {
-        details.push(("sees another value".to_owned(), told(&reads)));
+        details.push(("sees another value".to_owned(), list(&reads)));
     }
     details
 }
 
-fn told(all: &[String]) -> String {
+fn list(all: &[String]) -> String {
     let mut text = all[..all.len().min(TOLD)].join("; ");
     if all.len() > TOLD {
         text += &format!("; and {} more", all.len() - TOLD);

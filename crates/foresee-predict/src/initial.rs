@@ -1,4 +1,4 @@
-//! What variables held before the first event, where the specification does not say.
+//! Initial values of variables that the specification does not give.
 
 use foresee_spec::Resolved;
 use foresee_spec::ast::{Ident, Init, Literal, Span, Spec};
@@ -6,7 +6,7 @@ use foresee_spec::observe::{InitialValues, Projection};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, EventSource, Names, ReadError, Value};
 
-/// Adds to a specification the initial values that the trace tells: by `init` lines, or by a read
+/// Adds the initial values in the trace to a specification: from `init` lines, or from a read
 /// before any write. Every later analysis, and the judge of witnesses, then starts from the same
 /// state. Reads only as much of the trace as is needed.
 pub fn learn_initial_values<'s>(
@@ -16,15 +16,15 @@ pub fn learn_initial_values<'s>(
     names: &Names,
     open: impl FnOnce() -> Result<Box<dyn EventSource + 's>, ReadError>,
 ) -> Result<(), ReadError> {
-    let lens = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
+    let projection = |p: &Compiled| Projection::new(&p.alphabet, &spec.inits, resolved, names);
     let mut open_values: Vec<(Projection, InitialValues)> = properties
         .iter()
-        .map(lens)
-        .map(|lens| {
-            let initial = InitialValues::new(&lens);
-            (lens, initial)
+        .map(projection)
+        .map(|projection| {
+            let initial = InitialValues::new(&projection);
+            (projection, initial)
         })
-        .filter(|(lens, _)| lens.initial().values().contains(&None))
+        .filter(|(projection, _)| projection.initial().values().contains(&None))
         .collect();
     if open_values.is_empty() {
         return Ok(());
@@ -33,17 +33,17 @@ pub fn learn_initial_values<'s>(
     let mut batch = Batch::default();
     'trace: while source.next_batch(&mut batch)? {
         for event in &batch.events {
-            for (lens, initial) in &mut open_values {
-                initial.learn(lens, event, &batch.pool);
+            for (projection, initial) in &mut open_values {
+                initial.learn(projection, event, &batch.pool);
             }
         }
         if open_values.iter().all(|(_, initial)| initial.settled()) {
             break 'trace;
         }
     }
-    for (lens, initial) in &open_values {
-        let state = initial.state(lens, &mut Default::default());
-        for (name, value) in lens.variables().zip(state.values()) {
+    for (projection, initial) in &open_values {
+        let state = initial.state(projection, &mut Default::default());
+        for (name, value) in projection.variables().zip(state.values()) {
             let known = spec.inits.iter().any(|init| init.var.name == name);
             if let (false, Some(value)) = (known, value) {
                 let var = Ident { name: name.to_owned(), span: Span::default() };

@@ -15,7 +15,7 @@ pub struct Kept<'t> {
 }
 
 impl<'t> Kept<'t> {
-    /// A trace that nobody has been asked about yet.
+    /// A trace for which nothing has been computed yet.
     pub fn new(trace: &'t Trace) -> Self {
         Kept { trace, judge: OnceCell::new() }
     }

@@ -18,8 +18,8 @@ use crate::sites::{look_up_in, of_violation};
 /// Watches the captured order for violations.
 ///
 /// # Guarantees
-/// Every violation is in the run that was captured. Silence says nothing of other runs: the
-/// outcome is [`Outcome::Window`].
+/// Every violation is in the captured run. Silence proves nothing about other runs: the outcome is
+/// [`Outcome::Window`].
 #[derive(Debug)]
 pub struct Observed {
     monitor: ObservedMonitor,
@@ -50,7 +50,7 @@ impl Observed {
         }
     }
 
-    /// Hands on what the monitor found in the latest events, which begin with this index.
+    /// Reports what the monitor found in the latest events, which begin with this index.
     fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut Out<'_>) -> Flow {
         for violation in self.monitor.take_violations() {
             let count = &mut self.violated[violation.property];

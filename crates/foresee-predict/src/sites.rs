@@ -1,10 +1,10 @@
-//! The last touch to findings, for which the whole trace is needed: sites that nobody has looked up,
-//! the locks held at them, and fingerprints.
+//! Completes findings, which takes the whole trace: sites that were not looked up yet, the locks
+//! held at them, and fingerprints.
 //!
 //! Analyses that watch the trace go by know the numbers of the events that led to a violation, but
 //! not the events; and how many lines of a function do the same is known only at the end. So all
-//! findings of a trace are completed together, in one pass, or in two if an event that tells bugs
-//! apart is not known before the first.
+//! findings of a trace are completed together, in one pass, or in two if an event that
+//! distinguishes findings is not known before the first.
 
 use std::collections::{BTreeSet, HashMap};
 

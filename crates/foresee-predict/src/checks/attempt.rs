@@ -1,27 +1,28 @@
-//! How hard one question is tried: a ladder from the cheapest search to the strongest.
+//! Tries to reach one goal, from the cheapest search to the strongest.
 //!
-//! First what cannot be at all: if the needs of the goal alone contain what must not have happened
-//! yet, no reordering reaches it. Then one slice, which keeps the order of critical sections, and
-//! then more slices, in which they swap, with a few wrong choices allowed. That a search with so
-//! many slices finds nothing says nothing of more slices, so only the first rung proves anything.
+//! First, the impossible: if the requirements of the goal include events that must not have
+//! happened yet, no reordering reaches it. Then a search with one slice, which keeps the order of
+//! critical sections, and then with more slices, which may swap them, with a few wrong choices
+//! allowed. A failed search with `n` slices proves nothing about `n + 1`, so only the first search
+//! proves anything.
 //!
-//! The whole ladder is climbed with every read at the write that it saw, and then, where reads could
-//! have seen others of the same value, once more with any of these.
+//! All budgets are tried with every read at the write that it saw, and then, if reads could have
+//! seen other writes of the same value, again with any of these.
 
 use foresee_trace::Reordering;
 
 use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
-/// A rung of the ladder: so many slices, so many wrong choices.
-pub(crate) type Rung = (u8, u32);
+/// The budget of one search: its number of slices and of wrong choices.
+pub(crate) type Budget = (u8, u32);
 
-/// For goals that only say what comes next: races and deadlocks.
-pub(crate) const NEXT: &[Rung] = &[(1, 0), (2, 16), (3, 64)];
+/// For goals that only constrain the next events: races and deadlocks.
+pub(crate) const NEXT: &[Budget] = &[(1, 0), (2, 16), (3, 64)];
 
-/// For goals that also say what has happened: atomicity and order.
-pub(crate) const EXECUTED: &[Rung] = &[(1, 16), (2, 64)];
+/// For goals that also constrain the past: atomicity and order.
+pub(crate) const EXECUTED: &[Budget] = &[(1, 16), (2, 64)];
 
-/// How many times as many wrong choices are allowed where reads choose among writes.
+/// The factor by which wrong choices grow if reads choose among writes.
 const MORE_FAILURES: u32 = 4;
 
 /// How far back from the goal events may change, and how many steps one search may take.
@@ -29,53 +30,52 @@ const MORE_FAILURES: u32 = 4;
 pub(crate) struct Reach {
     pub(crate) look_back: u32,
     pub(crate) work: u64,
-    /// Whether it is known already that its needs do not rule the goal out.
+    /// Whether the requirements of the goal are known not to rule it out.
     pub(crate) is_conceivable: bool,
-    /// Whether it is known already that some read has to see another write than it saw.
+    /// Whether some read is known to have to see another write than it saw.
     pub(crate) is_only_by_value: bool,
 }
 
 /// A reordering that reaches a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// So many events happen as observed ...
+    /// The number of events that happen as observed ...
     pub(crate) observed: u32,
     /// ... and then these.
     pub(crate) order: Vec<u32>,
-    /// The rung that found it.
-    pub(crate) rung: usize,
+    /// The index of the budget that found it.
+    pub(crate) budget: usize,
     /// What reads had to see.
     pub(crate) sight: Sight,
 }
 
 impl Reached {
-    /// The space it was found in. On the first rung no section overtakes another.
+    /// The space it was found in. With the first budget no critical section overtakes another.
     pub(crate) fn reorder(&self) -> Reordering {
         Reordering::Sliced
     }
 }
 
-/// What became of a question.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// There is a reordering that reaches the goal.
+    /// A reordering reaches the goal.
     Found(Reached),
-    /// There is none, whatever else is chosen.
+    /// No reordering reaches the goal.
     Impossible,
-    /// None was found, by searches that came to their end.
+    /// Exhaustive searches found no reordering.
     NotFound,
     /// A search was given up.
     Undecided,
-    /// It was not even tried: only reads that see other writes than they saw could reach it, and it is
-    /// far away.
+    /// Not tried: only reads that see other writes could reach it, and it is far away.
     Doubtful,
 }
 
-/// Climbs the ladder until an answer is found.
+/// Tries one budget after the other until an answer is found.
 pub(crate) fn attempt(
     search: &mut Search<'_>,
     goal: &Goal<'_>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     reach: Reach,
 ) -> Attempt {
     if goal.first().is_none() {
@@ -90,39 +90,39 @@ pub(crate) fn attempt(
     }
     let seen = match reach.is_only_by_value {
         true => Attempt::NotFound,
-        false => climb(search, Sight::Writers, goal, rungs, reach),
+        false => climb(search, Sight::Writers, goal, budgets, reach),
     };
     if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
         return seen;
     }
-    match (seen, climb(search, Sight::Values, goal, rungs, reach)) {
+    match (seen, climb(search, Sight::Values, goal, budgets, reach)) {
         (_, found @ Attempt::Found(_)) => found,
         (Attempt::NotFound, Attempt::NotFound) => Attempt::NotFound,
         _ => Attempt::Undecided,
     }
 }
 
-/// Climbs the ladder where reads must see no more than this.
+/// Tries one budget after the other, with reads that see no more than this.
 pub(crate) fn climb(
     search: &mut Search<'_>,
     sight: Sight,
     goal: &Goal<'_>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     reach: Reach,
 ) -> Attempt {
     let anchor = goal.first().unwrap_or(0).saturating_sub(reach.look_back);
     let mut gave_up_once = false;
-    // More writes to choose from, more wrong choices, and more stretches to put them in.
-    let more = |&(slices, failures): &Rung| (slices + 1, failures * MORE_FAILURES);
-    let top = rungs.last().filter(|rung| rung.1 > 0 && sight == Sight::Values).map(more);
-    for (rung, (slices, failures)) in rungs.iter().copied().chain(top).enumerate() {
+    // More writes to choose from need more wrong choices and more slices.
+    let more = |&(slices, failures): &Budget| (slices + 1, failures * MORE_FAILURES);
+    let top = budgets.last().filter(|budget| budget.1 > 0 && sight == Sight::Values).map(more);
+    for (budget, (slices, failures)) in budgets.iter().copied().chain(top).enumerate() {
         let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
         match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {
-                return Attempt::Found(Reached { observed, order, rung, sight });
+                return Attempt::Found(Reached { observed, order, budget, sight });
             }
-            // Without choices there was only too much to do, and there will be no less.
+            // Without choices the search only ran out of work, and a larger budget needs more.
             Answer::No { gave_up: true, .. } if failures == 0 && sight == Sight::Writers => {
                 return Attempt::Undecided;
             }

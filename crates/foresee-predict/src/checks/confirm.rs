@@ -1,8 +1,8 @@
-//! The last word on a finding of a check, by code that shares nothing with the search.
+//! Confirms the findings of checks, with code that shares nothing with the search.
 //!
-//! The reordering is replayed by the [judge](foresee_causality::judge), which also sees to it that
-//! each event that should come next is the next of its thread. Then the check looks at what the
-//! judge sees: which threads hold which locks, and what was written last.
+//! The [judge](foresee_causality::judge) replays the reordering and verifies that each event that
+//! should come next is the next of its thread. Then the check inspects the judge's final state:
+//! which threads hold which locks, and what was written last.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,12 +12,12 @@ use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Role, Witness};
 
 use super::atomicity::also;
 use super::tries::Found;
-use super::{Check, Context, Told};
+use super::{Check, Context, Description};
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 
-/// The findings, in the order in which they were found. One that does not stand up to the judge is
-/// a mistake of ours, and nothing is reported that rests on it.
+/// The findings, in the order in which they were found. If the judge rejects one, that is an
+/// internal error, and nothing that depends on it is reported.
 pub(crate) fn confirm(
     context: &Context<'_>,
     judge: &Judge<'_>,
@@ -42,14 +42,14 @@ pub(crate) fn confirm(
                 Entry::Vacant(none) => drop(none.insert(findings.len())),
                 Entry::Occupied(first) => {
                     let first = &mut findings[*first.get()];
-                    also(&mut first.details, context.told(event));
+                    also(&mut first.details, context.describe_event(event));
                     first.sites.push(context.site(Role::AnyBetween, event));
                     continue;
                 }
             }
         }
-        let mut told = described(context, check, one);
-        told.details.extend(differences(context.trace, observed, &order, &changed));
+        let mut description = described(context, check, one);
+        description.details.extend(differences(context.trace, observed, &order, &changed));
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
@@ -58,14 +58,19 @@ pub(crate) fn confirm(
             next,
             changed_reads: changed.iter().map(|read| read.read).collect(),
         };
-        findings.push(told.finding(FindingKind::Predicted, check.kind().name, None, Some(witness)));
+        findings.push(description.finding(
+            FindingKind::Predicted,
+            check.kind().name,
+            None,
+            Some(witness),
+        ));
     }
     Ok(findings)
 }
 
-/// What would be found if reads saw other values, at most so many. The judge replays it with reads
-/// that may see anything, and says which of them see something else; the first of these whose
-/// thread goes on is what it hangs on.
+/// At most `most` findings that depend on reads that see other values. The judge replays each with
+/// reads that may see anything, and returns those that see something else; the finding depends on
+/// the first of these whose thread continues.
 pub(crate) fn conditional(
     context: &Context<'_>,
     judge: &Judge<'_>,
@@ -96,19 +101,19 @@ pub(crate) fn conditional(
                 None => "with its initial value".to_owned(),
             },
         };
-        let mut told = described(context, check, one);
-        let message = &told.message;
+        let mut description = described(context, check, one);
+        let message = &description.message;
         let could = match message.contains(" can ") {
             true => message.replacen(" can ", " could ", 1),
             false => format!("it could be that {message}"),
         };
         let place = context.place_of(read.read as u32);
-        told.message = format!("if {variable} were read {value}{place}, {could}");
+        description.message = format!("if {variable} were read {value}{place}, {could}");
         let hangs_on = changed.iter().filter(goes_on).map(|read| read.read as u32);
         let hangs_on: Vec<_> = hangs_on.map(|r| context.site(Role::Condition, r)).collect();
         let reads: Vec<String> = hangs_on.iter().map(ToString::to_string).collect();
-        told.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
-        told.sites.extend(hangs_on);
+        description.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
+        description.sites.extend(hangs_on);
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,
@@ -117,7 +122,7 @@ pub(crate) fn conditional(
             order,
             next,
         };
-        findings.push(told.finding(
+        findings.push(description.finding(
             FindingKind::Conditional,
             check.kind().name,
             None,
@@ -127,16 +132,16 @@ pub(crate) fn conditional(
     Ok(findings)
 }
 
-/// What the check says of what was found, with a site for every event of the question.
-fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Told {
-    let mut told = check.describe(context, one);
+/// The check's description of a finding, with a site for every event of its goal.
+fn described(context: &Context<'_>, check: &dyn Check, one: &Found) -> Description {
+    let mut description = check.describe(context, one);
     let executed = one.by.executed.iter().map(|wanted| wanted.event);
     for event in executed.chain(one.by.next.iter().copied()) {
-        if !told.sites.iter().any(|site| site.event == Some(event.into())) {
-            told.sites.push(context.site(Role::Step, event));
+        if !description.sites.iter().any(|site| site.event == Some(event.into())) {
+            description.sites.push(context.site(Role::Step, event));
         }
     }
-    told
+    description
 }
 
 /// The run that shows what was found.
@@ -156,8 +161,8 @@ impl Run {
     }
 }
 
-/// The judge's word on what was found, and that of the check: the reads that see something else.
-/// `keeps` says whether an event that is wanted with its value has it.
+/// The verdict of the judge and of the check: the reads that see something else. `keeps` returns
+/// whether an event that is wanted with its value has it.
 fn judged(
     context: &Context<'_>,
     replay: &mut IncrementalReplay<'_, '_>,
@@ -188,8 +193,8 @@ fn judged(
     }
 }
 
-/// Whether the events that should have happened have, in their order. Those of the observed
-/// beginning come first.
+/// Whether the events that should have happened did, in their order. Those of the observed prefix
+/// come first.
 fn in_order(found: &Found, order: &[u64]) -> Result<(), String> {
     let observed = found.reached.observed;
     let place = |event: u32| match event < observed {

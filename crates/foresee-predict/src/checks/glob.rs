@@ -1,11 +1,11 @@
-//! Names with holes: `*` stands for any text, `?` for any character.
+//! Name patterns: `*` matches any text, `?` any character.
 
 /// A pattern for names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob(String);
 
 impl Glob {
-    /// The pattern that a text stands for; every text is one.
+    /// Parses a pattern; every text is a valid one.
     pub fn new(text: &str) -> Glob {
         Glob(text.to_owned())
     }
@@ -15,17 +15,18 @@ impl Glob {
         &self.0
     }
 
-    /// Whether a name fits, or what is left of it without namespaces or classes in front.
+    /// Whether the name matches, with or without leading namespaces or classes.
     pub fn matches_path(&self, name: &str) -> bool {
         let ends = name.match_indices("::").map(|(at, _)| &name[at + 2..]);
         self.matches(name) || ends.into_iter().any(|end| self.matches(end))
     }
 
-    /// Whether a name fits the pattern from end to end. Takes time of at most their lengths
-    /// multiplied: only the latest `*` is ever tried again.
+    /// Whether the whole name matches. Takes time at most proportional to the product of the
+    /// lengths, because only the latest `*` is ever retried.
     pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut rest) = (self.0.as_str(), name);
-        // The pattern behind the latest star, and where the name goes on if that takes more of it.
+        // The pattern after the latest star, and where the name continues if the star matches more
+        // of it.
         let mut star: Option<(&str, &str)> = None;
         loop {
             let mut next = rest.chars();

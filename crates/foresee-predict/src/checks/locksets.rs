@@ -1,7 +1,7 @@
-//! Sets of locks, kept once and spoken of by number.
+//! Interned sets of locks.
 //!
-//! A program has few different sets of locks that its threads ever hold, and millions of accesses
-//! under them. Whether two threads can be inside two sets at once is asked for pairs of numbers.
+//! The threads of a program hold few different sets of locks, and make millions of accesses under
+//! them. Sets are compared by their numbers.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Whether two threads cannot have both.
+    /// Whether two threads cannot hold both.
     pub(crate) fn excludes(self, other: Hold) -> bool {
         self.lock == other.lock && !(self.shared && other.shared)
     }
@@ -27,18 +27,18 @@ impl Hold {
 pub(crate) struct LockSetId(pub(crate) u32);
 
 impl LockSetId {
-    /// No lock at all.
+    /// The empty set.
     pub(crate) const EMPTY: LockSetId = LockSetId(0);
 }
 
 /// All sets that were ever held.
 #[derive(Clone, Debug)]
 pub(crate) struct LockSets {
-    /// Set after set, each sorted and without doubles, and where each of them ends.
+    /// The sets one after the other, each sorted and without duplicates, and the end of each.
     holds: Vec<Hold>,
     ends: Vec<u32>,
-    /// A tree of sorted sets: where one lock leads from the root, where it leads from elsewhere, and
-    /// the set at each node. Nearly all sets that are ever asked for have one lock.
+    /// A trie of sorted sets: the children of the root, the other children, and the set at each
+    /// node. Nearly all sets that are looked up have one lock.
     first: Vec<u32>,
     steps: HashMap<(u32, Hold), u32, RandomState>,
     nodes: Vec<Option<LockSetId>>,
@@ -94,7 +94,7 @@ impl LockSets {
         })
     }
 
-    /// Whether two threads cannot be inside these sets at once.
+    /// Whether two threads cannot hold these sets at once.
     pub(crate) fn exclude(&self, a: LockSetId, b: LockSetId) -> bool {
         let (a, b) = (self.get(a), self.get(b));
         a.iter().any(|&mine| b.iter().any(|&theirs| mine.excludes(theirs)))

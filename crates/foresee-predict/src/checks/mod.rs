@@ -1,44 +1,44 @@
 //! Built-in checks: what goes wrong in some schedule, without a specification.
 //!
-//! Every check comes down to one question about correct reorderings, a [goal](crate::reorder::Goal):
-//! can these events have happened in this order, and then those be the next of their threads? A race
-//! asks for two accesses that are both next, a deadlock for a circle of requests. So all checks
-//! share one pass over the trace, which is kept, one search, one ladder of efforts, one way to
-//! count what became of each candidate, and one judge.
+//! Every check asks one question about correct reorderings, a [goal](crate::reorder::Goal): can
+//! these events have happened in this order, and those be the next of their threads? A race asks
+//! for two accesses that are both next, a deadlock for a cycle of requests. So all checks share one
+//! pass over the trace, which is kept, one search with growing budgets, one way to count the
+//! results of all candidates, and one judge.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `scene`, `locksets` | which locks each thread holds, as the trace goes by |
-//! | `attempt` | how hard one question is tried |
+//! | `lock_state`, `locksets` | which locks each thread holds, as the trace goes by |
+//! | `attempt` | searches with growing budgets |
 //! | `tries` | candidates, on all cores |
-//! | `tally` | what became of every candidate, and what may be said of the rest |
-//! | `confirm` | the last word on each finding |
+//! | `tally` | the results of all candidates, and the statement that follows |
+//! | `confirm` | confirms each finding |
 //! | `pointers` | the least tuple of whole chains of events, with sections in their order |
-//! | `tell` | events, locks and threads in reports |
-//! | `glob`, `suppress` | names with holes, and findings that are not wanted |
+//! | `events` | events, locks and threads in reports |
+//! | `glob`, `suppress` | name patterns, and suppressed findings |
 //! | `atomicity` | regions that can be disturbed |
 //! | `order` | objects that can be used too late or too early |
 //!
 //! # Guarantees
-//! Each finding is a correct reordering of the run that was replayed by the judge. That nothing is
-//! possible is said only if every candidate is proved impossible; everything else is counted as not
-//! found, undecided or not tried. What is impossible only because a read would have to see another
-//! value is counted apart, and listed as conditional. Memory grows with the trace, by some forty
-//! bytes an event, as measured in `benches/results/checks.md`.
+//! Each finding is a correct reordering of the run that the judge has replayed. A check claims that
+//! nothing is possible only if every candidate is proved impossible; all others count as not found,
+//! undecided or not tried. Candidates that are impossible only because a read would have to see
+//! another value are counted separately and listed as conditional. Memory grows with the trace, by
+//! about forty bytes an event, as measured in `benches/results/checks.md`.
 
 mod atomicity;
 mod attempt;
 mod confirm;
 mod deadlock;
+mod events;
 mod glob;
+mod lock_state;
 mod locksets;
 mod order;
 mod pointers;
 mod race;
-mod scene;
 mod suppress;
 mod tally;
-mod tell;
 mod tries;
 
 use std::time::{Duration, Instant};
@@ -51,13 +51,13 @@ use foresee_trace::{
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
 use crate::kept::Kept;
 use crate::reorder::Requirements;
-use attempt::Rung;
+use attempt::Budget;
 pub use deadlock::DEADLOCK;
+use lock_state::LockState;
+pub(crate) use lock_state::{given, taken};
 pub(crate) use locksets::Hold;
 pub use race::{Algorithm, MemoryModel, RACE};
-use scene::Scene;
-pub(crate) use scene::{given, taken};
-use tally::{Tally, Words};
+use tally::{SearchStats, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
 pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
@@ -65,34 +65,34 @@ pub use glob::Glob;
 pub use order::ORDER;
 pub use suppress::{Suppression, Suppressions};
 
-/// How many findings that hang on what reads see are listed; all are counted.
+/// The number of conditional findings that are listed; all are counted.
 const MOST_CONDITIONAL: usize = 8;
 
-/// How far to search.
+/// Limits and options of the search.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What the last read of a thread may see.
     pub reads: Reads,
     /// How far back from the first event of a candidate events may change.
     pub look_back: u32,
-    /// How many tuples of events are tried for one tuple of threads and places.
+    /// The number of tuples of events to try for one tuple of threads and places.
     pub tries: usize,
-    /// How many are tried for one tuple of places.
+    /// The number to try for one tuple of places.
     pub tries_per_place: usize,
-    /// How many steps one search may take.
+    /// The maximum number of steps of one search.
     pub work: u64,
-    /// How many cores to use.
+    /// The number of cores to use.
     pub cores: usize,
-    /// How races are looked for.
+    /// The algorithm that finds races.
     pub algorithm: Algorithm,
-    /// Which atomics order anything.
+    /// The memory model, which determines the atomics that order other accesses.
     pub memory_model: MemoryModel,
-    /// Whether checks that have nothing to look at in the trace are passed over, because nobody
-    /// asked for them by name.
+    /// Whether to skip checks that do not apply to the trace, because they were not selected by
+    /// name.
     pub only_relevant: bool,
-    /// How long all searches together may take.
+    /// The time limit of all searches together.
     pub time: Option<Duration>,
-    /// How many events the trace may have, all of which are kept.
+    /// The maximum number of events, all of which are kept.
     pub trace: usize,
     /// What counts as an atomic region.
     pub atomicity: AtomicityOptions,
@@ -117,50 +117,50 @@ impl Default for Options {
     }
 }
 
-/// What checks know when the trace has ended.
+/// The input of checks at the end of the trace.
 pub(crate) struct Context<'c> {
     pub(crate) trace: &'c Trace,
     pub(crate) requirements: &'c Requirements,
     pub(crate) options: &'c Options,
-    /// Whether the trace goes on behind what is kept of it.
+    /// Whether the trace continues after the events that are kept.
     pub(crate) is_cut: bool,
 }
 
-/// What a check wants to have tried, and what it knows already.
+/// The candidates that a check wants to try, and what it has found without a search.
 #[derive(Debug, Default)]
-pub(crate) struct Proposal {
+pub(crate) struct Proposals {
     pub(crate) candidates: Vec<Candidate>,
-    /// The candidates that are settled without a search.
-    pub(crate) tally: Tally,
-    /// What goes wrong in the observed order itself.
-    pub(crate) observed: Vec<Witnessed>,
-    /// Why there is nothing to look at, so that silence means nothing.
+    /// The candidates that are decided without a search.
+    pub(crate) tally: SearchStats,
+    /// The violations in the observed order itself.
+    pub(crate) observed: Vec<ObservedViolation>,
+    /// Why the check does not apply to the trace, so that silence means nothing.
     pub(crate) nothing: Option<String>,
-    /// Why nothing is proved even if every candidate is settled.
+    /// Why nothing is proved even if every candidate is decided.
     pub(crate) caveat: Option<&'static str>,
-    /// What else the user should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// Figures besides those of the tally.
+    /// Statistics besides those of the tally.
     pub(crate) stats: Vec<(&'static str, Stat)>,
 }
 
-/// What a check says of something that it found.
+/// The check's description of a finding.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Description {
     /// What goes wrong ...
     pub(crate) verdict: Verdict,
     /// ... in one sentence.
     pub(crate) message: String,
-    /// The events that it consists of.
+    /// The events that take part.
     pub(crate) sites: Vec<Site>,
-    /// What it is about as a whole.
+    /// The subjects of the finding as a whole.
     pub(crate) about: Vec<Subject>,
-    /// What helps people to understand it.
+    /// Details that help to understand it.
     pub(crate) details: Vec<(String, String)>,
 }
 
-impl Told {
-    /// The finding of a check that shows itself at an event, or by a witness.
+impl Description {
+    /// The finding, located by an event or by a witness.
     fn finding(
         self,
         kind: FindingKind,
@@ -168,7 +168,7 @@ impl Told {
         event: Option<u64>,
         witness: Option<Witness>,
     ) -> Finding {
-        let Told { verdict, message, sites, about, details } = self;
+        let Description { verdict, message, sites, about, details } = self;
         Finding {
             fingerprint: None,
             kind,
@@ -186,55 +186,59 @@ impl Told {
     }
 }
 
-/// Something that goes wrong in the observed order.
+/// A violation in the observed order.
 #[derive(Debug)]
-pub(crate) struct Witnessed {
-    /// The event at which it does.
+pub(crate) struct ObservedViolation {
+    /// The event at which it occurs.
     pub(crate) event: u32,
-    pub(crate) told: Told,
+    pub(crate) description: Description,
 }
 
-impl Witnessed {
+impl ObservedViolation {
     fn finding(self, check: &'static str) -> Finding {
-        self.told.finding(FindingKind::Observed, check, Some(self.event.into()), None)
+        self.description.finding(FindingKind::Observed, check, Some(self.event.into()), None)
     }
 }
 
-/// One kind of thing that can go wrong.
+/// One kind of failure.
 pub(crate) trait Check {
     /// Its entry in the list of checks.
     fn kind(&self) -> &'static CheckKind;
 
-    /// What it looks for, in the words of its statement.
+    /// The terms of its statement.
     fn words(&self) -> Words;
 
-    /// How hard its candidates are tried.
-    fn rungs(&self) -> &'static [Rung];
+    /// The budgets with which its candidates are tried.
+    fn budgets(&self) -> &'static [Budget];
 
-    /// The next event of the trace, with how things are just before it.
-    fn event(&mut self, index: u32, event: &Event, scene: &Scene);
+    /// Processes the next event of the trace, with the locks held just before it.
+    fn event(&mut self, index: u32, event: &Event, lock_state: &LockState);
 
-    /// The trace has ended: what could go wrong in it?
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError>;
+    /// The candidates, at the end of the trace.
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError>;
 
-    /// What was tried without a result: whole chains of events in which it may be found all the
-    /// same, with sections in their order.
+    /// For candidates that were tried without a result: chains of events in which a search that
+    /// keeps the order of critical sections may still find them.
     fn chains(&mut self, _: &Context<'_>, _: &Tried) -> Vec<Chains> {
         Vec::new()
     }
 
-    /// What goes wrong in the observed order, besides what was found otherwise.
-    fn observed(&mut self, _: &Context<'_>, _: &Tried) -> Result<Vec<Witnessed>, AnalysisError> {
+    /// The violations in the observed order that were not found otherwise.
+    fn observed(
+        &mut self,
+        _: &Context<'_>,
+        _: &Tried,
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         Ok(Vec::new())
     }
 
-    /// What else the user should know, once all is tried.
+    /// Notes for the user, after all candidates were tried.
     fn notes(&self, _: &Context<'_>, _: &Tried) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether a reordering that the judge has replayed shows what was looked for, as far as that is
-    /// more than reaching the goal. `order` is what comes after the observed beginning.
+    /// Checks what a reordering must show besides reaching the goal, after the judge has replayed
+    /// it. `order` holds the events after the observed prefix.
     fn confirm(
         &self,
         context: &Context<'_>,
@@ -243,32 +247,32 @@ pub(crate) trait Check {
         seen: &Seen<'_>,
     ) -> Result<(), String>;
 
-    /// Whether what was found happened in the observed order already, events that are left out
-    /// aside. Then it is reported as observed, and is no prediction.
+    /// Whether the finding happened in the observed order already, apart from events that are left
+    /// out. Then it is reported as observed, not as predicted.
     fn is_observed(&self, _: &Found) -> bool {
         false
     }
 
-    /// What happens, and what helps to understand it.
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told;
+    /// Describes a finding.
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description;
 
-    /// What makes it one finding with others that are alike, and the event to list with the first
-    /// of them; nothing if it is a finding of its own.
+    /// A key by which equal findings are merged, and the event to list with the first of them;
+    /// `None` if it is never merged.
     fn joins(&self, _: &Context<'_>, _: &Found) -> Option<([u32; 4], u32)> {
         None
     }
 }
 
-/// A check that can be asked for by name.
+/// A check that can be selected by name.
 #[derive(Debug)]
 pub struct CheckKind {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it answers, in one line.
+    /// One line about what it finds.
     pub about: &'static str,
-    /// What its findings and its silence promise.
+    /// The guarantees of its findings and of its silence.
     pub guarantees: &'static str,
-    /// Whether it is made of a run for which nothing was asked.
+    /// Whether it runs by default.
     pub is_default: bool,
     new: fn(&Options) -> Box<dyn Check>,
 }
@@ -282,27 +286,27 @@ pub fn is_check(name: &str) -> bool {
     CHECKS.iter().any(|kind| kind.name == name)
 }
 
-/// The checks that were asked for, in one pass over the trace.
+/// The selected checks, in one pass over the trace.
 pub struct Checks {
     options: Options,
     checks: Vec<Box<dyn Check>>,
     requirements: Requirements,
-    scene: Scene,
-    /// How many of the first events are analysed.
+    lock_state: LockState,
+    /// The number of events that are analysed.
     events: usize,
-    /// There was no room for more of the trace.
+    /// Whether the trace was longer than what is kept.
     is_cut: bool,
 }
 
 impl Checks {
-    /// Makes ready to look for everything in the list.
+    /// Prepares all checks in the list.
     pub fn new(kinds: &[&'static CheckKind], options: Options) -> Checks {
         let checks = kinds.iter().map(|kind| (kind.new)(&options)).collect();
         Checks {
             options,
             checks,
             requirements: Requirements::default(),
-            scene: Scene::default(),
+            lock_state: LockState::default(),
             events: 0,
             is_cut: false,
         }
@@ -314,7 +318,7 @@ impl Analysis for Checks {
         let Pass { first, batch, .. } = pass;
         let first = *first;
         for (i, event) in batch.events.iter().enumerate() {
-            // The beginning of a run is a run, and what can happen in it can happen.
+            // A prefix of a run is a run, so findings in it are valid.
             self.is_cut = self.events >= self.options.trace
                 || self.requirements.push(event, &batch.pool).is_err();
             if self.is_cut {
@@ -323,16 +327,16 @@ impl Analysis for Checks {
             self.events += 1;
             let index = (first + i as u64) as u32;
             for check in &mut self.checks {
-                check.event(index, event, &self.scene);
+                check.event(index, event, &self.lock_state);
             }
-            self.scene.event(index, event);
+            self.lock_state.event(index, event);
         }
         Ok(Flow::Continue)
     }
 
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         let kept = end.whole()?;
-        // Others may have room for more.
+        // Other analyses may keep more events.
         match kept.trace.events.len() > self.events {
             true => self.conclude(&Kept::new(&kept.beginning(self.events)), &mut end.out),
             false => self.conclude(kept, &mut end.out),
@@ -345,13 +349,13 @@ impl Analysis for Checks {
 }
 
 impl Checks {
-    /// Makes all checks on the events that were taken.
+    /// Runs all checks on the events so far.
     fn conclude(
         &mut self,
         kept: &Kept<'_>,
         out: &mut Out<'_>,
     ) -> Result<Vec<Analysed>, AnalysisError> {
-        // What is kept is needed no longer than this takes.
+        // Free the requirements as soon as the checks are done.
         let mut requirements = std::mem::take(&mut self.requirements);
         requirements.finish();
         let context = Context {
@@ -363,9 +367,9 @@ impl Checks {
         let until = self.options.time.map(|time| Instant::now() + time);
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            match look(&mut **check, &context, until, kept, out) {
+            match run_check(&mut **check, &context, until, kept, out) {
                 Ok(one) => analysed.extend(one),
-                // One check's mistake does not cost the others their answers.
+                // An internal error of one check does not lose the results of the others.
                 Err(AnalysisError::Mistake(why)) => {
                     analysed.push(Analysed::mistake(check.kind().name, None, &why));
                 }
@@ -376,8 +380,8 @@ impl Checks {
     }
 }
 
-/// Makes one check. `None` if there is nothing to look at and nobody asked for it.
-fn look(
+/// Runs one check. `None` if it does not apply to the trace and was not selected by name.
+fn run_check(
     check: &mut dyn Check,
     context: &Context<'_>,
     until: Option<Instant>,
@@ -389,7 +393,7 @@ fn look(
         let n = context.trace.events.len();
         format!("only the first {n} events were looked at: allow more with --max-memory")
     };
-    let Proposal { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
+    let Proposals { candidates, mut tally, observed, nothing, caveat, mut notes, mut stats } =
         check.propose(context)?;
     if nothing.is_some() && context.options.only_relevant && !context.is_cut {
         return Ok(None);
@@ -423,8 +427,8 @@ fn look(
             break;
         }
     }
-    let rungs = check.rungs();
-    let mut tried = tries::try_all(context, candidates, rungs, until, &mut tally);
+    let budgets = check.budgets();
+    let mut tried = tries::try_all(context, candidates, budgets, until, &mut tally);
     let chains = check.chains(context, &tried);
     tries::try_chains(context, &chains, until, &mut tried);
     tried.count(&mut tally);

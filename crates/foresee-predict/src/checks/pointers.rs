@@ -1,60 +1,59 @@
-//! The least tuple of chains that can be reached with all sections in their observed order.
+//! The least tuple of chains that is reachable with all critical sections in observed order.
 //!
-//! Each chain holds events of one thread. Wanted is one event of each chain, such that all are the
-//! next of their threads after some correct reordering that keeps the order of critical sections: a
-//! race if they are accesses, a deadlock if they are requests. What must happen before them, `X`,
-//! is the least set that holds their predecessors, all that its events need, and the end of each
-//! section after which another section of the lock begins in it. The tuple is reached if `X` has
-//! none of its events.
+//! Each chain holds events of one thread. The search wants one event of each chain, such that all
+//! are the next of their threads after some correct reordering that keeps the order of critical
+//! sections: a race if they are accesses, a deadlock if they are requests. The events that must
+//! happen before them, `X`, are the least set that contains their predecessors, the requirements of
+//! its events, and the end of each critical section after which `X` contains another section of the
+//! lock. The tuple is reached if `X` contains none of its events.
 //!
-//! `X` only grows as the tuple moves on. So an event that is in `X` is in it for all later tuples,
-//! too, and its chain moves on; nothing is ever tried twice, and the whole search is linear in the
-//! trace. This is how sync-preserving races and deadlocks are found (Mathur, Pavlogiannis and
-//! Viswanathan, POPL 2021; Tunç, Mathur, Pavlogiannis and Viswanathan, PLDI 2023), and is shared by
-//! both checks. It has no code in common with the search in [`reorder`](crate::reorder), of which
-//! it is the first rung.
+//! `X` only grows as the tuple advances. An event in `X` stays in it for all later tuples, so its
+//! chain advances; nothing is tried twice, and the whole search is linear in the trace. This is how
+//! sync-preserving races and deadlocks are found (Mathur, Pavlogiannis and Viswanathan, POPL 2021;
+//! Tunç, Mathur, Pavlogiannis and Viswanathan, PLDI 2023), and both checks share it. It has no code
+//! in common with the search in [`reorder`](crate::reorder), which answers the same question with
+//! one slice.
 
 use crate::reorder::{Kind, NONE, Requirements};
 
-/// Looks for tuples in one trace.
+/// Finds tuples in one trace.
 pub(crate) struct Pointers<'r> {
     requirements: &'r Requirements,
-    /// For each thread how far it is in `X`: with an event all earlier ones of its thread are. One
-    /// more than the last event, or zero.
+    /// For each thread, its prefix in `X`: one more than its last event in `X`, or zero.
     reached: Vec<u32>,
     todo: Vec<u32>,
     locks: Vec<Lock>,
     /// The locks that have a section in `X`.
     used: Vec<u32>,
-    /// How many steps may still be taken.
+    /// The number of steps left.
     pub(crate) work: u64,
 }
 
 /// The sections of a lock in `X`, by their acquires.
 #[derive(Clone, Debug)]
 struct Lock {
-    /// The latest one, and the latest that is exclusive.
+    /// The latest section, and the latest exclusive one.
     latest: u32,
     latest_exclusive: u32,
-    /// Those that need not have ended yet.
+    /// The sections that need not have ended yet.
     open: Vec<u32>,
 }
 
 const UNUSED: Lock = Lock { latest: NONE, latest_exclusive: NONE, open: Vec::new() };
 
-/// What became of chains.
+/// The result for some chains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Chained {
-    /// This is the least tuple.
+    /// The least tuple.
     Least(Vec<u32>),
-    /// There is none.
+    /// No tuple is reachable.
     None,
-    /// There was too much to do.
+    /// The work limit was reached.
     GaveUp,
 }
 
 impl<'r> Pointers<'r> {
-    /// Makes ready, with so many steps to take.
+    /// A search with at most `work` steps.
     pub(crate) fn new(requirements: &'r Requirements, work: u64) -> Pointers<'r> {
         Pointers {
             requirements,
@@ -66,7 +65,7 @@ impl<'r> Pointers<'r> {
         }
     }
 
-    /// The least tuple of some chains, each of which is in the order of its thread.
+    /// The least tuple of some chains, each in the order of its thread.
     pub(crate) fn least(&mut self, chains: &[&[u32]]) -> Chained {
         let found = self.advance(chains);
         self.reached.fill(0);
@@ -108,13 +107,13 @@ impl<'r> Pointers<'r> {
         event < self.reached[self.requirements.thread(event) as usize]
     }
 
-    /// Takes in everything that is needed; whether there was enough work left for that.
+    /// Closes `X` under requirements; returns false if the work limit was reached.
     fn close(&mut self) -> bool {
         while let Some(event) = self.todo.pop() {
             if event == NONE || self.has(event) {
                 continue;
             }
-            // All of the thread that is new, from its end.
+            // All new events of the thread, from the last.
             let thread = self.requirements.thread(event) as usize;
             let known = std::mem::replace(&mut self.reached[thread], event + 1);
             let mut at = event;
@@ -138,7 +137,7 @@ impl<'r> Pointers<'r> {
         true
     }
 
-    /// What an event needs besides the one before it.
+    /// Adds the requirements of an event besides its predecessor in the thread.
     #[inline]
     fn take_in(&mut self, event: u32) {
         let requirements = self.requirements;
@@ -159,7 +158,7 @@ impl<'r> Pointers<'r> {
         }
     }
 
-    /// A section of a lock begins: others have to end before it, or it before them.
+    /// Adds a section of a lock: others must end before it, or it before them.
     fn take(&mut self, lock: usize, acquire: u32) {
         let release = self.requirements.partner(acquire);
         let has_ended = release != NONE && self.has(release);
@@ -173,7 +172,7 @@ impl<'r> Pointers<'r> {
         if lock.latest == NONE {
             used.push(number);
         }
-        // If the latest one is of the same thread, its own order has settled it.
+        // Program order already orders sections of the same thread.
         let latest = if is_shared(acquire) { lock.latest_exclusive } else { lock.latest };
         let is_followed =
             !has_ended && latest != NONE && latest > acquire && excludes(latest, acquire);
@@ -230,7 +229,7 @@ mod tests {
         (0..1_000).map(random_trace).chain(heavy)
     }
 
-    /// The direct closure and the search with one slice are two programs for one question.
+    /// The direct closure and the search with one slice must agree.
     #[test]
     fn one_slice_and_the_least_tuple() {
         let (mut reached, mut chained) = (0, 0);
@@ -243,7 +242,8 @@ mod tests {
             let mut pointers = Pointers::new(&requirements, u64::MAX);
             let mut chains: Vec<Vec<u32>> = vec![Vec::new(); trace.names.threads.len()];
             for (i, event) in trace.events.iter().enumerate() {
-                // What a join or the end of a wait needs is not asked of it when it is next.
+                // An event that is only next does not have to meet the requirements of a join or
+                // the end of a wait.
                 if event.op() != Op::Init && (event.op().reads() || event.op().writes()) {
                     chains[event.thread().0 as usize].push(i as u32);
                 }

@@ -1,9 +1,9 @@
-//! Findings that somebody has looked at and does not want to see again.
+//! Suppressions: findings that were reviewed and should not be reported again.
 //!
-//! A file of suppressions is written as for ThreadSanitizer, one a line: the check, a colon, and a
-//! pattern. It covers a finding of that check if the pattern occurs in the name of a function, file,
-//! variable, lock, object or region that the finding is about; `*` stands for any text, `^` and `$`
-//! for the beginning and the end of the name.
+//! A suppression file has the format of ThreadSanitizer, one entry a line: the check, a colon, and
+//! a pattern. An entry covers a finding of that check if the pattern occurs in the name of a
+//! function, file, variable, lock, object or region of the finding; `*` matches any text, `^` and
+//! `$` match the beginning and the end of the name.
 //!
 //! ```text
 //! # counters that may be wrong
@@ -18,21 +18,21 @@ use foresee_trace::{Finding, Location};
 use super::glob::Glob;
 use super::{CHECKS, is_check};
 
-/// What else ThreadSanitizer has, and foresee does not look for.
+/// Kinds that ThreadSanitizer knows and foresee does not check.
 const FOREIGN: &[&str] = &["race_top", "thread", "mutex", "signal", "called_from_lib"];
 
-/// One line of a file of suppressions.
+/// One line of a suppression file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
     /// The file, and the line in it.
     pub place: String,
-    /// As it was written.
+    /// The line as written.
     pub text: String,
     check: String,
     pattern: Glob,
-    /// How many findings it has covered.
+    /// The number of findings that it has covered.
     pub used: u64,
-    /// Whether it is about something that foresee does not look for.
+    /// Whether its kind is one that foresee does not check.
     pub is_foreign: bool,
 }
 
@@ -50,7 +50,7 @@ impl Suppression {
         if !is_foreign && !is_check(check) || pattern.is_empty() {
             return Err(expected());
         }
-        // A pattern may lie anywhere in a name, unless it says otherwise.
+        // Without `^` and `$`, a pattern matches anywhere in a name.
         let (start, rest) = match pattern.strip_prefix('^') {
             Some(rest) => ("", rest),
             None => ("*", pattern),
@@ -70,8 +70,8 @@ impl Suppression {
     }
 }
 
-/// The names that a finding is about: of the functions and files of its sites, of their variables
-/// and locks, and of what it is about as a whole.
+/// The names that a suppression can match: functions, files, variables and locks of the sites, and
+/// the subjects of the finding as a whole.
 fn names_of(finding: &Finding) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = Vec::new();
     for site in &finding.sites {
@@ -94,8 +94,8 @@ pub struct Suppressions {
 }
 
 impl Suppressions {
-    /// Adds those of a file; `name` is what the user knows it by. A line that is none is an error,
-    /// which says where it is and what was expected.
+    /// Adds the entries of a file; `name` is what the user calls it. An invalid line is an error
+    /// with its position and what was expected.
     pub fn read(&mut self, name: &str, text: &str) -> Result<(), String> {
         for (i, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -106,7 +106,7 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Whether a finding is covered; the suppression that does counts it.
+    /// Whether a suppression covers a finding; counts it there.
     pub fn cover(&mut self, finding: &Finding) -> bool {
         match self.all.iter_mut().find(|one| one.covers(finding)) {
             Some(one) => {
@@ -117,7 +117,7 @@ impl Suppressions {
         }
     }
 
-    /// How many findings were covered.
+    /// The number of findings that were covered.
     pub fn used(&self) -> u64 {
         self.all.iter().map(|one| one.used).sum()
     }
@@ -126,7 +126,7 @@ impl Suppressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Told;
+    use crate::checks::Description;
     use foresee_trace::{FindingKind, Role, Site, Subject, Target, TargetKind, Verdict};
 
     fn finding(check: &'static str, place: &str, variable: &str, about: Vec<Subject>) -> Finding {
@@ -137,10 +137,11 @@ mod tests {
             ..Site::new(Role::Access, Some(0))
         };
         let (verdict, sites) = (Verdict::ConcurrentAccess, vec![site]);
-        // What is written in sentences does not count.
+        // Text in details does not count.
         let details = vec![("remedy".to_owned(), "hold secret_lock".to_owned())];
-        let told = Told { verdict, message: "in secret.c".to_owned(), sites, about, details };
-        told.finding(FindingKind::Predicted, check, None, None)
+        let description =
+            Description { verdict, message: "in secret.c".to_owned(), sites, about, details };
+        description.finding(FindingKind::Predicted, check, None, None)
     }
 
     fn left(text: &str, mut findings: Vec<Finding>) -> (usize, Vec<u64>) {
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(left("race:^queue.c:20$", vec![race()]), (0, vec![1]));
         assert_eq!(left("race:^push<A<int>>$", vec![race()]), (0, vec![1]));
         assert_eq!(left("race:secret", vec![race()]), (1, vec![0]));
-        // A star does not reach from one name into the next.
+        // A star does not match across two names.
         assert_eq!(left("race:queue*enqueue", vec![race()]), (1, vec![0]));
         let block = Subject::Object("heap(node.c:3(make))#2".to_owned());
         let heap = finding("order", "", "", vec![block]);

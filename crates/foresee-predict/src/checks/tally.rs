@@ -1,53 +1,53 @@
-//! Honest counts: what became of every candidate, and what may be said of the rest.
+//! The results of all candidates, and the statement that follows from them.
 
 use foresee_trace::Outcome;
 
 use crate::analysis::Stat;
 
-/// What every such statement rests on: a thread that reads something else may do anything.
+/// The condition of every statement: a thread that reads something else may do anything.
 const CONDITION: &str = "in whatever order the threads run, as long as every thread reads what it \
                          read in this run";
 
-/// What became of the candidates of a check.
+/// The results of the candidates of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct SearchStats {
     /// Proved impossible: the locks held exclude each other.
     pub(crate) by_locks: u64,
-    /// Proved impossible: one needs the other to have happened.
+    /// Proved impossible: one event requires the other.
     pub(crate) by_order: u64,
     /// Found, with a confirmed witness.
     pub(crate) found: u64,
-    /// Not found, by searches that came to their end.
+    /// Not found by exhaustive searches.
     pub(crate) not_found: u64,
     /// Given up.
     pub(crate) undecided: u64,
-    /// Not tried: there were too many, or there was no time left.
+    /// Not tried: too many candidates, or no time left.
     pub(crate) not_tried: u64,
-    /// Not found, but not ruled out if some read sees another value.
+    /// Not found, but possible if some read sees another value.
     pub(crate) conditional: u64,
-    /// Whether there may be more of these among the impossible.
+    /// Whether the impossible candidates may include more of these.
     pub(crate) is_more_conditional: bool,
-    /// Impossible as long as every read sees what it saw; what if not was not tried.
+    /// Impossible as long as every read sees what it saw; other values were not tried.
     pub(crate) not_asked: u64,
     /// Whether time ran out.
     pub(crate) is_late: bool,
-    /// Why nothing is proved even if every candidate is settled.
+    /// Why nothing is proved even if every candidate is decided.
     pub(crate) caveat: Option<&'static str>,
 }
 
-/// What a check looks for, in the words of its statement.
+/// The terms of a check's statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
-    /// One of what is looked for: `race`.
+    /// The singular: `race`.
     pub(crate) one: &'static str,
-    /// Several of them.
+    /// The plural.
     pub(crate) many: &'static str,
-    /// Where they could be: `pairs of places`.
+    /// The candidates: `pairs of places`.
     pub(crate) candidates: &'static str,
 }
 
-impl Tally {
-    /// How many candidates there were.
+impl SearchStats {
+    /// The number of candidates.
     pub(crate) fn candidates(&self) -> u64 {
         self.by_locks
             + self.by_order
@@ -73,17 +73,19 @@ impl Tally {
         self.is_settled() && self.caveat.is_none()
     }
 
-    /// How much was searched. That nothing was found is complete only as a proof.
+    /// How exhaustive the search was. A result without findings is complete only as a proof.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             _ if self.is_complete() => Outcome::Exhausted,
             _ if self.is_late => Outcome::TimeLimit,
-            Tally { undecided: 1.., .. } | Tally { not_tried: 1.., .. } => Outcome::StateLimit,
+            SearchStats { undecided: 1.., .. } | SearchStats { not_tried: 1.., .. } => {
+                Outcome::StateLimit
+            }
             _ => Outcome::Window,
         }
     }
 
-    /// What was found, and what the silence about the rest means.
+    /// The findings, and what the absence of others means.
     pub(crate) fn statement(&self, words: Words) -> String {
         let Words { one, many, candidates } = words;
         let is_complete = self.is_complete();
@@ -107,7 +109,7 @@ impl Tally {
         }
     }
 
-    /// Whether all that is left hangs on what reads see.
+    /// Whether all remaining candidates depend on values that reads see.
     fn is_conditional(&self) -> bool {
         self.conditional + self.not_asked > 0 && self.is_searched() && self.caveat.is_none()
     }

@@ -1,16 +1,16 @@
-//! Candidates, tried on all cores.
+//! Tries candidates on all cores.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use super::attempt::{Attempt, NEXT, Reach, Reached, Rung, attempt, climb};
+use super::attempt::{Attempt, Budget, NEXT, Reach, Reached, attempt, climb};
 use super::pointers::{Chained, Pointers};
-use super::tally::Tally;
+use super::tally::SearchStats;
 use super::{Context, Options};
 use crate::parallel::{Work, in_order};
 use crate::reorder::{Goal, Search, Sight, Wanted};
 
-/// Events that would show what a candidate stands for.
+/// Events that would demonstrate a candidate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Try {
     /// These happen, in this order.
@@ -25,26 +25,26 @@ impl Try {
     }
 }
 
-/// Something that may be reported once, and what would show it.
+/// Something to report once, and the events that would demonstrate it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Candidate {
     /// What the check knows it by.
     pub(crate) key: u32,
     /// The likeliest first.
     pub(crate) tries: Vec<Try>,
-    /// Whether these are all that could show it, so that it is impossible if they all are.
+    /// Whether the tries are exhaustive, so that the candidate is impossible if they all are.
     pub(crate) is_complete: bool,
-    /// Whether it is known already that what its events need does not rule them out.
+    /// Whether the requirements of its events are known not to rule it out.
     pub(crate) is_conceivable: bool,
-    /// Whether the first try is known to succeed on the first rung, so that no effort is spared for
-    /// its witness.
+    /// Whether the first try is known to succeed with the first budget, so that its witness is
+    /// searched without a work limit.
     pub(crate) is_sure: bool,
-    /// If it is not found, whether it is worth a word that it would be if some reads saw something
-    /// else: which ones may.
+    /// Whether to report, if it is not found, that it is possible if some reads see something else:
+    /// which reads may.
     pub(crate) hangs_on: Option<Sight>,
-    /// Whether it is known already that some read has to see another write than it saw.
+    /// Whether some read is known to have to see another write than it saw.
     pub(crate) is_only_by_value: bool,
-    /// Whether it is known already that it is impossible as long as every read sees what it saw.
+    /// Whether it is known to be impossible as long as every read sees what it saw.
     pub(crate) is_impossible: bool,
 }
 
@@ -53,25 +53,25 @@ pub(crate) struct Candidate {
 pub(crate) struct Found {
     /// What the check knows it by.
     pub(crate) key: u32,
-    /// The events that show it.
+    /// The events that demonstrate it.
     pub(crate) by: Try,
-    /// How.
+    /// The reordering that reaches them.
     pub(crate) reached: Reached,
 }
 
-/// What became of candidates.
+/// The results of candidates.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     pub(crate) found: Vec<Found>,
-    /// Those of which nothing is known, and whether a search for them was given up.
+    /// The undecided ones, and whether a search for each was given up.
     pub(crate) open: Vec<(u32, bool)>,
-    /// Those that hang on what reads see.
+    /// Those that depend on values that reads see.
     pub(crate) conditional: Vec<Found>,
 }
 
 impl Tried {
-    /// Adds what became of them to the counts.
-    pub(crate) fn count(&self, tally: &mut Tally) {
+    /// Adds the results to the counts.
+    pub(crate) fn count(&self, tally: &mut SearchStats) {
         let given_up = self.open.iter().filter(|open| open.1).count();
         tally.found += self.found.len() as u64;
         tally.undecided += given_up as u64;
@@ -80,8 +80,7 @@ impl Tried {
     }
 }
 
-/// Whole chains of events, one for each thread, of which some tuple would show what a candidate
-/// stands for.
+/// Chains of events, one for each thread; some tuple of them would demonstrate a candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct Chains {
     /// What the check knows the candidate by.
@@ -89,17 +88,16 @@ pub(crate) struct Chains {
     pub(crate) chains: Vec<Vec<u32>>,
 }
 
-/// How many candidates a core takes at a time.
+/// The number of candidates that a core takes at a time.
 const CHUNK: usize = 4;
-/// How many candidates are tried once more with reads that see something else, and how many tries of
-/// each.
+/// The number of candidates that are retried with reads that see something else, and the number of
+/// tries of each.
 const MOST_CONDITIONAL: usize = 256;
 const TRIES_OTHERWISE: usize = 4;
-/// How many tries of a candidate may be given up.
+/// The number of tries of a candidate that may be given up.
 const MOST_GIVEN_UP: usize = 4;
 
-/// Works through a list on all cores, as long as there is time; what came out, in the order of the
-/// list.
+/// Processes a list on all cores until the deadline; the results are in the order of the list.
 fn on_all_cores<T: Sync, S, R: Send>(
     context: &Context<'_>,
     items: &[T],
@@ -118,20 +116,20 @@ fn on_all_cores<T: Sync, S, R: Send>(
     in_order(work.on_all(items, || (start(), Vec::new()), each, |(_, done)| done))
 }
 
-/// Tries all candidates, those first that begin first. What was found comes in this order, too.
+/// Tries all candidates, the earliest first. Findings are in this order, too.
 pub(crate) fn try_all(
     context: &Context<'_>,
     mut candidates: Vec<Candidate>,
-    rungs: &[Rung],
+    budgets: &[Budget],
     until: Option<Instant>,
-    tally: &mut Tally,
+    tally: &mut SearchStats,
 ) -> Tried {
     candidates.retain(|candidate| !candidate.tries.is_empty());
     let first = |candidate: &Candidate| candidate.tries[0].goal().first();
     candidates.sort_by_key(|candidate| (first(candidate), candidate.key));
     let search = || Search::new(context.requirements, context.options.reads);
     let verdicts = on_all_cores(context, &candidates, until, search, |search, candidate| {
-        try_one(search, candidate, rungs, context)
+        try_one(search, candidate, budgets, context)
     });
     let late = (candidates.len() - verdicts.len()) as u64;
     tally.not_tried += late;
@@ -151,19 +149,19 @@ pub(crate) fn try_all(
             Attempt::Undecided | Attempt::Doubtful => tried.open.push((candidate.key, true)),
         }
     }
-    try_otherwise(context, &candidates, &hanging, rungs, until, (&mut tried, tally));
+    try_otherwise(context, &candidates, &hanging, budgets, until, (&mut tried, tally));
     tried
 }
 
-/// Tries candidates that are impossible as long as every read sees what it saw once more, with reads
-/// that see something else: the first ones, which show what there is.
+/// Retries candidates that are impossible as long as every read sees what it saw, with reads that
+/// see something else. Only the first ones, as examples.
 fn try_otherwise(
     context: &Context<'_>,
     candidates: &[Candidate],
     hanging: &[usize],
-    rungs: &[Rung],
+    budgets: &[Budget],
     until: Option<Instant>,
-    (tried, tally): (&mut Tried, &mut Tally),
+    (tried, tally): (&mut Tried, &mut SearchStats),
 ) {
     let asked = &hanging[..hanging.len().min(MOST_CONDITIONAL)];
     let search = || Search::new(context.requirements, context.options.reads);
@@ -172,7 +170,7 @@ fn try_otherwise(
     let found = on_all_cores(context, asked, until, search, |search, &at| {
         let Candidate { key, tries, hangs_on, .. } = &candidates[at];
         tries.iter().take(TRIES_OTHERWISE).find_map(|by| {
-            match climb(search, (*hangs_on)?, &by.goal(), rungs, reach) {
+            match climb(search, (*hangs_on)?, &by.goal(), budgets, reach) {
                 Attempt::Found(reached) => Some(Found { key: *key, by: by.clone(), reached }),
                 _ => None,
             }
@@ -181,7 +179,7 @@ fn try_otherwise(
     let looked_at = found.len();
     tried.conditional.extend(found.into_iter().filter_map(|(_, found)| found));
     tally.by_order += (hanging.len() - tried.conditional.len()) as u64;
-    // That there are some is said anyway.
+    // The statement mentions conditional candidates anyway.
     if tried.conditional.is_empty() {
         tally.not_asked += (hanging.len() - looked_at) as u64;
         tally.by_order -= (hanging.len() - looked_at) as u64;
@@ -190,8 +188,8 @@ fn try_otherwise(
     }
 }
 
-/// Looks for the least tuple of whole chains, with sections in their order, until one is found for
-/// each candidate.
+/// Finds the least tuple of chains, with sections in observed order, until one is found for each
+/// candidate.
 pub(crate) fn try_chains(
     context: &Context<'_>,
     chains: &[Chains],
@@ -225,11 +223,11 @@ pub(crate) fn try_chains(
     }
 }
 
-/// What becomes of a candidate, and of which of its tries.
+/// The result of a candidate, and of which try.
 fn try_one(
     search: &mut Search<'_>,
     candidate: &Candidate,
-    rungs: &[Rung],
+    budgets: &[Budget],
     context: &Context<'_>,
 ) -> (usize, Attempt) {
     if candidate.is_impossible {
@@ -240,7 +238,7 @@ fn try_one(
     let reach = Reach { look_back, work, is_conceivable, is_only_by_value };
     if candidate.is_sure {
         let nearest = Reach { look_back: 0, work: u64::MAX, is_conceivable: true, ..reach };
-        let sure = attempt(search, &candidate.tries[0].goal(), &rungs[..1], nearest);
+        let sure = attempt(search, &candidate.tries[0].goal(), &budgets[..1], nearest);
         if matches!(sure, Attempt::Found(_)) {
             return (0, sure);
         }
@@ -248,7 +246,7 @@ fn try_one(
     let mut worst = Attempt::Impossible;
     let mut given_up = 0;
     for (i, by) in candidate.tries.iter().enumerate() {
-        match attempt(search, &by.goal(), rungs, reach) {
+        match attempt(search, &by.goal(), budgets, reach) {
             found @ Attempt::Found(_) => return (i, found),
             Attempt::Impossible => {}
             Attempt::NotFound => {
@@ -256,7 +254,7 @@ fn try_one(
                     worst = Attempt::NotFound;
                 }
             }
-            // The others are hardly nearer.
+            // The other tries are hardly nearer.
             Attempt::Doubtful => {
                 worst = Attempt::Undecided;
                 break;
@@ -264,7 +262,7 @@ fn try_one(
             Attempt::Undecided => {
                 worst = Attempt::Undecided;
                 given_up += 1;
-                // The others are no nearer.
+                // The other tries are no nearer.
                 if given_up == MOST_GIVEN_UP {
                     break;
                 }

@@ -1,18 +1,18 @@
 //! A state of the program in the midst of a correct reordering, and the steps out of it.
 //!
 //! The state is how far each thread has come, and who wrote what is in the variables. Which locks
-//! are held follows from that. Of writers only those count that a read to come must see: futures
-//! compare them with nothing else. Writers of one value are one, where reads cannot tell them apart.
+//! are held follows from that. Only writers that a later read must see are distinguished: futures
+//! compare them with nothing else. Writers of one value count as one if reads cannot distinguish
+//! them.
 //!
 //! Most steps do not concern the property and need not be tried in every order. Each reduction can
 //! be switched off, and none changes what is found:
 //!
-//! - *eager*: what only frees, enables or looks, and changes nothing that anybody waits for, happens
-//!   at once;
-//! - *quiet*: so does a write that no read ever sees, where the value it replaces is wanted by
-//!   nobody;
+//! - *eager*: an event that only releases, enables or reads, and changes nothing that another thread
+//!   waits for, happens at once;
+//! - *quiet*: so does a write that no read ever sees, if no read wants the value that it replaces;
 //! - *macro*: a lock is taken only together with the next event of the thread, since taking it early
-//!   helps nobody but a try-lock that has to find it taken;
+//!   helps only a try-lock that has to find it taken;
 //! - *inert*: a whole critical section of such steps happens at once, too.
 
 use foresee_causality::judge::Reads;
@@ -25,7 +25,7 @@ use crate::reorder::Kind;
 pub struct Reductions {
     /// Events that cannot matter happen at once.
     pub eager: bool,
-    /// So do writes that nobody sees.
+    /// So do writes that no read sees.
     pub quiet: bool,
     /// Locks are taken together with what comes next.
     pub macros: bool,

@@ -17,7 +17,7 @@ use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
-use crate::beyond::{Steps, Watch, as_far_as};
+use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
@@ -72,7 +72,7 @@ pub struct Correct {
     too_long: Option<TooManyEvents>,
     /// For each write the last read that saw it.
     last_readers: Vec<u32>,
-    watches: Vec<Watch<Relevant>>,
+    watches: Vec<PropertySteps<Relevant>>,
     limits: CorrectLimits,
 }
 
@@ -96,7 +96,8 @@ impl Correct {
         limits: CorrectLimits,
     ) -> Correct {
         let others = properties.into_iter().enumerate().filter(|(_, p)| p.sequences.is_none());
-        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
+        let watch =
+            |(number, property)| PropertySteps::new(number, property, spec, resolved, names);
         Correct {
             requirements: Requirements::default(),
             too_long: None,
@@ -148,11 +149,11 @@ impl Analysis for Correct {
         self.requirements.finish();
         let mut analysed = Vec::new();
         for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = Hunt {
+                let mut hunt = PropertySearch {
                     requirements: &self.requirements,
                     last_readers: &self.last_readers,
                     limits: self.limits,
@@ -196,7 +197,7 @@ type Action = (u64, Option<(u16, Option<Value>)>);
 /// The monitor of one binding, with its configurations by number.
 struct Configs<'p> {
     monitor: &'p mut Monitor,
-    lens: &'p Projection,
+    projection: &'p Projection,
     all: Vec<(StateId, ProgramState)>,
     numbers: HashMap<(StateId, ProgramState), Config, RandomState>,
     actions: Vec<Step>,
@@ -242,7 +243,7 @@ impl Property for Configs<'_> {
         }
         let (state, mut program) = self.all[config as usize].clone();
         let step = self.actions[action as usize];
-        let letter = self.lens.apply(&mut program, step, &mut self.troubles);
+        let letter = self.projection.apply(&mut program, step, &mut self.troubles);
         let state = self.monitor.step(state, letter)?;
         let next = self.number(state, program);
         self.known.insert((config, action), next);
@@ -251,18 +252,18 @@ impl Property for Configs<'_> {
 }
 
 /// The search for one property.
-struct Hunt<'h> {
+struct PropertySearch<'h> {
     requirements: &'h Requirements,
     last_readers: &'h [u32],
     limits: CorrectLimits,
     until: Option<Instant>,
-    tally: &'h mut Tally,
+    tally: &'h mut SearchStats,
 }
 
-impl Hunt<'_> {
+impl PropertySearch<'_> {
     fn all(
         &mut self,
-        watch: &mut Watch<Relevant>,
+        watch: &mut PropertySteps<Relevant>,
         candidates: &Candidates,
     ) -> Result<Vec<Reordered>, TooManyStates> {
         let known = candidates.bindings_of(watch.number);
@@ -303,7 +304,7 @@ impl Hunt<'_> {
             }
         }
         let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
-        self.tally.notes = watch.lens.warnings(&troubles, atom);
+        self.tally.notes = watch.projection.warnings(&troubles, atom);
         Ok(found)
     }
 
@@ -316,14 +317,14 @@ impl Hunt<'_> {
     /// Looks for a violating order of the steps of one binding.
     fn binding(
         &mut self,
-        watch: &mut Watch<Relevant>,
+        watch: &mut PropertySteps<Relevant>,
         steps: &[(Relevant, u64)],
         troubles: &mut EvalWarnings,
     ) -> Result<Option<Vec<u64>>, TooManyStates> {
         let reads_initial = watch.property.reads_initial;
         let mut configs = Configs {
             monitor: &mut watch.property.monitor,
-            lens: &watch.lens,
+            projection: &watch.projection,
             all: Vec::new(),
             numbers: HashMap::default(),
             actions: Vec::new(),
@@ -331,8 +332,8 @@ impl Hunt<'_> {
             known: HashMap::default(),
             troubles: EvalWarnings::default(),
         };
-        let values = watch.lens.initial().values().into();
-        let initial = watch.lens.state_of(values, &mut configs.troubles);
+        let values = watch.projection.initial().values().into();
+        let initial = watch.projection.state_of(values, &mut configs.troubles);
         let mut state = configs.monitor.start();
         if reads_initial {
             state = configs.monitor.step(state, initial.letter())?;
@@ -511,9 +512,9 @@ fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
     order
 }
 
-/// What the search for one property came to.
+/// Statistics of the search for one property.
 #[derive(Default)]
-struct Tally {
+struct SearchStats {
     bindings: Option<u64>,
     searched: u64,
     windows: u64,
@@ -529,8 +530,8 @@ struct Tally {
     notes: Vec<String>,
 }
 
-impl Tally {
-    fn analysed(&self, watch: &Watch<Relevant>) -> Analysed {
+impl SearchStats {
+    fn analysed(&self, watch: &PropertySteps<Relevant>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -542,14 +543,14 @@ impl Tally {
             property: Some(watch.property.name.clone()),
             outcome: self.outcome(watch),
             statement: self.statement(watch),
-            // Which values are missing, the lattice says.
+            // The lattice reports missing values.
             notes: Vec::new(),
             stats,
         }
     }
 
     /// How much of the correct reorderings was searched.
-    fn outcome(&self, watch: &Watch<Relevant>) -> Outcome {
+    fn outcome(&self, watch: &PropertySteps<Relevant>) -> Outcome {
         match self {
             _ if self.is_out_of_time => Outcome::TimeLimit,
             _ if self.is_out_of_nodes || self.is_cut || self.trouble.is_some() => {
@@ -562,7 +563,7 @@ impl Tally {
         }
     }
 
-    fn statement(&self, watch: &Watch<Relevant>) -> String {
+    fn statement(&self, watch: &PropertySteps<Relevant>) -> String {
         let is_all = self.outcome(watch) == Outcome::Exhausted;
         let statement = match self.found {
             0 if !self.notes.is_empty() => {

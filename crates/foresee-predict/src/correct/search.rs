@@ -18,7 +18,7 @@ pub(super) trait Property {
     fn step(&mut self, config: Config, action: u32) -> Result<Config, TooManyStates>;
 }
 
-/// What the search of a window came to.
+/// The result of the search of a window.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// A violating run of the window, and the configuration it began with.

@@ -16,7 +16,7 @@ use super::explore::Explorer;
 use super::tables::Meaning;
 use super::witness::Run;
 
-/// What a second look at a small lattice shows.
+/// The result of a second pass over a small lattice.
 #[derive(Debug)]
 pub(super) struct Closest {
     /// The violating run with the fewest swaps, up to the violation.
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 impl Explorer {
-    /// Looks at every cut and monitor state again; `None` if there are more than `limit`.
+    /// Examines every cut and monitor state again; `None` if there are more than `limit`.
     pub(super) fn closest(
         &mut self,
         start: StateId,

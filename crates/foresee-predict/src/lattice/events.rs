@@ -42,7 +42,7 @@ impl Item {
     }
 }
 
-/// An event waits until so many of another column's have happened.
+/// An event requires this many events of another column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     pub(super) column: u32,
@@ -53,7 +53,7 @@ pub(super) struct Need {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) thread: ThreadId,
-    /// How many of the first events were let go.
+    /// The number of first events that were dropped.
     gone: u32,
     /// Index and sum of the last event that was let go.
     last_gone: (u64, u64),
@@ -122,13 +122,13 @@ impl Column {
         self.gone + self.items.len() as u32
     }
 
-    /// The event after so many others of this thread.
+    /// The event after this many others of its thread.
     #[inline]
     pub(super) fn item(&self, k: u32) -> &Item {
         &self.items[(k - self.gone) as usize]
     }
 
-    /// What the event after so many others needs beyond what its predecessor needs.
+    /// The requirements of the event after this many others, beyond those of its predecessor.
     #[inline]
     fn needs(&self, k: u32) -> &[Need] {
         let k = (k - self.gone) as usize;
@@ -164,7 +164,7 @@ pub(super) struct Events {
     by_thread: Vec<u32>,
     /// Every thread that there will be is known, with its end.
     complete: bool,
-    /// Levels have been left, so a thread that nobody forked comes too late for some cuts.
+    /// Levels have been left, so a thread that was not forked comes too late for some cuts.
     begun: bool,
     queued: usize,
 }
@@ -233,8 +233,8 @@ impl Events {
         self.queued += 1;
     }
 
-    /// Takes an event from wherever it comes, in any order: event `k` of its thread, which knows so
-    /// many events of other threads and comes after so many forks of its own.
+    /// Accepts an event in any order: event `k` of its thread, which knows these numbers of events
+    /// of other threads and comes after this many forks of its own.
     pub(super) fn arrive(
         &mut self,
         thread: ThreadId,
@@ -254,7 +254,7 @@ impl Events {
         }
     }
 
-    /// A thread forks another after so many relevant events of its own.
+    /// A thread forks another after this many relevant events of its own.
     pub(super) fn fork(&mut self, parent: ThreadId, child: ThreadId, count: u32) {
         let p = self.column(parent);
         *self.columns[p].early_forks.entry(count).or_default() += 1;
@@ -263,7 +263,7 @@ impl Events {
         self.settle(p);
     }
 
-    /// A thread ends after so many relevant events, and so many forks.
+    /// A thread ends after this many relevant events and forks.
     pub(super) fn end(&mut self, thread: ThreadId, count: u32, forks: u32) {
         let c = self.column(thread);
         self.columns[c].early_end = Some((count, forks));
@@ -321,7 +321,7 @@ impl Events {
         self.complete
     }
 
-    /// Whether the next event of a column can happen when so many of each column have.
+    /// Whether the next event of a column can happen after these numbers of events of each column.
     ///
     /// The cut is consistent, so whatever the column's events so far need has happened, and only
     /// what the next one needs beyond that is looked at. Only so many of each column are `known`.
@@ -355,7 +355,7 @@ impl Events {
         self.begun = true;
     }
 
-    /// Whether a thread that nobody forked was first heard of when levels had been left.
+    /// Whether a thread that was not forked first appeared when levels had been left.
     pub(super) fn has_late_threads(&self) -> bool {
         self.columns.iter().any(|c| c.late && c.fork.is_none() && c.count() > 0)
     }
@@ -365,7 +365,7 @@ impl Events {
         self.columns.iter().any(|c| !c.early.is_empty())
     }
 
-    /// Lets go of events that every cut has behind it: the first so many of each column.
+    /// Drops events that are in every cut: the first ones of each column.
     pub(super) fn let_go(&mut self, least: &[u32]) {
         for (column, &least) in self.columns.iter_mut().zip(least) {
             let n = (least - column.gone) as usize;

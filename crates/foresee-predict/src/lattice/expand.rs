@@ -66,7 +66,7 @@ pub(super) struct Ground<'a, 'm> {
 }
 
 impl Expander {
-    /// Builds on so many cores.
+    /// Builds on this many cores.
     pub(super) fn new(cores: usize) -> Expander {
         let workers = (0..cores.max(1)).map(|_| Worker::default()).collect();
         Expander { workers, least: Vec::new(), most: Vec::new() }

@@ -359,7 +359,7 @@ impl Explorer {
 
     /// Forgets states and values that nothing speaks of any more, so that the memory of a long
     /// search depends on its levels and not on its length.
-    pub(super) fn tidy(&mut self, writes: &mut Writes, lens: &Projection) {
+    pub(super) fn tidy(&mut self, writes: &mut Writes, projection: &Projection) {
         let tables = self.tables.len() + writes.len();
         if self.history.is_some() || tables < 2 * self.tables_after_tidying {
             return;
@@ -372,7 +372,7 @@ impl Explorer {
             used.push(write);
             write
         });
-        let numbers = writes.retain(&used, lens);
+        let numbers = writes.retain(&used, projection);
         self.events.renumber(|write| numbers[&write]);
         self.expander.forget();
         self.tables_after_tidying = (self.tables.len() + writes.len()).max(SMALL_TABLES);

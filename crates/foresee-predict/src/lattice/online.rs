@@ -1,9 +1,9 @@
 //! One search, for events that arrive in any order.
 //!
-//! A running program tells an observer of its relevant events, each with what its thread knew of
-//! the others, of its forks and of the ends of its threads. Messages may overtake each other, those
-//! of one thread too. A level is left as soon as it is certain that nothing else can happen in it;
-//! no message is waited for that cannot come, and the end of the trace ends all waiting.
+//! A running program sends an observer its relevant events, each with what its thread knew of the
+//! others, its forks and the ends of its threads. Messages may overtake each other, even those of
+//! one thread. A level is left as soon as nothing else can happen in it; the search never waits for
+//! a message that cannot come, and the end of the trace ends all waiting.
 
 use foresee_causality::{Clocks, Order, TooLong};
 use foresee_spec::Resolved;
@@ -19,10 +19,10 @@ use super::level::Count;
 use super::predict::beginning;
 use super::tables::{Meaning, Writes};
 
-/// A relevant event, as an observer hears of it.
+/// A relevant event, as sent to an observer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Whose event it is.
+    /// Its thread.
     pub thread: ThreadId,
     /// How many relevant events of its thread came before it.
     pub number: u32,
@@ -36,7 +36,7 @@ pub struct Message {
     pub step: Step,
 }
 
-/// What an observer hears of.
+/// A message to an observer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// A relevant event.
@@ -76,15 +76,15 @@ impl Default for Stamper {
 }
 
 impl Stamper {
-    /// Takes the next event of the trace, and tells what an observer should hear of it.
+    /// Processes the next event of the trace, and returns the notice for an observer.
     pub fn event(
         &mut self,
         index: u64,
         event: &Event,
         pool: &Pool,
-        lens: &Projection,
+        projection: &Projection,
     ) -> Result<Option<Notice>, TooLong> {
-        let step = lens.step(event, pool);
+        let step = projection.step(event, pool);
         let stamp = self.clocks.event_if(event, step.is_some())?;
         if !Order::is_step(event) {
             return Ok(None);
@@ -141,15 +141,15 @@ pub struct Coverage {
 /// The lattice of a property without parameters, while its events arrive in any order.
 pub struct Online {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     writes: Writes,
     explorer: Explorer,
     fails_at_once: bool,
 }
 
 impl Online {
-    /// Starts at the initial state. `roots` are the threads that nobody forks: what is not known
-    /// when the first level is left cannot be waited for.
+    /// Starts at the initial state. `roots` are the threads that are not forked: the search cannot
+    /// wait for threads that are unknown when the first level is left.
     pub fn new(
         spec: &Spec,
         mut property: Compiled,
@@ -158,21 +158,21 @@ impl Online {
         limits: Limits,
         roots: &[ThreadId],
     ) -> Result<Online, TooManyStates> {
-        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-        let (initial, start) = beginning(&lens, &mut property)?;
-        // The witness is for whoever has the trace to look for.
+        let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+        let (initial, start) = beginning(&projection, &mut property)?;
+        // The caller, who has the trace, searches for the witness.
         let limits = Limits { kept_events: 0, ..limits };
         let mut explorer = Explorer::new(initial, start, limits);
         for &root in roots {
             explorer.events.column(root);
         }
         let fails_at_once = start == StateId::BAD;
-        Ok(Online { property, lens, writes: Writes::default(), explorer, fails_at_once })
+        Ok(Online { property, projection, writes: Writes::default(), explorer, fails_at_once })
     }
 
-    /// What makes events into steps of the property.
-    pub fn lens(&self) -> &Projection {
-        &self.lens
+    /// Maps events to steps of the property.
+    pub fn projection(&self) -> &Projection {
+        &self.projection
     }
 
     /// Takes a notice.
@@ -181,7 +181,7 @@ impl Online {
         match notice {
             Notice::Event(message) => {
                 let Message { thread, number, index, knows, forks, step } = message;
-                let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                let write = step.write.map(|write| self.writes.number(write, &self.projection));
                 let item = Item::new(index, number, step.events, write);
                 events.arrive(thread, number, item, &knows, forks);
             }
@@ -192,17 +192,17 @@ impl Online {
 
     /// Searches as far as what has arrived allows.
     pub fn advance(&mut self) -> Result<(), TooManyStates> {
-        let Online { property, lens, writes, explorer, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let Online { property, projection, writes, explorer, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.advance(&mut meaning, false)?;
-        explorer.tidy(writes, lens);
+        explorer.tidy(writes, projection);
         Ok(())
     }
 
     /// Nothing more will arrive.
     pub fn finish(&mut self) -> Result<Coverage, TooManyStates> {
-        let Online { property, lens, writes, explorer, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let Online { property, projection, writes, explorer, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, false)?;
         Ok(self.coverage())
     }
@@ -241,7 +241,7 @@ mod tests {
         let limits = Limits { window: Some(4), ..Limits::default() };
         let mut online = Online::new(&spec, property, &resolved, &names, limits, &threads).unwrap();
         // It has a history at first, and less to keep when it has given that up.
-        let (initial, start) = beginning(&online.lens, &mut online.property).unwrap();
+        let (initial, start) = beginning(&online.projection, &mut online.property).unwrap();
         let limits = Limits { kept_events: 4096, ..limits };
         online.explorer = Explorer::new(initial, start, limits);
         for thread in threads {
@@ -251,7 +251,7 @@ mod tests {
         for i in 0..1000 {
             let write = Event::new(threads[i % 2], Op::Write).with_target(var.0);
             let write = write.with_values(&[Value::Int(i as i64 % 2)], &mut batch.pool);
-            let notice = stamper.event(i as u64, &write, &batch.pool, online.lens()).unwrap();
+            let notice = stamper.event(i as u64, &write, &batch.pool, online.projection()).unwrap();
             online.notice(notice.expect("it writes what the property reads"));
             online.advance().unwrap();
         }

@@ -52,8 +52,8 @@ pub struct Node {
     pub observed: bool,
     /// Whether the violating run passes here.
     pub violating: bool,
-    /// Whether some run violates the property by the step that leads here. Only told if a violating
-    /// run is drawn: a picture says no more than the report.
+    /// Whether some run violates the property by the step that leads here. Only set if a violating
+    /// run is drawn: a picture shows no more than the report.
     pub violated: bool,
 }
 
@@ -89,7 +89,7 @@ pub enum NoPicture {
     /// No event concerns the property, so there is only the initial state.
     #[error("no event of the trace concerns it")]
     NothingRelevant,
-    /// The lattice has more cuts than anybody can look at.
+    /// The lattice has too many cuts to draw.
     #[error("its lattice has more than {0} cuts, which is too large for a picture")]
     TooLarge(usize),
     /// The monitor can be in too many states.
@@ -123,13 +123,13 @@ impl Picture {
     ) -> Result<Picture, NoPicture> {
         let mut compiled =
             Compiled::new(&spec.properties[property]).map_err(NoPicture::Property)?;
-        let lens = Projection::new(&compiled.alphabet, &spec.inits, resolved, &trace.names);
-        let items = Items::of(trace, &lens, &compiled.params, binding)?;
+        let projection = Projection::new(&compiled.alphabet, &spec.inits, resolved, &trace.names);
+        let items = Items::of(trace, &projection, &compiled.params, binding)?;
         let mut start = compiled.monitor.start();
         if compiled.reads_initial {
-            start = compiled.monitor.step(start, lens.initial().letter())?;
+            start = compiled.monitor.step(start, projection.initial().letter())?;
         }
-        let cuts = Cuts::of(&items, &lens, &mut compiled.monitor, start)?;
+        let cuts = Cuts::of(&items, &projection, &mut compiled.monitor, start)?;
         let observed = cuts.path(&items, items.items.iter().map(|item| item.index))?;
         let violating =
             witness.map(|order| cuts.path(&items, order.iter().copied())).transpose()?;
@@ -143,7 +143,7 @@ impl Picture {
             text: text(spec, property),
             binding: binding.iter().map(describe_binding).collect(),
             threads: items.threads.iter().map(|&t| thread_name(t, names)).collect(),
-            nodes: cuts.nodes(&lens, names, told),
+            nodes: cuts.nodes(&projection, names, told),
             edges: cuts.edges(&items, trace),
             runs: cuts.last().runs.values().sum(),
             violating_runs,
@@ -175,11 +175,11 @@ impl Picture {
 }
 
 impl Cuts {
-    fn nodes(&self, lens: &Projection, names: &Names, tell_violations: bool) -> Vec<Node> {
+    fn nodes(&self, projection: &Projection, names: &Names, tell_violations: bool) -> Vec<Node> {
         let short = self.last().counts.iter().all(|&count| count < 10);
         let node = |cut: &Cut| {
             let counts: Vec<String> = cut.counts.iter().map(u32::to_string).collect();
-            let values = lens.variables().zip(cut.program.values()).map(|(name, value)| {
+            let values = projection.variables().zip(cut.program.values()).map(|(name, value)| {
                 let value = value.map(|value| DescribedValue { value, names }.to_string());
                 (name.to_owned(), value.unwrap_or_else(|| "?".to_owned()))
             });

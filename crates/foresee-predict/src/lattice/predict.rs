@@ -17,7 +17,7 @@ use super::events::{Events, Item};
 use super::explore::{Explorer, Limits};
 use super::level::Count;
 use super::tables::{Meaning, Writes};
-use super::tally::Tally;
+use super::tally::SearchStats;
 use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass};
 use crate::bindings::BoundSteps;
@@ -91,30 +91,30 @@ const CLOSER_LOOK: usize = 200_000;
 pub struct Lattice {
     clocks: Clocks,
     limits: Limits,
-    watches: Vec<Watch>,
+    watches: Vec<MonitoredProperty>,
     /// For traces that are still being made.
     early: Option<Early>,
     /// Which threads have been heard of.
     threads: Vec<bool>,
 }
 
-/// What is told before the end, and what looking ahead for it may cost.
+/// What was reported before the end, and the time budget of looking ahead.
 struct Early {
-    /// How many steps of each property there were when it was last looked at; `None` once it has
-    /// been told.
+    /// The number of steps of each property when it was last examined; `None` once it has been
+    /// reported.
     looked: Vec<Option<u64>>,
     /// How much time may be spent, and since when it has been earned.
     room: Duration,
     since: Instant,
 }
 
-/// Looking ahead may take one part in so many of the time, and not more than this in one go.
+/// The fraction of the time that looking ahead may take, and its maximum at once.
 const LOOKING_SHARE: u32 = 10;
 const LOOKING_ROOM: Duration = Duration::from_millis(50);
 
-struct Watch {
+struct MonitoredProperty {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     writes: Writes,
     steps: Steps,
     /// The event atoms that events of the trace match.
@@ -152,11 +152,11 @@ struct Search {
 impl Search {
     /// At the initial state.
     fn new(
-        lens: &Projection,
+        projection: &Projection,
         property: &mut Compiled,
         limits: Limits,
     ) -> Result<Search, TooManyStates> {
-        let (initial, start) = beginning(lens, property)?;
+        let (initial, start) = beginning(projection, property)?;
         let observed = ObservedRun { program: initial.clone(), monitor: start };
         let explorer = Explorer::new(initial, start, limits);
         Ok(Search { explorer, start, observed, steps: 0 })
@@ -165,10 +165,11 @@ impl Search {
 
 /// The initial state of the program, and of the monitor after it.
 pub(crate) fn beginning(
-    lens: &Projection,
+    projection: &Projection,
     property: &mut Compiled,
 ) -> Result<(ProgramState, StateId), TooManyStates> {
-    let initial = lens.state_of(lens.initial().values().into(), &mut EvalWarnings::default());
+    let initial =
+        projection.state_of(projection.initial().values().into(), &mut EvalWarnings::default());
     let mut start = property.monitor.start();
     if property.reads_initial {
         start = property.monitor.step(start, initial.letter())?;
@@ -186,10 +187,10 @@ impl ObservedRun {
     fn step(
         &mut self,
         step: Step,
-        lens: &Projection,
+        projection: &Projection,
         property: &mut Compiled,
     ) -> Result<bool, TooManyStates> {
-        let letter = lens.apply(&mut self.program, step, &mut EvalWarnings::default());
+        let letter = projection.apply(&mut self.program, step, &mut EvalWarnings::default());
         self.monitor = property.monitor.step(self.monitor, letter)?;
         Ok(self.monitor == StateId::BAD)
     }
@@ -204,7 +205,7 @@ impl Lattice {
         names: &Names,
         limits: Limits,
     ) -> Lattice {
-        let watch = |property| Watch::new(spec, property, resolved, names, limits);
+        let watch = |property| MonitoredProperty::new(spec, property, resolved, names, limits);
         Lattice {
             clocks: Clocks::new(Order::Mazurkiewicz),
             limits,
@@ -214,10 +215,10 @@ impl Lattice {
         }
     }
 
-    /// Tells of violations as soon as they are foreseen, not only at the end: for traces that are
-    /// still being made. What is told early has its runs looked for again in the events so far; the
-    /// last word, which may show a better run, comes at the end all the same. Properties with
-    /// parameters wait for it.
+    /// Reports violations as soon as they are predicted, not only at the end: for traces that are
+    /// still being written. The runs of an early report are searched again in the events so far;
+    /// the final report, which may show a better run, still comes at the end. Properties with
+    /// parameters are only reported there.
     #[must_use]
     pub fn telling_early(mut self) -> Lattice {
         let looked = vec![Some(0); self.watches.len()];
@@ -225,24 +226,27 @@ impl Lattice {
         self
     }
 
-    fn tell_early(&mut self, out: &mut Out<'_>) {
+    fn report_early(&mut self, out: &mut Out<'_>) {
         let Some(early) = &mut self.early else { return };
         let now = Instant::now();
         let earned = now.duration_since(std::mem::replace(&mut early.since, now)) / LOOKING_SHARE;
         early.room = (early.room + earned).min(LOOKING_ROOM);
         for (number, (watch, looked)) in self.watches.iter_mut().zip(&mut early.looked).enumerate()
         {
-            let Watch { property, lens, writes, steps: Steps::All(search), .. } = watch else {
+            let MonitoredProperty {
+                property, projection, writes, steps: Steps::All(search), ..
+            } = watch
+            else {
                 continue;
             };
             let is_new = looked.is_some_and(|steps| steps < search.steps);
-            // Where the observed run fails, there is nothing to foresee.
+            // If the observed run fails, there is nothing to predict.
             if !is_new || early.room.is_zero() || search.observed.monitor == StateId::BAD {
                 continue;
             }
             let start = Instant::now();
-            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
-            // If there are too many states, the search itself is going to say so.
+            let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
+            // If there are too many states, the search itself reports it.
             let is_foreseen = search.explorer.foresees(&mut meaning, early.room).unwrap_or(false);
             early.room = early.room.saturating_sub(start.elapsed());
             *looked = Some(search.steps);
@@ -265,7 +269,7 @@ impl Lattice {
                 self.follow_threads(event);
             }
             for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
-                let Some(step) = watch.lens.step(event, pool) else { continue };
+                let Some(step) = watch.projection.step(event, pool) else { continue };
                 watch.occurred |= step.events;
                 let index = first + i as u64;
                 let limits = self.limits;
@@ -285,7 +289,7 @@ impl Lattice {
         Ok(())
     }
 
-    /// Tells searches that follow the trace of threads as they come and go.
+    /// Notifies searches that follow the trace of threads that start and end.
     #[inline]
     fn follow_threads(&mut self, event: &Event) {
         let seen = entry(&mut self.threads, foresee_trace::Id::index(event.thread()));
@@ -309,11 +313,11 @@ impl Lattice {
         }
     }
 
-    /// The last word of every search, and what they predict.
+    /// The final result of every search, and the predictions.
     fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
         for (number, watch) in self.watches.iter_mut().enumerate() {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             let result = watch.conclude(number, &self.clocks, self.limits, &mut tally);
             if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
                 tally.outcome = Some(Outcome::EventLimit);
@@ -323,7 +327,7 @@ impl Lattice {
                 tally.trouble = Some(error.to_string());
             }
             let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
-            tally.notes = watch.lens.warnings(&tally.troubles, atom);
+            tally.notes = watch.projection.warnings(&tally.troubles, atom);
             tally.vacuous = watch.vacuous();
             analysed.push(tally.analysed(&watch.property.name));
             predictions.append(&mut tally.predictions);
@@ -337,7 +341,7 @@ impl Analysis for Lattice {
         let Pass { first, batch, out, .. } = pass;
         let first = *first;
         self.take(first, &batch.events, &batch.pool)?;
-        self.tell_early(out);
+        self.report_early(out);
         Ok(Flow::Continue)
     }
 
@@ -348,25 +352,25 @@ impl Analysis for Lattice {
     }
 }
 
-impl Watch {
+impl MonitoredProperty {
     fn new(
         spec: &Spec,
         mut property: Compiled,
         resolved: &Resolved,
         names: &Names,
         limits: Limits,
-    ) -> Watch {
-        let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+    ) -> MonitoredProperty {
+        let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
         let mut error = None;
         let mut steps = Steps::ByBinding(BoundSteps::default());
         if property.params.is_empty() {
-            match Search::new(&lens, &mut property, limits) {
+            match Search::new(&projection, &mut property, limits) {
                 Ok(search) => steps = Steps::All(Box::new(search)),
                 Err(e) => error = Some(e),
             }
         }
         let (writes, occurred, cut_off) = (Writes::default(), 0, false);
-        Watch { property, lens, writes, steps, occurred, cut_off, error }
+        MonitoredProperty { property, projection, writes, steps, occurred, cut_off, error }
     }
 
     /// Why no run of this trace could have violated the property.
@@ -390,28 +394,30 @@ impl Watch {
         clocks: &Clocks,
         limits: Limits,
     ) -> Result<(), TooManyStates> {
-        let Watch { property, lens, writes, steps: Steps::All(search), .. } = self else {
+        let MonitoredProperty { property, projection, writes, steps: Steps::All(search), .. } =
+            self
+        else {
             return Ok(());
         };
         search.steps += 1;
         if search.observed.monitor == StateId::BAD {
             return Ok(());
         }
-        if search.observed.step(step, lens, property)? {
+        if search.observed.step(step, projection, property)? {
             // Nothing needs to be predicted where the observed run fails.
             search.explorer.stop();
         }
         if search.explorer.is_over() {
             return Ok(());
         }
-        let write = step.write.map(|write| writes.number(write, lens));
+        let write = step.write.map(|write| writes.number(write, projection));
         let item = Item::new(index, stamp.time[0], step.events, write);
         let times = |thread: ThreadId| clocks.count(stamp, thread)[0];
         search.explorer.events.observe(stamp.thread, item, times);
         if limits.window.is_some() && search.steps.is_multiple_of(limits.stride) {
-            let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+            let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
             search.explorer.advance(&mut meaning, true)?;
-            search.explorer.tidy(writes, lens);
+            search.explorer.tidy(writes, projection);
         }
         Ok(())
     }
@@ -440,13 +446,13 @@ impl Watch {
         number: usize,
         clocks: &Clocks,
         limits: Limits,
-        tally: &mut Tally,
+        tally: &mut SearchStats,
     ) -> Result<(), TooManyStates> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
         // Values that are missing from the start are worth a warning even if nothing happens.
-        self.lens.state_of(self.lens.initial().values().into(), &mut tally.troubles);
+        self.projection.state_of(self.projection.initial().values().into(), &mut tally.troubles);
         match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
             Steps::All(search) => self.conclude_search(number, None, *search, tally),
             Steps::ByBinding(steps) => {
@@ -454,13 +460,14 @@ impl Watch {
                 tally.bindings = Some(bindings.len() as u64);
                 let mut bound = Vec::new();
                 for binding in &bindings {
-                    let mut search = Search::new(&self.lens, &mut self.property, limits)?;
+                    let mut search = Search::new(&self.projection, &mut self.property, limits)?;
                     steps.steps_of(binding, &mut bound);
                     for &(bound, atoms) in &bound {
                         search.steps += 1;
                         let step = Step { events: atoms, ..bound.step };
-                        search.observed.step(step, &self.lens, &mut self.property)?;
-                        let write = step.write.map(|write| self.writes.number(write, &self.lens));
+                        search.observed.step(step, &self.projection, &mut self.property)?;
+                        let write =
+                            step.write.map(|write| self.writes.number(write, &self.projection));
                         let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
                         let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
                         search.explorer.events.observe(bound.stamp.thread, item, times);
@@ -478,7 +485,7 @@ impl Watch {
         number: usize,
         binding: Option<&Binding>,
         search: Search,
-        tally: &mut Tally,
+        tally: &mut SearchStats,
     ) -> Result<(), TooManyStates> {
         let Search { mut explorer, start, observed, steps } = search;
         tally.steps += steps;
@@ -486,8 +493,8 @@ impl Watch {
             tally.observed += 1;
             return Ok(());
         }
-        let Watch { lens, writes, property, .. } = self;
-        let mut meaning = Meaning { lens, writes, monitor: &mut property.monitor };
+        let MonitoredProperty { projection, writes, property, .. } = self;
+        let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
         explorer.finish(&mut meaning, true)?;
         tally.troubles.add(explorer.tables.troubles());
         tally.violated += u64::from(explorer.found.violation.is_some());

@@ -64,14 +64,14 @@ pub(super) struct Writes {
 
 impl Writes {
     /// The number of a write.
-    pub(super) fn number(&mut self, write: (u16, Option<Value>), lens: &Projection) -> u32 {
+    pub(super) fn number(&mut self, write: (u16, Option<Value>), projection: &Projection) -> u32 {
         if let Some(&number) = self.numbers.get(&write) {
             return number;
         }
         let (slot, value) = write;
         let next = self.writes.len() as u32;
-        let number = match lens.meaning(slot, value) {
-            // A missing value is told apart, because it is worth a warning.
+        let number = match projection.meaning(slot, value) {
+            // A missing value is kept separate, because it is worth a warning.
             Some(bits) => *self.meanings.entry((slot, value.is_some(), bits)).or_insert(next),
             None => next,
         };
@@ -92,9 +92,9 @@ impl Writes {
     }
 
     /// Starts anew with those that are `used`; their new numbers.
-    pub(super) fn retain(&mut self, used: &[u32], lens: &Projection) -> Map<u32, u32> {
+    pub(super) fn retain(&mut self, used: &[u32], projection: &Projection) -> Map<u32, u32> {
         let old = std::mem::take(self);
-        used.iter().map(|&n| (n, self.number(old.writes[n as usize], lens))).collect()
+        used.iter().map(|&n| (n, self.number(old.writes[n as usize], projection))).collect()
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Tables {
 
 /// What is needed to find out what a step does.
 pub(super) struct Meaning<'a> {
-    pub(super) lens: &'a Projection,
+    pub(super) projection: &'a Projection,
     pub(super) writes: &'a Writes,
     pub(super) monitor: &'a mut Monitor,
 }
@@ -160,7 +160,7 @@ impl Tables {
     pub(super) fn after(&mut self, state: u32, write: u32, by: &Meaning<'_>) -> u32 {
         let mut new = self.states.things[state as usize].clone();
         let step = Step { events: 0, write: Some(by.writes.writes[write as usize]) };
-        by.lens.apply(&mut new, step, &mut self.troubles);
+        by.projection.apply(&mut new, step, &mut self.troubles);
         self.states.number(new)
     }
 
@@ -242,12 +242,12 @@ impl Memo {
     pub(super) fn after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
         match self.after.get(&(state, write)) {
             Some(&after) => after,
-            None => self.ask_after(state, write, shared),
+            None => self.compute_after(state, write, shared),
         }
     }
 
     #[cold]
-    fn ask_after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
+    fn compute_after(&mut self, state: u32, write: u32, shared: &Shared<'_, '_>) -> u32 {
         let mut inner = shared.lock();
         let (tables, meaning) = &mut *inner;
         let after = tables.after(state, write, meaning);

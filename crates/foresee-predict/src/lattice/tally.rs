@@ -1,4 +1,4 @@
-//! What the lattices of one property come to, in numbers and in words.
+//! Statistics and statement for the lattices of one property.
 
 use foresee_spec::observe::EvalWarnings;
 use foresee_trace::Outcome;
@@ -9,9 +9,9 @@ use super::predict::{LATTICE, Prediction};
 use crate::analysis::{Analysed, Stat};
 use crate::candidates::MAX_CANDIDATES;
 
-/// What the lattices of one property come to.
+/// Statistics of the lattices of one property.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct SearchStats {
     pub(super) predictions: Vec<Prediction>,
     /// How many bindings the parameters have, for a property with parameters.
     pub(super) bindings: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     pub(super) vacuous: Option<String>,
 }
 
-impl Tally {
+impl SearchStats {
     /// Adds what a search showed.
     pub(super) fn add(&mut self, found: &Searched) {
         self.lattices += 1;
@@ -54,7 +54,7 @@ impl Tally {
     /// All of it, for a report.
     pub(super) fn analysed(&self, property: &str) -> Analysed {
         let is_silent = self.observed == 0 && self.violated == 0 && self.trouble.is_none();
-        // If the search was cut, that is said.
+        // An incomplete search is stated.
         let is_all = self.outcome.is_none_or(|outcome| outcome == Outcome::Exhausted);
         let nothing = is_silent && (self.steps == 0 || is_all && self.vacuous.is_some());
         let outcome = match self.outcome {

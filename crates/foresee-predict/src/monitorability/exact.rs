@@ -6,8 +6,8 @@
 //! unordered, the program's state does not follow from the steps that happened, so unlike in the
 //! lattice of prediction it is part of the node. Nothing behind a violation needs to be looked at.
 //!
-//! What is found is an order of all events, which somebody else has to confirm: an order that keeps
-//! what the execution's events owe to each other may still change what a read sees.
+//! The result is an order of all events, which the caller must confirm: an order that keeps the
+//! order of the execution may still change what a read sees.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -65,17 +65,17 @@ pub(super) enum Ended {
 /// Some seconds' worth.
 const SWAPPED_EVENTS: u64 = 200_000_000;
 
-/// How many orders are offered that nobody confirms.
+/// The number of unconfirmed orders that are offered.
 const OFFERS: u32 = 32;
 
-/// Offers an order of all events, and is told whether it is confirmed.
+/// Offers an order of all events; returns whether it is confirmed.
 pub(super) type Offer<'a> = &'a mut dyn FnMut(Vec<u64>) -> bool;
 
 /// The steps of one property and the verdict that the observed order has.
 pub(super) struct Search<'a> {
     trace: &'a Trace,
     steps: &'a [Relevant],
-    lens: &'a Projection,
+    projection: &'a Projection,
     property: &'a mut Compiled,
     initial: ProgramState,
     start: StateId,
@@ -87,12 +87,12 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         trace: &'a Trace,
         steps: &'a [Relevant],
-        lens: &'a Projection,
+        projection: &'a Projection,
         property: &'a mut Compiled,
     ) -> Result<Search<'a>, TooManyStates> {
-        let (initial, start) = beginning(lens, property)?;
+        let (initial, start) = beginning(projection, property)?;
         let mut search =
-            Search { trace, steps, lens, property, initial, start, is_violated: false };
+            Search { trace, steps, projection, property, initial, start, is_violated: false };
         search.is_violated = search.violates(steps.iter().map(|s| s.step))?;
         Ok(search)
     }
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
         let mut program = self.initial.clone();
         let mut state = self.start;
         for step in order {
-            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
+            let letter = self.projection.apply(&mut program, step, &mut EvalWarnings::default());
             state = self.property.monitor.step(state, letter)?;
             if state == StateId::BAD {
                 return Ok(true);
@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
             let Some(step) = columns.enabled(&node.counts, c) else { continue };
             let mut program = states.get(node.program).clone();
             let step = self.steps[step].step;
-            let letter = self.lens.apply(&mut program, step, &mut EvalWarnings::default());
+            let letter = self.projection.apply(&mut program, step, &mut EvalWarnings::default());
             let monitor = self.property.monitor.step(node.monitor, letter)?;
             let mut counts = node.counts.clone();
             counts[c] += 1;

@@ -7,7 +7,8 @@ use foresee_spec::dependence::{Action, Dependence, Written};
 use foresee_spec::observe::{ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 
-/// How many kinds are told apart. The last stands for all others, and minds every order.
+/// The number of kinds that are distinguished. The last stands for all others, and depends on every
+/// order.
 pub(super) const LABELS: usize = 64;
 const OTHERS: u8 = LABELS as u8 - 1;
 
@@ -26,15 +27,15 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn new(compiled: &mut Compiled, lens: &Projection) -> Labels {
-        let variables = 0..lens.variables().len() as u16;
+    pub(super) fn new(compiled: &mut Compiled, projection: &Projection) -> Labels {
+        let variables = 0..projection.variables().len() as u16;
         Labels {
             dependence: Dependence::new(compiled).ok(),
             numbers: HashMap::default(),
             actions: Vec::new(),
             depends: vec![u64::MAX; LABELS],
-            alone: variables.map(|slot| lens.stands_alone(slot)).collect(),
-            scratch: lens.initial().clone(),
+            alone: variables.map(|slot| projection.stands_alone(slot)).collect(),
+            scratch: projection.initial().clone(),
         }
     }
 
@@ -45,12 +46,12 @@ impl Labels {
 
     /// The kind of a step that matches these event atoms.
     #[inline]
-    pub(super) fn number(&mut self, step: Step, events: u64, lens: &Projection) -> u8 {
+    pub(super) fn number(&mut self, step: Step, events: u64, projection: &Projection) -> u8 {
         let write = step.write.map(|(slot, value)| Written {
             slot,
-            mentioned: lens.mentioning(slot),
+            mentioned: projection.mentioning(slot),
             holding: self.alone[usize::from(slot)]
-                .then(|| lens.meaning_in(&mut self.scratch, slot, value)),
+                .then(|| projection.meaning_in(&mut self.scratch, slot, value)),
         });
         let action = Action { events, write };
         match self.numbers.get(&action) {

@@ -100,7 +100,7 @@ impl Verdict {
     }
 }
 
-/// Tells whether verdicts depend on the schedule.
+/// Decides whether verdicts depend on the schedule.
 ///
 /// # Guarantees
 /// `monitorable`: every order of the trace's events that keeps what the execution's events owe to
@@ -114,16 +114,16 @@ pub struct Monitorability {
     spec: Spec,
     resolved: Resolved,
     running: Running,
-    watches: Vec<Watch>,
+    watches: Vec<MonitoredProperty>,
     /// There are more events than the exact test takes.
     is_cut_off: bool,
     /// Which watches the current event is a step of.
     steps: Vec<Option<Step>>,
 }
 
-struct Watch {
+struct MonitoredProperty {
     property: Compiled,
-    lens: Projection,
+    projection: Projection,
     labels: Labels,
     pairs: Pairs,
     /// The steps of a property with parameters.
@@ -164,10 +164,10 @@ impl Monitorability {
         options: MonitorabilityOptions,
     ) -> Monitorability {
         let watch = |mut property: Compiled| {
-            let lens = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-            Watch {
-                labels: Labels::new(&mut property, &lens),
-                lens,
+            let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
+            MonitoredProperty {
+                labels: Labels::new(&mut property, &projection),
+                projection,
                 pairs: Pairs::default(),
                 bound: (!property.params.is_empty()).then(BoundSteps::default),
                 property,
@@ -193,7 +193,7 @@ impl Monitorability {
         self.steps.clear();
         let mut is_step = false;
         for watch in &self.watches {
-            let step = if watch.is_done { None } else { watch.lens.step(event, pool) };
+            let step = if watch.is_done { None } else { watch.projection.step(event, pool) };
             is_step |= step.is_some();
             self.steps.push(step);
         }
@@ -210,7 +210,7 @@ impl Monitorability {
             let known = |t| running.known(&now, t);
             match &mut watch.bound {
                 None => {
-                    let label = watch.labels.number(step, step.events, &watch.lens);
+                    let label = watch.labels.number(step, step.events, &watch.projection);
                     watch.pairs.step(place, label, time, &watch.labels, known);
                     watch.is_done = !self.is_exact && watch.pairs.count > 0;
                 }
@@ -257,7 +257,7 @@ impl Analysis for Monitorability {
             let watch = &mut self.watches[number];
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
-            // A warning that nobody asked for is given only where there is something to warn of.
+            // A warning that was not requested is given only if there is something to warn about.
             if !self.is_exact && said.verdict == Verdict::Monitorable {
                 continue;
             }
@@ -275,7 +275,7 @@ impl Analysis for Monitorability {
                 };
             }
             analysed.push(watch.analysed(&said, self.is_exact, self.options.order, lost, names));
-            // What nobody asked for does not count as found.
+            // A warning that was not requested does not count as a finding.
             if let Some(finding) = finding.filter(|_| self.options.is_asked)
                 && end.out.finding(finding) == Flow::Stop
             {
@@ -290,7 +290,7 @@ impl Analysis for Monitorability {
     }
 }
 
-/// What there is to say of a property.
+/// The result for a property.
 struct Said {
     verdict: Verdict,
     outcome: Outcome,
@@ -302,7 +302,7 @@ struct Said {
     bindings: Option<u64>,
 }
 
-impl Watch {
+impl MonitoredProperty {
     /// The verdict on the property, and on each of its bindings.
     fn conclude(
         &mut self,
@@ -326,7 +326,7 @@ impl Watch {
             let steps = |trace: &Trace| -> Vec<Relevant> {
                 let events = trace.events.iter().enumerate();
                 let step = |(i, e): (usize, &Event)| {
-                    let step = self.lens.step(e, &trace.pool)?;
+                    let step = self.projection.step(e, &trace.pool)?;
                     Some(Relevant { index: i as u64, step })
                 };
                 events.filter_map(step).collect()
@@ -377,7 +377,7 @@ impl Watch {
         let mut pairs = Pairs::default();
         let mut relevant = Vec::with_capacity(of.len());
         for (bound, atoms) in of {
-            let label = self.labels.number(bound.step, atoms, &self.lens);
+            let label = self.labels.number(bound.step, atoms, &self.projection);
             let known = |t| running.known(&bound.now, t);
             pairs.step(bound.place, label, bound.time, &self.labels, known);
             let step = Step { events: atoms, ..bound.step };
@@ -407,7 +407,7 @@ impl Watch {
         }
         let (verdict, outcome, why) = match exact.kept {
             None => (Verdict::Unknown, Outcome::Window, String::new()),
-            Some(kept) => exact.ask(kept, self, &pairs, steps, &about, &mut said.finding)?,
+            Some(kept) => exact.confirm(kept, self, &pairs, steps, &about, &mut said.finding)?,
         };
         // One that is not known leaves it open.
         if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
@@ -461,7 +461,8 @@ impl Watch {
             Verdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
             Verdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
         };
-        let mut notes: Vec<String> = said.pairs.iter().map(|pair| told(pair, names)).collect();
+        let mut notes: Vec<String> =
+            said.pairs.iter().map(|pair| describe_pair(pair, names)).collect();
         if !self.labels.is_exact() && said.count > 0 {
             notes.push(
                 "its automaton is too large to be looked at as a whole, so the order of any two of \
@@ -492,7 +493,7 @@ impl Watch {
 }
 
 /// An unordered pair in words.
-fn told(pair: &Pair, names: &Names) -> String {
+fn describe_pair(pair: &Pair, names: &Names) -> String {
     let place = |place: &Place| {
         let thread = Name(names.threads.get(place.thread));
         match place.loc {
@@ -533,10 +534,10 @@ struct Orders {
 
 impl Exact<'_, '_> {
     /// Asks whether an order has another verdict; the first that is confirmed becomes the finding.
-    fn ask(
+    fn confirm(
         &mut self,
         kept: &Kept<'_>,
-        watch: &mut Watch,
+        watch: &mut MonitoredProperty,
         pairs: &Pairs,
         steps: &[Relevant],
         about: &About<'_>,
@@ -579,7 +580,7 @@ impl Exact<'_, '_> {
         };
         let too_large =
             |error: TooManyStates| Ok((Verdict::Unknown, Outcome::StateLimit, error.to_string()));
-        let mut search = match Search::new(trace, steps, &watch.lens, &mut watch.property) {
+        let mut search = match Search::new(trace, steps, &watch.projection, &mut watch.property) {
             Ok(search) => search,
             Err(error) => return too_large(error),
         };

@@ -1,4 +1,4 @@
-//! The order that the execution itself had, as far as the trace tells.
+//! The order of the execution itself, as far as the trace shows it.
 
 use foresee_causality::{Clock, Clocks, LaneClocks, NoteClocks, Order, Stamp, TooLong};
 use foresee_trace::{Event, FileOrder, Pool, ThreadId, Trace};

@@ -40,7 +40,7 @@ struct Column {
     last: Vec<Option<(Place, u32)>>,
 }
 
-/// How many pairs of places are told apart.
+/// The number of pairs of places that are distinguished.
 const PLACES: usize = 1_000;
 
 /// One step after another is compared with those before it.
@@ -61,8 +61,8 @@ impl Pairs {
         &self.found
     }
 
-    /// Takes the next step: `time` is its place in its thread, and `known` tells how many steps of
-    /// another thread come before it.
+    /// Processes the next step: `time` is its place in its thread, and `known` returns how many
+    /// steps of another thread come before it.
     #[inline]
     pub(super) fn step(
         &mut self,

@@ -1,5 +1,5 @@
-//! Which writes could stand in for the one that a read saw: everything that can be told from clocks
-//! before an order is tried.
+//! Which writes could replace the one that a read saw: everything that clocks decide before an
+//! order is tried.
 //!
 //! A candidate is a read, a *challenger* and one of three forms: with `w` the write that was seen,
 //! `c` the challenger and `r` the read, the order `w c r`, the order `c r w`, or `c r` while `w` has
@@ -25,12 +25,12 @@ pub enum Form {
 pub(super) enum Target {
     /// The read at a node.
     Read(u32),
-    /// Whoever looks at a variable after the end.
+    /// A read after the end.
     Final(u32),
 }
 
-/// How many candidates there were, and what became of them. Each pair of a read and a challenger
-/// counts for three, one of each form.
+/// The number of candidates, by result. Each pair of a read and a challenger counts for three, one
+/// of each form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.
@@ -126,8 +126,8 @@ impl<'g> Candidates<'g> {
         }
     }
 
-    /// Decides all candidates of a target whose challenger is `wanted`, and tells of each that was
-    /// not ruled out by clocks. [`NONE`] stands for the initial value.
+    /// Decides all candidates of a target whose challenger is `wanted`, and reports each that
+    /// clocks do not rule out. [`NONE`] stands for the initial value.
     pub(super) fn decide(
         &mut self,
         target: Target,
@@ -166,13 +166,13 @@ impl<'g> Candidates<'g> {
             Target::Final(_) => 0,
         };
         let writes: usize = accesses.writes.iter().map(|(_, writes)| writes.len()).sum();
-        // The initial value is a challenger where it was not seen, and what was seen is none.
+        // The initial value is a challenger unless it was seen.
         self.counts.candidates += 3 * (writes - own_write) as u64;
         self.counts.ordered += 3 * (writes - own_write) as u64;
         if saw != NONE && matches!(target, Target::Read(_)) {
             if wanted(NONE) {
                 self.limit_initial(variable);
-                self.ask(variable, NONE, saw, Form::Missing, &mut tell);
+                self.propose(variable, NONE, saw, Form::Missing, &mut tell);
             } else {
                 self.leave_out();
             }
@@ -191,9 +191,9 @@ impl<'g> Candidates<'g> {
                 }
                 self.limit_to(variable, challenger, writes.get(i + 1).copied());
                 if saw != NONE && matches!(target, Target::Read(_)) {
-                    self.ask(variable, challenger, saw, Form::Missing, &mut tell);
+                    self.propose(variable, challenger, saw, Form::Missing, &mut tell);
                 }
-                self.ask(variable, challenger, saw, Form::Overwritten, &mut tell);
+                self.propose(variable, challenger, saw, Form::Overwritten, &mut tell);
             }
         }
     }
@@ -273,7 +273,7 @@ impl<'g> Candidates<'g> {
         }
     }
 
-    fn ask(
+    fn propose(
         &mut self,
         variable: u32,
         challenger: u32,

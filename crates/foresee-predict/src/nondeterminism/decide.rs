@@ -21,12 +21,12 @@ fn choice_bit(depth: usize) -> Choices {
     1 << depth.min(127)
 }
 
-/// What became of a question.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// There is a witness.
     Feasible,
-    /// There is none.
+    /// There is no witness.
     Infeasible,
     /// The search was given up.
     Undecided,

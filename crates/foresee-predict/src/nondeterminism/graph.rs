@@ -82,7 +82,7 @@ pub(super) struct Graph {
     pub(super) is_cut_short: bool,
 }
 
-/// So many events, or clocks, are dealt with before somebody looks at the time.
+/// The number of events, or clocks, between two checks of the deadline.
 const BETWEEN_LOOKS: usize = 1 << 12;
 
 /// When to give everything up.
@@ -323,7 +323,7 @@ impl Graph {
         self.before[second as usize * self.threads + node.thread as usize] >= node.clock
     }
 
-    /// Whether a set of so many nodes of each thread has the node.
+    /// Whether a set with these numbers of nodes of each thread has the node.
     #[inline]
     pub(super) fn is_within(&self, frontier: &[u32], node: u32) -> bool {
         let node = self.node(node);

@@ -114,7 +114,7 @@ impl Lineariser {
                 self.pull(graph, frontier, edges, node)?;
             }
         }
-        self.look_behind(graph, frontier)
+        self.check_behind(graph, frontier)
     }
 
     fn has_come(&self, node: u32) -> bool {
@@ -271,8 +271,8 @@ impl Lineariser {
         }
     }
 
-    /// After the stretch, reads may find a variable written by somebody else.
-    fn look_behind(&self, graph: &Graph, frontier: &[u32]) -> Result<(), Trouble> {
+    /// After the stretch, reads may find a variable written by another thread.
+    fn check_behind(&self, graph: &Graph, frontier: &[u32]) -> Result<(), Trouble> {
         for &variable in &self.written {
             let last = &self.last[variable as usize];
             if last.made == last.observed {

@@ -64,7 +64,7 @@ impl Sections {
     }
 
     /// Ends the thread's latest section of this kind. A release without one, which a repaired trace
-    /// could have, is nobody's.
+    /// could have, ends nothing.
     pub(super) fn close(&mut self, lock: usize, thread: u32, shared: bool, node: u32) -> u32 {
         let mut inner = Vec::new();
         let mut list = self.now[thread as usize];
@@ -107,7 +107,7 @@ impl Sections {
         self.holds[thread].push(self.now[thread]);
     }
 
-    /// The sections that a thread is in after so many of its nodes.
+    /// The sections that a thread is in after this many of its nodes.
     pub(super) fn held(&self, thread: usize, count: u32) -> impl Iterator<Item = u32> + '_ {
         let mut list = match count {
             0 => NONE,

@@ -1,7 +1,7 @@
 //! Nondeterminism: reads that could have seen another write.
 //!
 //! A program whose reads see the same writes however its threads are scheduled is deterministic.
-//! One run tells which reads are not like that: a read is *breakable* if the threads could have run
+//! One run shows which reads are not like that: a read is *breakable* if the threads could have run
 //! in an order in which every earlier read sees what it saw, locks exclude each other, and this
 //! read sees another write. Mutual exclusion is reasoned about, not frozen: sections may swap.
 //!
@@ -43,7 +43,7 @@ use places::{Place, places};
 /// The name of the analysis.
 pub const NONDETERMINISM: &str = "nondeterminism";
 
-/// How many source locations of writes are told of one place.
+/// The number of source locations of writes that are listed for one place.
 const MOST_LOCATIONS: usize = 6;
 
 /// How hard to look.
@@ -66,9 +66,9 @@ impl Default for Effort {
 pub struct Options {
     /// Another write of the same value does not count.
     pub same_value: bool,
-    /// Only reads of these variables; of all, if there is none.
+    /// Only reads of these variables; of all if empty.
     pub variables: Vec<String>,
-    /// Only reads of these threads; of all, if there is none.
+    /// Only reads of these threads; of all if empty.
     pub threads: Vec<String>,
     /// Stop at the first read that could see another write.
     pub first: bool,

@@ -69,12 +69,12 @@ fn site(trace: &Trace, role: Role, index: u64) -> Site {
     Site::of(role, index, &trace.events[index as usize], &trace.names, &trace.pool)
 }
 
-fn told(trace: &Trace, index: u64) -> String {
+fn describe_event(trace: &Trace, index: u64) -> String {
     site(trace, Role::Step, index).to_string()
 }
 
 fn told_write(trace: &Trace, write: Option<u64>) -> String {
-    write.map_or("the initial value".to_owned(), |write| told(trace, write))
+    write.map_or("the initial value".to_owned(), |write| describe_event(trace, write))
 }
 
 impl Place {
@@ -134,7 +134,7 @@ impl Place {
             vec![("variable".to_owned(), { trace.names.vars.get(self.variable).to_owned() })];
         let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
         if let Reader::Event(read) = self.example.reader {
-            add("read", told(trace, read));
+            add("read", describe_event(trace, read));
         }
         add("observed", told_write(trace, self.example.saw));
         add("instead", told_write(trace, self.example.challenger));

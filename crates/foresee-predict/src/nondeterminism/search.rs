@@ -16,7 +16,7 @@ use crate::parallel::{Work, in_order};
 pub enum Reader {
     /// The event with this index.
     Event(u64),
-    /// Whoever looks at the variable with this number after the end.
+    /// A read of the variable with this number after the end.
     Final(u32),
 }
 
@@ -43,7 +43,7 @@ pub struct Broken {
 pub struct Searched {
     /// What could see another write, in the order of the trace.
     pub broken: Vec<Broken>,
-    /// What became of the candidates.
+    /// The results of the candidates.
     pub counts: Counts,
     /// Whether it stopped at the first.
     pub stopped: bool,
@@ -63,8 +63,8 @@ pub struct Search<'t> {
     options: &'t Options,
     graph: Graph,
     targets: Vec<Target>,
-    /// How many variables are left out, because code that was not captured writes them: when, and
-    /// on whose behalf, nobody knows.
+    /// The number of variables left out, because code that was not captured writes them at unknown
+    /// times, for unknown threads.
     left_out: u64,
     /// Initial values that the trace states.
     initial: Vec<Option<Value>>,
@@ -97,10 +97,10 @@ impl<'t> Search<'t> {
             let (targets, initial) = (Vec::new(), Vec::new());
             return Ok(Search { trace, options, graph, targets, left_out: 0, initial, deadline });
         }
-        let stranger = names.threads.lookup(EXTERNAL);
+        let uninstrumented = names.threads.lookup(EXTERNAL);
         let by_stranger = |v: u32| {
             let writes = &graph.variables[v as usize].writes;
-            stranger.is_some_and(|s| writes.iter().any(|(thread, _)| *thread == s.0))
+            uninstrumented.is_some_and(|s| writes.iter().any(|(thread, _)| *thread == s.0))
         };
         let is_asked = |v: u32| variables.is_empty() || variables.contains(&VarId(v));
         let is_wanted = |v: u32| is_asked(v) && !by_stranger(v);
@@ -176,7 +176,7 @@ impl<'t> Search<'t> {
         if self.options.first {
             let mut candidates = self.candidates();
             for &target in &self.targets {
-                if let Some(broken) = self.look_at(&mut candidates, target) {
+                if let Some(broken) = self.examine(&mut candidates, target) {
                     found.broken.push(broken);
                     found.stopped = true;
                     break;
@@ -189,7 +189,7 @@ impl<'t> Search<'t> {
         let start = || (self.candidates(), Vec::new());
         let each =
             |(candidates, broken): &mut (Candidates<'_>, Vec<_>), at: usize, &target: &Target| {
-                broken.extend(self.look_at(candidates, target).map(|one| (at, one)));
+                broken.extend(self.examine(candidates, target).map(|one| (at, one)));
                 ControlFlow::Continue(())
             };
         let end = |(candidates, broken): (Candidates<'_>, Vec<_>)| (broken, candidates.counts);
@@ -233,7 +233,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    fn look_at(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
+    fn examine(&self, candidates: &mut Candidates<'_>, target: Target) -> Option<Broken> {
         if self.is_late() {
             candidates.counts.give_up();
             return None;
@@ -295,8 +295,8 @@ impl<'t> Search<'t> {
     }
 }
 
-/// Tells of every candidate that clocks do not rule out: who reads, the event whose write it would
-/// see (nothing for the initial value), the form of the witness, and the verdict.
+/// Reports every candidate that clocks do not rule out: the reader, the event whose write it would
+/// see (`None` for the initial value), the form of the witness, and the verdict.
 pub fn decide_all(
     trace: &Trace,
     effort: Effort,

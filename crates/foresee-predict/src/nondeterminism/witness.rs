@@ -7,13 +7,13 @@ use foresee_trace::{Op, Trace};
 use super::Reader;
 use super::graph::Graph;
 
-/// Why a witness was refused: a mistake of ours, of which nothing is printed but this.
+/// Why a witness was rejected: an internal error, reported with this text alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Refused(String);
 
-/// The events of an order of nodes, with those between them that concern nobody else, and at the
-/// end the reader.
+/// The events of an order of nodes, with the thread-local events between them, and the reader at
+/// the end.
 pub(super) fn write_out(trace: &Trace, graph: &Graph, nodes: &[u32], reader: Reader) -> Vec<u64> {
     let mut own: Vec<Vec<u64>> = vec![Vec::new(); graph.threads];
     // Initial values come before everything.

@@ -1,8 +1,8 @@
 //! The pass over the trace: all patterns at once.
 //!
-//! One table tells which patterns an event concerns; most concern none and only carry what threads
-//! know of each other. Clocks have as many counters as there are lanes, and are made wider when a
-//! thread with a candidate appears for which there is no room.
+//! One table maps events to the patterns they concern; most concern none and only carry what
+//! threads know of each other. Clocks have one counter for each lane, and grow when a thread with a
+//! candidate appears for which there is no room.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use super::tracker::Tracker;
 
 /// One pattern.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct MonitoredPattern {
     pub(super) sequences: Vec<Sequence>,
     pub(super) params: ParamPlan,
     pub(super) state: State,
@@ -96,15 +96,19 @@ impl Meanings {
     }
 }
 
-impl Watch {
-    pub(super) fn new(sequences: Vec<Sequence>, params: ParamPlan, atoms: usize) -> Watch {
+impl MonitoredPattern {
+    pub(super) fn new(
+        sequences: Vec<Sequence>,
+        params: ParamPlan,
+        atoms: usize,
+    ) -> MonitoredPattern {
         let state = match params.is_empty() {
             true => State::One(Tracker::new(&sequences)),
             false => State::Bindings(Box::new(Instances::new(&params, atoms, &sequences))),
         };
         let meanings = Meanings::new(atoms, &sequences);
         let occurred = Occurred::default();
-        Watch { sequences, params, state, meanings, steps: 0, occurred, dropped: 0 }
+        MonitoredPattern { sequences, params, state, meanings, steps: 0, occurred, dropped: 0 }
     }
 }
 
@@ -119,7 +123,7 @@ pub(super) struct Seen {
 /// Everything but the clocks.
 #[derive(Debug)]
 pub(super) struct Core {
-    pub(super) watches: Vec<Watch>,
+    pub(super) watches: Vec<MonitoredPattern>,
     table: EventTable,
     /// For each atom of the table where its users begin.
     starts: Vec<u32>,
@@ -146,7 +150,7 @@ struct Hit {
 impl Core {
     /// `users` are, for each atom of the table, the patterns that have it.
     pub(super) fn new(
-        watches: Vec<Watch>,
+        watches: Vec<MonitoredPattern>,
         table: EventTable,
         users: &[Vec<(u32, u8)>],
         map: LaneMap,
@@ -225,7 +229,7 @@ impl AnyEngine {
         }
     }
 
-    /// Makes room for so many lanes.
+    /// Makes room for this many lanes.
     fn widen(&mut self, lanes: u32) {
         let is_few = lanes as usize <= Lanes::<16>::LANES;
         *self = match self {

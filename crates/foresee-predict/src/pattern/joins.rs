@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 pub(super) type Map<K, V> = HashMap<K, V, RandomState>;
 
-/// Bindings, each kept once: there may be millions, and tables speak of them by number.
+/// Interned bindings: there may be millions, and tables refer to them by number.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     list: Vec<Binding>,

@@ -102,7 +102,7 @@ impl SearchKind {
 }
 
 impl Sequence {
-    /// Chooses the search. `chain` tells what orders the events of an atom; `is_bound` says that
+    /// Chooses the search. `chain` returns what orders the events of an atom; `is_bound` is set if
     /// the pattern has parameters, so that there are many small searches.
     pub(super) fn new(
         positions: &[Position],

@@ -11,7 +11,7 @@ use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Batch, Finding, FindingKind, Flow, Names, Outcome, Verdict};
 
-use super::engine::{AnyEngine, Core, Seen, State, Watch};
+use super::engine::{AnyEngine, Core, MonitoredPattern, Seen, State};
 use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
 use super::tracker::{Found, MAX_TUPLES};
 use super::{Match, PATTERN};
@@ -38,8 +38,8 @@ pub struct Patterns {
     atoms: Vec<Vec<String>>,
     /// How many bindings of each pattern the observed run has.
     observed: Vec<usize>,
-    /// Of which patterns without parameters matches were told as soon as they were certain, if
-    /// that is wanted.
+    /// For each pattern, whether a match was reported early; `None` unless early reports are
+    /// wanted.
     told: Option<Vec<bool>>,
 }
 
@@ -101,7 +101,7 @@ impl Patterns {
             let sequence =
                 |s: &Vec<Position>| Sequence::new(s, chain, is_bound, algorithm, &mut map);
             let sequences = positions.iter().map(sequence).collect();
-            watches.push(Watch::new(sequences, property.params, own.len()));
+            watches.push(MonitoredPattern::new(sequences, property.params, own.len()));
             called.push(property.name);
         }
         let core = Core::new(watches, table, &users, map);
@@ -110,15 +110,15 @@ impl Patterns {
         Patterns { core, engine, names: called, atoms, observed, told: None }
     }
 
-    /// Tells of matches as soon as they are certain, not only at the end: for traces that are still
-    /// being made. Those of patterns with parameters wait for the end.
+    /// Reports matches as soon as they are certain, not only at the end: for traces that are still
+    /// being written. Patterns with parameters are only reported at the end.
     #[must_use]
     pub fn telling_early(mut self) -> Patterns {
         self.told = Some(vec![false; self.names.len()]);
         self
     }
 
-    fn tell_early(&mut self, out: &mut Out<'_>) {
+    fn report_early(&mut self, out: &mut Out<'_>) {
         let Some(mut told) = self.told.take() else { return };
         for (watch, told) in told.iter_mut().enumerate() {
             let is_found = matches!(
@@ -139,7 +139,7 @@ impl Patterns {
         self.core.watches[watch].params.named(binding)
     }
 
-    /// Hands on what the observed run has, as the latest events show, which begin with this index.
+    /// Reports matches of the observed run in the latest events, which begin with this index.
     fn report(&mut self, latest: (u64, &Batch), names: &Names, out: &mut Out<'_>) -> Flow {
         for seen in std::mem::take(&mut self.core.seen) {
             let watch = seen.watch as usize;
@@ -240,7 +240,7 @@ impl Patterns {
     /// What the trace does not have and every match needs. Like an index, it is asked of whole
     /// positions: a name that occurs helps nothing if this thread or this argument never had it.
     fn absent(&self, number: usize) -> Option<String> {
-        let Watch { sequences, occurred, .. } = &self.core.watches[number];
+        let MonitoredPattern { sequences, occurred, .. } = &self.core.watches[number];
         let missing = |s: &Sequence| s.positions.iter().find(|p| !occurred.has(p)).cloned();
         let missing: Option<Vec<Position>> = sequences.iter().map(missing).collect();
         let written = |any: &u64| {
@@ -252,7 +252,7 @@ impl Patterns {
     }
 
     fn observed_analysed(&self, watch: usize) -> Analysed {
-        let Watch { steps, state, .. } = &self.core.watches[watch];
+        let MonitoredPattern { steps, state, .. } = &self.core.watches[watch];
         let is_full = matches!(state, State::Bindings(instances) if instances.is_full);
         let observed = self.observed[watch];
         let mut statement = match (observed, *steps) {
@@ -337,7 +337,7 @@ impl Analysis for Patterns {
         let Pass { first, batch, names, out } = pass;
         let first = *first;
         self.engine.events(&mut self.core, first, batch)?;
-        self.tell_early(out);
+        self.report_early(out);
         Ok(self.report((first, batch), names, out))
     }
 

@@ -98,7 +98,7 @@ struct Run {
 
 impl Run {
     /// Lets the steps of a block happen, each thread as long as it can. The thread of the block's
-    /// last event has its turn when nobody else can go on: it will have to come last anyway.
+    /// last event has its turn when no other can go on: it has to come last anyway.
     fn block(&mut self, block: &[Step], goal: ThreadId) {
         let mut waiting: Vec<(ThreadId, std::collections::VecDeque<&Step>)> = Vec::new();
         for step in block.iter().filter(|step| step.at.time > 0) {

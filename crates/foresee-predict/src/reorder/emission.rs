@@ -93,8 +93,8 @@ impl Conflict {
         fixed < slices.anchor
     }
 
-    /// The ways to settle it that are possible at all, or nothing if there is no conflict (any
-    /// more). Whoever asks may rule out more of them.
+    /// The possible ways to settle it, or `None` if there is no conflict (any more). The caller may
+    /// rule out more of them.
     pub(crate) fn options(
         self,
         slices: &Slices,
@@ -214,10 +214,10 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
-    /// Goes through the events of an object in the order of emission and hands each conflict on.
-    /// Whoever settles it changes slices while the walk goes on in the old order; so a conflict may
-    /// be settled already, and a walk that changed something is no proof that nothing is wrong.
-    /// A conflict may also be left as it is.
+    /// Visits the events of an object in the order of emission and passes each conflict to the
+    /// callback, which may change slices while the walk continues in the old order; so a conflict
+    /// may be settled already, and a walk that changed something does not prove that nothing is
+    /// wrong. The callback may also leave a conflict as it is.
     pub(crate) fn walk<E>(
         &mut self,
         object: u32,

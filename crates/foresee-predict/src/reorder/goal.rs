@@ -1,4 +1,4 @@
-//! The question that every search for a reordering comes down to.
+//! The question that every search for a reordering answers.
 //!
 //! *Is there a correct reordering in which these events happen in this order, and after which each
 //! of those events is the very next of its thread?* A pattern asks for the first half, a race or a
@@ -25,12 +25,12 @@ pub struct Goal<'g> {
 }
 
 impl Goal<'_> {
-    /// The first event that the goal speaks of.
+    /// The first event of the goal.
     pub fn first(&self) -> Option<u32> {
         self.extent().map(|(first, _)| first)
     }
 
-    /// The first and the last event that it speaks of.
+    /// The first and the last event of the goal.
     pub fn extent(&self) -> Option<(u32, u32)> {
         let mut events = self.executed.iter().map(|w| w.event).chain(self.next.iter().copied());
         let one = events.next()?;
@@ -46,14 +46,14 @@ pub enum Sight {
     Writers,
     /// Some write of the value that they saw.
     Values,
-    /// The same, but for reads under a lock whose thread writes the variable next: these may see
-    /// anything. What is found then hangs on those that see something else.
+    /// The same, except for reads under a lock whose thread writes the variable next: these may see
+    /// anything. A finding then depends on those that see something else.
     Updates,
-    /// Anything: what is found then hangs on the reads that see something else.
+    /// Anything: a finding then depends on the reads that see something else.
     Anything,
 }
 
-/// How hard to look.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// How many slices there are for each event that is to happen. More slices, more reorderings.

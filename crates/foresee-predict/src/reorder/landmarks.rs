@@ -1,4 +1,4 @@
-//! What some events of each thread need for certain.
+//! Known requirements of some events of each thread.
 //!
 //! Whether a goal is conceivable is decided by following everything that it needs, back to its first
 //! event. That is much if its events are far apart; but then one of them nearly always needs another,
@@ -17,7 +17,7 @@ use super::requirements::{Kind, NONE, Requirements};
 
 /// A thread has a landmark after so many events.
 pub(super) const STRIDE: u32 = 64;
-/// Goals whose events are nearer than this are not worth it.
+/// Goals whose events are nearer than this do not use landmarks.
 pub(super) const FAR: u32 = 4096;
 
 /// The landmarks of a trace.

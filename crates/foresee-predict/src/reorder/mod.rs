@@ -1,9 +1,9 @@
 //! Prediction through locks: what could have happened if locks only exclude each other.
 //!
-//! The order in which threads took a lock is, most of the time, chance. A *correct reordering* (see
-//! [`foresee_causality::judge`]) keeps what each thread was told, and lets critical sections swap
-//! and events stay out. Here such reorderings are searched for with a goal in mind, by cutting the
-//! trace into few *slices* of which each keeps the order of the file. After Farzan and Mathur,
+//! The order in which threads took a lock is mostly chance. A *correct reordering* (see
+//! [`foresee_causality::judge`]) preserves the inputs of each thread, and may swap critical
+//! sections and leave out events. The search for such a reordering has a goal, and cuts the trace
+//! into few *slices*, each in the order of the file. After Farzan and Mathur,
 //! *Parametrizing Reads-From Equivalence for Predictive Monitoring*, 2026, who use a constant-space
 //! streaming algorithm; here a search repairs one candidate order at a time.
 //!
@@ -12,7 +12,7 @@
 //! | `requirements` | what each event needs, whatever else is chosen |
 //! | `values` | which writes a read could have seen just as well |
 //! | `sections` | the critical sections of each lock, and those that a thread is in |
-//! | `landmarks` | what some events need for certain, to settle what is far apart |
+//! | `landmarks` | known requirements of some events, to decide goals with distant events |
 //! | `slices` | which events are kept, in which slice; taken back when a choice was wrong |
 //! | `emission` | the order that slices stand for, and the conflicts in it |
 //! | `goal` | the question: these events in this order, then those next |

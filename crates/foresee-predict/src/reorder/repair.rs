@@ -44,7 +44,7 @@ struct Choice {
     saved: usize,
 }
 
-/// This way leads nowhere.
+/// This choice has failed.
 struct Failed;
 
 impl<'r> Search<'r> {
@@ -62,7 +62,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// How many steps searches have taken since this was last asked.
+    /// The number of steps since this was last called.
     pub fn take_work(&mut self) -> u64 {
         std::mem::take(&mut self.slices.work)
     }
@@ -163,9 +163,9 @@ impl<'r> Search<'r> {
         loop {
             if result.is_ok() {
                 if let Some(object) = self.slices.take_dirty() {
-                    result = self.look_at(object, goal, false);
+                    result = self.examine(object, goal, false);
                 } else if let Some(object) = self.undecided.pop() {
-                    result = self.look_at(object, goal, true);
+                    result = self.examine(object, goal, true);
                 } else {
                     return self.answer();
                 }
@@ -229,7 +229,7 @@ impl<'r> Search<'r> {
 
     /// Settles the conflicts that are found in one walk over the events of an object: those that
     /// leave no choice, or, to decide, all of them.
-    fn look_at(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
+    fn examine(&mut self, object: u32, goal: &Goal<'_>, decide: bool) -> Result<(), Failed> {
         let Search { requirements, slices, walker, choices, saved, undecided, blamed, is_anchored } =
             self;
         let mut is_undecided = false;
@@ -276,9 +276,8 @@ impl<'r> Search<'r> {
     }
 }
 
-/// Who is to blame if an event cannot be lowered, as far as can be told without doing it: its
-/// thread must not come there at all, or would take an event of the goal along that is then too
-/// early.
+/// The events to blame if an event cannot be lowered, as far as known without doing it: its thread
+/// must not come there at all, or would take an event of the goal along that is then too early.
 fn refused(
     slices: &Slices,
     way: Lowering,
@@ -301,7 +300,7 @@ fn refused(
     None
 }
 
-/// Lowers events, or says who is to blame that this cannot be.
+/// Lowers events, or returns the events to blame for the failure.
 fn apply(
     slices: &mut Slices,
     way: Way,

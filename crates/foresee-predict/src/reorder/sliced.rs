@@ -18,14 +18,14 @@ use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
-use crate::beyond::{Steps, Watch, as_far_as};
+use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
 
 /// The name of this analysis.
 pub const SLICED: &str = "sliced";
 
-/// Up to so many bindings, the whole trace is searched for each.
+/// The number of bindings up to which the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
 /// How far back from the first event of a tuple events may change, step by step. Whatever is not
 /// found near is looked for farther away, at more cost; with many bindings, only near.
@@ -82,13 +82,13 @@ pub struct Sliced {
     known: Vec<Option<Clock>>,
     /// What must not be forgotten.
     stamps: Vec<Stamp>,
-    watches: Vec<Watch<Candidate>>,
+    watches: Vec<PropertySteps<Candidate>>,
     limits: SlicedLimits,
 }
 
 impl Sliced {
-    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
-    /// among the candidates when the trace has ended are not looked for.
+    /// Prepares for a trace with these names. Bindings that have a run with the same causality
+    /// among the candidates at the end of the trace are skipped.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
@@ -98,7 +98,8 @@ impl Sliced {
     ) -> Sliced {
         let patterns =
             properties.into_iter().enumerate().filter(|(_, property)| property.sequences.is_some());
-        let watch = |(number, property)| Watch::new(number, property, spec, resolved, names);
+        let watch =
+            |(number, property)| PropertySteps::new(number, property, spec, resolved, names);
         Sliced {
             requirements: Requirements::default(),
             too_long: None,
@@ -163,11 +164,11 @@ impl Analysis for Sliced {
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
         for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
-            let mut tally = Tally::default();
+            let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = Hunt {
+                let mut hunt = PropertySearch {
                     search: &mut search,
                     clocks: &self.clocks,
                     limits: self.limits,
@@ -192,20 +193,20 @@ impl Analysis for Sliced {
 }
 
 /// The search for one property.
-struct Hunt<'h, 'r> {
+struct PropertySearch<'h, 'r> {
     search: &'h mut Search<'r>,
     clocks: &'h Clocks,
     limits: SlicedLimits,
     /// How many steps are left.
     work: u64,
     until: Option<Instant>,
-    tally: &'h mut Tally,
+    tally: &'h mut SearchStats,
 }
 
-impl Hunt<'_, '_> {
+impl PropertySearch<'_, '_> {
     fn all(
         &mut self,
-        watch: &mut Watch<Candidate>,
+        watch: &mut PropertySteps<Candidate>,
         candidates: &mut Candidates,
     ) -> Result<(), TooManyStates> {
         let known = candidates.bindings_of(watch.number);
@@ -361,7 +362,7 @@ fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
 
 /// What the search for one property came to.
 #[derive(Default)]
-struct Tally {
+struct SearchStats {
     bindings: Option<u64>,
     searched: u64,
     observed: u64,
@@ -376,8 +377,8 @@ struct Tally {
     trouble: Option<String>,
 }
 
-impl Tally {
-    fn analysed(&self, watch: &Watch<Candidate>) -> Analysed {
+impl SearchStats {
+    fn analysed(&self, watch: &PropertySteps<Candidate>) -> Analysed {
         let mut stats = Vec::new();
         if let Some(bindings) = self.bindings {
             stats.push(("bindings", Stat::Count(bindings)));
@@ -397,7 +398,7 @@ impl Tally {
     }
 
     /// How far the search got. It never covers all correct reorderings.
-    fn outcome(&self, watch: &Watch<Candidate>) -> Outcome {
+    fn outcome(&self, watch: &PropertySteps<Candidate>) -> Outcome {
         let is_cut = self.is_out_of_work || self.too_many_threads || self.gave_up > 0;
         match self {
             _ if self.is_out_of_time => Outcome::TimeLimit,
@@ -407,7 +408,7 @@ impl Tally {
         }
     }
 
-    fn statement(&self, watch: &Watch<Candidate>) -> String {
+    fn statement(&self, watch: &PropertySteps<Candidate>) -> String {
         let statement = match self.found {
             0 => "no violation found where critical sections swap and events are left out, as far \
                   as was searched"

@@ -20,7 +20,7 @@ pub(crate) struct Candidate {
     pub(crate) stamp: Stamp,
 }
 
-/// What came of a try.
+/// The result of a try.
 pub(crate) enum Tried {
     /// That is it.
     Found,

@@ -24,7 +24,7 @@ use foresee_trace::{Event, Op, Pool, ThreadId, Value};
 
 use super::requirements::{Kind, NONE, Requirements};
 
-/// How many values that are not small whole numbers are told apart.
+/// The number of values other than small integers that are distinguished.
 const MOST_OTHERS: usize = 1 << 20;
 /// How many writes before a read are looked at for one that hides others.
 const LOOK_BACK: usize = 64;
@@ -47,7 +47,7 @@ pub(super) struct Values {
     alike: HashMap<(u32, u32), Vec<u32>, RandomState>,
     /// For each variable that such a read is of, all writes in their order.
     writes: HashMap<u32, Vec<u32>, RandomState>,
-    /// The variables and values of which some read did not tell what it found.
+    /// The variables and values for which some read has no recorded value.
     untold: HashSet<(u32, u32), RandomState>,
 }
 
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn reads_are_bound_where_nothing_else_will_do() {
-        // Nobody else writes it.
+        // No other thread writes it.
         assert_eq!(free(&trace! { T1: w(x)=1, w(x)=2; T2: r(x)=2 }), []);
         // Any of two writes of one thread: the first one is needed in any case.
         assert_eq!(free(&trace! { T1: w(x)=1, w(x)=1; T2: r(x)=1 }), [(2, 0)]);

@@ -21,7 +21,7 @@ use crate::sites::complete_from;
 pub(super) struct Answered {
     /// What the trace consists of, by the index.
     pub(super) facts: TraceFacts,
-    /// What the reader of the trace had to say when the index was made.
+    /// The notes of the trace's reader when the index was made.
     pub(super) remarks: Remarks,
     /// What was found out of each pattern.
     pub(super) analysed: Vec<Analysed>,

@@ -103,7 +103,7 @@ pub(super) fn conclude(
     Ok(Examined { report, trace: loaded, drawings })
 }
 
-/// Tells of mistakes that analyses have found in themselves.
+/// Reports internal errors that analyses have found.
 fn tell_mistakes(analysed: &[Analysed], kept: Option<&Kept<'_>>, listener: &mut dyn Listener) {
     for one in analysed.iter().filter(|one| one.outcome == Outcome::Mistake) {
         listener.internal_error(&InternalError {
@@ -135,7 +135,7 @@ fn settle(analysed: &mut [Analysed], findings: &mut Vec<Finding>, order: FileOrd
 /// Whether a finding stands in a trace with this order.
 pub(super) fn stands(finding: &Finding, order: FileOrder) -> bool {
     match (finding.kind, order) {
-        // What these see is an order of conflicting accesses, which notes do not tell.
+        // These rely on an order of conflicting accesses, which notes do not contain.
         (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
         (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
         (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Observed) => true,
@@ -217,8 +217,9 @@ impl Question<'_> {
     }
 }
 
-/// Adds what became of the candidates of a part. One that the judge refuses is a mistake of ours, and
-/// nothing is reported that rests on it. The violating runs of the lattice go to `runs`.
+/// Adds the results of the candidates of a part. If the judge rejects one, that is an internal
+/// error, and nothing that depends on it is reported. The violating runs of the lattice go to
+/// `runs`.
 fn confirm(
     part: &Part,
     candidates: &Candidates,

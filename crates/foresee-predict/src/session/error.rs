@@ -18,7 +18,7 @@ pub enum SessionError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What was put aside of a trace that grows cannot be read.
+    /// The stored part of a growing trace cannot be read.
     #[error("what was put aside of the trace")]
     Stored(#[source] ReadError),
     /// An index cannot be used.

@@ -6,8 +6,8 @@ use foresee_trace::{Batch, EventSource, FileOrder, Op, ReadError};
 use super::error::SessionError;
 use super::spec::Specification;
 
-/// Refuses specifications about variables of which a filtered trace has only a part: what was left
-/// out could make a false alarm of them, or hide a true one. Those that are whole have an initial
+/// Rejects specifications about variables that a filtered trace has only in part: the missing
+/// events could cause a false alarm, or hide a true one. Variables that are whole have an initial
 /// value, which `foresee run` writes for every variable it was asked about.
 pub(super) fn ensure_whole<'s>(
     order: FileOrder,

@@ -1,11 +1,11 @@
 //! A session with a trace that is still being made: the same searches as in a whole trace.
 //!
-//! Of a whole trace all names are known before the search begins, and the initial values that it
-//! tells. Here they turn up along the way. So the searches begin when everything that the
-//! specifications need is known; and when a name turns up later that changes what a specification
-//! means, they begin anew, on what was put aside so far. What is found is therefore what is found
-//! in the whole trace, and nothing is told that a later name could turn into a false alarm, unless
-//! that name changes what was asked: then what was told is withdrawn.
+//! For a whole trace, all names are known before the search begins, and so are the initial values
+//! in it. Here they appear over time. So the searches begin when everything that the specifications
+//! need is known; and when a later name changes the meaning of a specification, they restart on the
+//! events stored so far. The findings are therefore those of the whole trace, and nothing is
+//! reported that a later name could turn into a false alarm, unless that name changes the question:
+//! then the report is withdrawn.
 
 use std::cell::RefCell;
 
@@ -37,8 +37,8 @@ use crate::sites::complete_from;
 const BYTES_AN_EVENT: u64 = 24;
 
 impl Session {
-    /// Follows a trace to its end, and tells of findings as they are made. The settings should say
-    /// that traces are [still being made](super::Settings::is_live).
+    /// Follows a trace to its end, and reports findings as they are made. The settings should
+    /// declare that traces are [still being made](super::Settings::is_live).
     pub fn follow(
         &self,
         program: &dyn GrowingTrace,
@@ -65,7 +65,7 @@ impl Session {
     }
 }
 
-/// What has been told.
+/// What has been reported.
 struct Told<'a> {
     listener: &'a mut dyn Listener,
     findings: Vec<Finding>,
@@ -251,8 +251,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// What was told while the program ran stands; what the last word leaves out is added, and what
-    /// answers another question by now is withdrawn.
+    /// Findings reported while the program ran remain; those missing from the final report are
+    /// added, and those that answer an outdated question are withdrawn.
     fn settle(&self, before: &[Finding], report: &mut Report, told: &mut Told<'_>) {
         let is_same = |a: &Finding, b: &Finding| {
             a.property == b.property && (a.kind, a.event) == (b.kind, b.event)
@@ -272,7 +272,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Takes findings and early candidates as they come, and tells of them.
+/// Receives findings and early candidates, and reports them.
 struct Live<'a, 't, 'l> {
     attempt: &'a Attempt<'a>,
     parts: &'a [Part],
@@ -291,7 +291,7 @@ impl Live<'_, '_, '_> {
             (other.kind, &other.property, other.event, &other.details)
                 == (finding.kind, &finding.property, finding.event, &finding.details)
         };
-        // It was told before a name turned up that has nothing to do with it.
+        // It was reported before an unrelated name appeared.
         if !self.before.iter().any(is_same) {
             self.told.listener.found(finding);
         }
@@ -315,7 +315,7 @@ impl Live<'_, '_, '_> {
                 let property = part.name_of(one.property);
                 match confirmer.confirm(&one) {
                     Ok(finding) => self.tell(&finding),
-                    // There was no room to look for it again; the last word is still to come.
+                    // There was no room to search for it again; the final report is still to come.
                     Err(Unconfirmed::Lost(_)) => {}
                     Err(error) => self.told.listener.internal_error(&InternalError {
                         analysis: LATTICE,
@@ -356,7 +356,7 @@ impl Receiver for Live<'_, '_, '_> {
     fn read(&mut self, events: u64, candidates: &mut [Candidates]) {
         self.told.listener.progress(events);
         let is_new = candidates.iter().any(|candidates| !candidates.early.is_empty());
-        // If there is no room now, the last word will say so.
+        // If there is no room now, the final report states it.
         if is_new
             && self.failure.is_none()
             && self.attempt.can_judge(events)

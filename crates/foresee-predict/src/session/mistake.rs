@@ -1,7 +1,7 @@
 //! Errors of foresee itself: a witness that the judge refuses, an analysis that contradicts itself.
 //!
-//! Nothing is claimed that rests on one. It costs one property its answer, which the report says
-//! (see [`Outcome::Mistake`]), and whoever listens is told what is needed to find the mistake.
+//! Nothing that depends on one is claimed. The property gets no answer, which the report states
+//! (see [`Outcome::Mistake`]), and the listener receives what is needed to debug it.
 //!
 //! [`Outcome::Mistake`]: foresee_trace::Outcome::Mistake
 
@@ -43,7 +43,7 @@ pub(super) struct Mistake {
 }
 
 impl Confirmed {
-    /// Adds what became of a candidate of an analysis.
+    /// Adds the result of a candidate of an analysis.
     pub(super) fn add(
         &mut self,
         judged: Result<Finding, Unconfirmed>,

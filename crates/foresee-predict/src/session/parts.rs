@@ -83,8 +83,7 @@ impl Work {
         (searches.collect(), &self.parts)
     }
 
-    /// Adds all searches for the properties of a specification, of which all initial values are
-    /// known.
+    /// Adds all searches for the properties of a specification that has all initial values.
     pub(super) fn add(
         &mut self,
         session: &Session,

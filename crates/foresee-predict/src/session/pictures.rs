@@ -14,7 +14,7 @@ use crate::lattice::{NoPicture, Picture};
 /// How many bindings of one property are drawn.
 const DRAWN_BINDINGS: usize = 20;
 
-/// A lattice, or why there is none.
+/// A lattice, or why it cannot be drawn.
 #[derive(Debug)]
 pub enum Drawing {
     /// The order of the trace is only that of its notes.

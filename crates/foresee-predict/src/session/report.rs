@@ -1,4 +1,4 @@
-//! Everything there is to say of a trace.
+//! The report on a trace.
 
 use foresee_trace::{Finding, FindingKind, Names, Outcome, Remarks};
 
@@ -19,7 +19,7 @@ pub struct TraceFacts {
 }
 
 impl TraceFacts {
-    /// The facts of a trace of so many events with these names.
+    /// The facts of a trace with this many events and these names.
     pub fn new(events: u64, names: &Names) -> TraceFacts {
         TraceFacts {
             events,
@@ -30,7 +30,7 @@ impl TraceFacts {
     }
 }
 
-/// Everything there is to say of a trace. Every finding in it is confirmed.
+/// The report on a trace. Every finding in it is confirmed.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The trace's file name, or what stands for it.
@@ -41,7 +41,7 @@ pub struct Report {
     pub analysed: Vec<Analysed>,
     /// What was found.
     pub findings: Vec<Finding>,
-    /// What the reader had to say.
+    /// The notes of the reader.
     pub remarks: Remarks,
     /// What was not wanted, and how much of it there was.
     pub suppressions: Suppressions,

@@ -1,7 +1,8 @@
-//! What regions do to variables, and what other threads do to the same: where candidates come from.
+//! The accesses of regions and of other threads to the same variables, from which candidates are
+//! made.
 //!
-//! Events that are alike (the same variable, thread, place in the source, kind and locks) stand for
-//! each other, and of a long list of them the first and the last are kept.
+//! Equivalent events (same variable, thread, source place, kind and locks) represent each other; of
+//! a long list, only the first and the last are kept.
 
 use std::collections::HashMap;
 
@@ -9,20 +10,20 @@ use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
 use super::regions::Regions;
+use crate::checks::lock_state::LockState;
 use crate::checks::locksets::LockSetId;
-use crate::checks::scene::Scene;
 
-/// How many of the first and how many of the last events of a class are kept.
+/// The number of first and of last events of a class that are kept.
 const KEPT: usize = 64;
 
-/// How many classes of accesses there may be of a variable.
+/// The maximum number of classes of accesses to a variable.
 const MOST_CLASSES: usize = 64;
 
 /// The first and the last of many.
 #[derive(Clone, Debug)]
 pub(super) struct Few<T> {
     kept: Vec<T>,
-    /// Where the oldest of the last ones stands.
+    /// The position of the oldest of the last ones.
     oldest: usize,
     pub(super) count: u64,
 }
@@ -59,7 +60,7 @@ impl<T: Copy + Ord> Few<T> {
     }
 }
 
-/// What two accesses of a region around another thread's access make of it.
+/// How another thread's access between two accesses of a region breaks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Shape {
     /// A write in between is not serialisable.
@@ -79,7 +80,7 @@ pub(super) struct PairKey {
     pub(super) span: LockSetId,
 }
 
-/// Where each kind of pairs stands in the list of them.
+/// The index of each kind of pairs in the list.
 pub(super) type Numbers = HashMap<PairKey, usize, RandomState>;
 
 /// Accesses of a variable that are alike.
@@ -106,16 +107,16 @@ impl AccessKey {
 pub(super) struct Partners {
     pub(super) classes: Vec<(AccessKey, Few<u32>)>,
     numbers: HashMap<AccessKey, usize, RandomState>,
-    /// How many accesses are in no class, because there were too many classes.
+    /// The number of accesses in no class, because there were too many classes.
     pub(super) dropped: u64,
 }
 
 /// Everything that candidates are made of.
 #[derive(Debug, Default)]
 pub(super) struct Accesses {
-    pub(super) scene: Scene,
+    pub(super) lock_state: LockState,
     pub(super) pairs: Vec<(PairKey, Few<(u32, u32)>)>,
-    /// By variable; only of those that regions access twice, or that are in `wanted`.
+    /// By variable; only those that regions access twice, or that are in `wanted`.
     pub(super) partners: HashMap<u32, Partners, RandomState>,
 }
 
@@ -133,18 +134,18 @@ struct Thread {
 }
 
 /// The locks that the thread holds now and has held since `since`.
-pub(super) fn held_since(scene: &mut Scene, thread: ThreadId, since: u32) -> LockSetId {
-    if scene.held(thread).iter().all(|held| held.acquire < since) {
-        return scene.set(thread);
+pub(super) fn held_since(lock_state: &mut LockState, thread: ThreadId, since: u32) -> LockSetId {
+    if lock_state.held(thread).iter().all(|held| held.acquire < since) {
+        return lock_state.set(thread);
     }
-    let held = scene.held(thread).iter().filter(|held| held.acquire < since);
+    let held = lock_state.held(thread).iter().filter(|held| held.acquire < since);
     let held: Vec<_> = held.map(|held| held.hold).collect();
-    scene.locksets.intern(held.into_iter())
+    lock_state.locksets.intern(held.into_iter())
 }
 
 impl Accesses {
-    /// Goes through a trace twice: for the regions, and for what others do to their variables.
-    /// `wanted` are further variables to look at; events of `ignored` threads count for nothing.
+    /// Reads a trace twice: for the regions, and for what others do to their variables. `wanted`
+    /// are additional variables; events of `ignored` threads are skipped.
     pub(super) fn new(
         events: &[Event],
         regions: &Regions,
@@ -187,7 +188,7 @@ impl Accesses {
         for (i, event) in events.iter().enumerate() {
             let i = i as u32;
             let (op, t) = (event.op(), event.thread());
-            self.scene.event(i, event);
+            self.lock_state.event(i, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) {
                 continue;
             }
@@ -217,7 +218,7 @@ impl Accesses {
                     thread: t.0,
                     places: [events[a1 as usize].loc().0, event.loc().0],
                     shape,
-                    span: held_since(&mut self.scene, t, a1),
+                    span: held_since(&mut self.lock_state, t, a1),
                 };
                 self.add_pair(&mut numbers, key, (a1, i));
             };
@@ -236,17 +237,17 @@ impl Accesses {
         if self.partners.is_empty() {
             return;
         }
-        // What is held is found anew; sets have the numbers that they had.
-        let locksets = std::mem::take(&mut self.scene.locksets);
-        self.scene = Scene::with(locksets);
+        // The held locks are computed again; sets keep their numbers.
+        let locksets = std::mem::take(&mut self.lock_state.locksets);
+        self.lock_state = LockState::with(locksets);
         for (i, event) in events.iter().enumerate() {
             let (op, t) = (event.op(), event.thread());
-            self.scene.event(i as u32, event);
+            self.lock_state.event(i as u32, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) {
                 continue;
             }
             let Some(partners) = self.partners.get_mut(&event.var().0) else { continue };
-            let (place, locks) = (event.loc().0, self.scene.set(t));
+            let (place, locks) = (event.loc().0, self.lock_state.set(t));
             let key = AccessKey { thread: t.0, place, op: op as u8, locks };
             let classes = &mut partners.classes;
             let number = match partners.numbers.get(&key) {

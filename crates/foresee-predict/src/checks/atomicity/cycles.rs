@@ -1,11 +1,10 @@
-//! Cycles of conflicts over several variables: two transactions of which each comes, in part, before
-//! the other.
+//! Cycles of conflicts over several variables: two transactions, each partly before the other.
 //!
 //! A region accesses `x` and then `y`, another thread accesses both, and the last access of the
 //! region closes the cycle. What the other thread did to `x` comes after the region's `a1`, and what
 //! it did to `y` before the region's `a2`:
 //!
-//! | the other thread | order that is looked for |
+//! | the other thread | order to find |
 //! |---|---|
 //! | `b1` (of `x`) before `b2` (of `y`) | `a1 b1 b2`, then `a2` |
 //! | `b2` before `b1`, in one region | `b2 a1 b1` or `a1 b2 b1`, then `a2` |
@@ -19,21 +18,21 @@ use foresee_trace::{Event, Id, ThreadId, entry};
 
 use super::accesses::{Accesses, held_since};
 use super::regions::Regions;
+use crate::checks::lock_state::LockState;
 use crate::checks::locksets::{Hold, LockSetId, LockSets};
-use crate::checks::scene::Scene;
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::{NONE, Wanted};
 
-/// How many different accesses of a region are looked at.
+/// The number of different accesses of a region that are examined.
 const MOST_ACCESSES: usize = 24;
-/// How many regions that are alike are looked at.
+/// The number of equivalent regions that are examined.
 const MOST_ALIKE: usize = 8;
-/// How many tuples of events are tried for a region and what disturbs it.
+/// The number of tuples of events to try for a region and what disturbs it.
 const TRIES: usize = 64;
-/// How many accesses of another thread, near to the region, are looked at.
+/// The number of accesses of another thread, near the region, that are examined.
 const NEAREST: usize = 4;
-/// How many tuples are looked at in all.
+/// The number of tuples that are examined in all.
 const MOST_TUPLES: usize = 1 << 20;
 
 /// A region, by its accesses to variables that others use.
@@ -66,7 +65,7 @@ struct Open {
 }
 
 impl Samples {
-    /// Goes through a trace; `is_shared` tells which variables others use.
+    /// Reads a trace; `is_shared` returns whether other threads use a variable.
     pub(super) fn new(
         events: &[Event],
         regions: &Regions,
@@ -76,11 +75,11 @@ impl Samples {
         let mut this = Samples::default();
         let mut alike: HashMap<Vec<(u32, u32, u8)>, usize, RandomState> = HashMap::default();
         let mut threads: Vec<Open> = Vec::new();
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         let mut in_order = regions.in_order();
         for (i, event) in events.iter().enumerate() {
             let (op, t) = (event.op(), event.thread());
-            scene.event(i as u32, event);
+            lock_state.event(i as u32, event);
             if !op.reads() && !op.writes() || ignored.contains(&t) || !is_shared(event.var().0) {
                 continue;
             }
@@ -101,7 +100,7 @@ impl Samples {
                 false if open.accesses.len() < MOST_ACCESSES => {
                     let access = i as u32;
                     open.accesses.push(access);
-                    let held = scene.held(t).iter();
+                    let held = lock_state.held(t).iter();
                     open.held.extend(held.map(|h| HeldAt {
                         access,
                         hold: h.hold,
@@ -145,7 +144,7 @@ impl Samples {
     }
 }
 
-/// What candidates are told apart by: the region, and what disturbs it.
+/// The key of a candidate: the region, and what disturbs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Group {
     region: (u32, Option<u32>),
@@ -175,7 +174,7 @@ pub(super) fn cycles(
     samples: &Samples,
     accesses: &Accesses,
     with_three: bool,
-    tally: &mut Tally,
+    tally: &mut SearchStats,
 ) -> Vec<Candidate> {
     let mut by_thread: ByThread = HashMap::default();
     for (&variable, partners) in &accesses.partners {
@@ -203,7 +202,7 @@ pub(super) fn cycles(
         regions,
         by_thread,
         of_thread,
-        locksets: &accesses.scene.locksets,
+        locksets: &accesses.lock_state.locksets,
         span: Vec::new(),
         threads,
         groups: HashMap::default(),
@@ -224,7 +223,7 @@ pub(super) fn cycles(
             }
         }
     }
-    // One more that nobody has looked at.
+    // One more that was not examined.
     tally.not_tried += u64::from(search.tuples >= MOST_TUPLES);
     let excluded = search.excluded.iter().filter(|group| !search.groups.contains_key(group));
     tally.by_locks += excluded.count() as u64;
@@ -248,13 +247,13 @@ struct Search<'a> {
     events: &'a [Event],
     regions: &'a Regions,
     by_thread: ByThread,
-    /// All accesses of each thread, if three transactions are looked for.
+    /// All accesses of each thread, if cycles of three transactions are wanted.
     of_thread: Vec<Vec<Access>>,
     locksets: &'a LockSets,
     /// The locks held all the way from `a1` to `a2`.
     span: Vec<Hold>,
     threads: u32,
-    /// Those that locks make impossible.
+    /// The number that locks make impossible.
     excluded: HashSet<Group, RandomState>,
     groups: HashMap<Group, Vec<Tuple>, RandomState>,
     tuples: usize,
@@ -299,7 +298,7 @@ impl Search<'_> {
         (self.events[region.begin as usize].loc().0, region.name.map(|sym| sym.0))
     }
 
-    /// Accesses of others, `others`, that happen around `a1` of a region: so many of them before it.
+    /// Accesses of others, `others`, around `a1` of a region, with the number of those before it.
     fn put(&mut self, region: u32, [a1, a2]: [u32; 2], others: &[Access], before: usize) {
         self.tuples += 1;
         let (first, last) = (others[0], others[others.len() - 1]);
@@ -403,10 +402,9 @@ impl Search<'_> {
     }
 }
 
-/// Whether each region is protected from its first access to a variable that others use to its last:
-/// it holds a lock all the way that everyone who could disturb it takes, too. Then no reordering
-/// breaks a region, since all of them can be contracted to the moments at which they begin to
-/// matter.
+/// Whether each region is protected from its first access to a shared variable to its last: it
+/// holds a lock throughout that every thread that could disturb it also takes. Then no reordering
+/// breaks a region, since every region can be contracted to one point in time.
 pub(super) fn all_are_protected(
     events: &[Event],
     regions: &Regions,
@@ -423,9 +421,9 @@ pub(super) fn all_are_protected(
         touched: HashSet<(u32, bool), RandomState>,
     }
     let mut spans: Vec<Span> = Vec::new();
-    // Whose variables are touched how, under which locks.
+    // Which variables are accessed how, under which locks.
     let mut needs: HashSet<(u32, u32, bool, LockSetId), RandomState> = HashSet::default();
-    let mut scene = Scene::with(accesses.scene.locksets.clone());
+    let mut lock_state = LockState::with(accesses.lock_state.locksets.clone());
     let mut in_order = regions.in_order();
     let mut close = |thread: u32, span: &Span| {
         if span.count > 1 {
@@ -435,7 +433,7 @@ pub(super) fn all_are_protected(
     };
     for (i, event) in events.iter().enumerate() {
         let (op, t) = (event.op(), event.thread());
-        scene.event(i as u32, event);
+        lock_state.event(i as u32, event);
         if !op.reads() && !op.writes() || !is_shared(event.var().0) {
             continue;
         }
@@ -452,7 +450,7 @@ pub(super) fn all_are_protected(
         }
         if region.is_some() {
             span.count += 1;
-            span.locks = held_since(&mut scene, t, span.first);
+            span.locks = held_since(&mut lock_state, t, span.first);
             span.touched.insert((event.var().0, op.writes()));
         }
     }
@@ -465,7 +463,7 @@ pub(super) fn all_are_protected(
                 && partners.classes.iter().all(|(access, _)| {
                     access.thread == thread
                         || !writes && !access.writes()
-                        || scene.locksets.exclude(locks, access.locks)
+                        || lock_state.locksets.exclude(locks, access.locks)
                 })
         })
     })

@@ -1,7 +1,7 @@
 //! The graph of transactions of one order of events, and a cycle in it.
 //!
-//! This is how Velodrome sees an order (Flanagan, Freund and Yi, 2008). Here it confirms what the
-//! clocks or the search for reorderings claim, and says which conflicts make up the cycle.
+//! This is the graph of Velodrome (Flanagan, Freund and Yi, 2008). Here it confirms results of the
+//! clocks or of the search for reorderings, and identifies the conflicts of the cycle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -38,7 +38,7 @@ struct Variable {
 struct Graph<'t> {
     regions: &'t Regions,
     number: HashMap<Transaction, u32, RandomState>,
-    /// For each transaction those that come after it, and why.
+    /// For each transaction, those that come after it, and why.
     after: Vec<Vec<(u32, Link)>>,
     /// The latest event of each thread.
     last: Vec<Option<u32>>,
@@ -94,10 +94,10 @@ impl Graph<'_> {
     }
 }
 
-/// A shortest way in which a region comes after itself in the order of `order` with `last`, an
-/// access of the region, behind it: by way of conflicts and, where a thread has gone on from one
-/// transaction to another in between, of the order of its thread, back to `last`. Only transactions
-/// from `start` on are looked at; no region may reach across it.
+/// A shortest cycle through a region in the order `order` followed by `last`, an access of the
+/// region: by conflicts and, if a thread has continued from one transaction to another in between,
+/// by program order, back to `last`. Only transactions from `start` on are examined; no region may
+/// extend across it.
 pub(crate) fn cycle(
     events: &[Event],
     regions: &Regions,

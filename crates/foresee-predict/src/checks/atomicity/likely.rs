@@ -1,23 +1,23 @@
-//! Regions that nobody declared: two accesses that look as if they belonged together.
+//! Inferred regions: two accesses that look as if they belonged together.
 //!
 //! A thread reads a variable in one section of a lock, and writes it in a later section of the same
-//! lock: what it writes probably rests on what it read, and another thread can write in between.
-//! That it can is confirmed like everything else. That it should not is a guess, so findings are
-//! called likely, and have to be asked for.
+//! lock: the written value probably depends on the read, and another thread can write in between.
+//! That it can is confirmed as for all checks. That it should not is a guess, so findings are
+//! called likely, and the check must be selected explicitly.
 //!
-//! Two accesses belong together only if all of this is so:
+//! Two accesses belong together only if all of these hold:
 //! - they are consecutive accesses of one thread to the variable, a read and then a write, both in
 //!   one call of one method (a thread without calls is one call);
-//! - the same lock is held at both, and was given back in between;
-//! - no declared region begins, ends or is open between them: it says what belongs together.
+//! - the same lock is held at both, and was released in between;
+//! - no declared region begins, ends or is open between them: declarations take precedence.
 //!
 //! Two reads count only if both values are used: they are at different places, and after each of
-//! them the thread writes something, after the second one in its section. A loop that looks again,
-//! or a second look before anything is done, is what correct programs do.
+//! them the thread writes something, after the second one in its section. A loop that checks again,
+//! or a second check before anything is done, occurs in correct programs.
 //!
 //! # What its silence means
-//! That no likely violation is possible is said if every such pair is proved to be safe from every
-//! write of others. It says nothing of pairs that are not such.
+//! The check claims that no likely violation is possible if every such pair is proved safe from
+//! every write of others. The claim does not cover other pairs.
 
 use std::collections::HashMap;
 
@@ -28,14 +28,16 @@ use foresee_trace::{Event, Id, Op, Role, SymId, ThreadId, entry};
 use super::accesses::{Accesses, PairKey, Shape, held_since};
 use super::regions::{Change, Regions};
 use super::triples::{Triples, triples};
-use super::{AtomicityOptions, graph, told};
+use super::{AtomicityOptions, describe, graph};
 use crate::analysis::{AnalysisError, Stat};
-use crate::checks::attempt::{EXECUTED, Rung};
+use crate::checks::attempt::{Budget, EXECUTED};
+use crate::checks::lock_state::{Held, LockState, given};
 use crate::checks::locksets::LockSetId;
-use crate::checks::scene::{Held, Scene, given};
 use crate::checks::tally::Words;
 use crate::checks::tries::Found;
-use crate::checks::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use crate::checks::{
+    Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals,
+};
 
 /// The name of the check.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
@@ -51,7 +53,7 @@ pub(in crate::checks) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(Likely::new(options)),
 };
 
-/// Looks for pairs of accesses that can be torn apart.
+/// Finds pairs of accesses that can be separated.
 pub(super) struct Likely {
     options: AtomicityOptions,
 }
@@ -62,7 +64,7 @@ impl Likely {
     }
 }
 
-/// An access, and what has to be known of it when the next one comes.
+/// An access, and what the next one needs to know about it.
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     access: u32,
@@ -76,16 +78,16 @@ struct Thread {
     latest: HashMap<u32, Latest, RandomState>,
     /// The calls that are open.
     calls: Vec<(Option<SymId>, u32)>,
-    /// The call that everything is in which is in no call that was seen to begin.
+    /// The call that contains everything outside of calls that were seen to begin.
     outermost: u32,
-    /// How many calls there were.
+    /// The number of calls.
     count: u32,
-    /// How many boundaries of declared regions there were, and whether one is open.
+    /// The number of boundaries of declared regions, and whether one is open.
     stretch: u32,
     is_declared: bool,
     /// The latest write of anything.
     write: Option<u32>,
-    /// Pairs of reads, of which the second is not used yet.
+    /// Pairs of reads whose second value is not used yet.
     pending: Vec<(PairKey, (u32, u32))>,
 }
 
@@ -100,7 +102,7 @@ impl Thread {
             self.calls.push((sym, self.count));
         } else if op == Op::Exit {
             match self.calls.iter().rposition(|&(method, _)| method == sym) {
-                // What was left by a jump has ended, too.
+                // Calls that a jump has left have ended, too.
                 Some(at) => self.calls.truncate(at),
                 // A call that began before the capture.
                 None => {
@@ -117,10 +119,11 @@ impl Thread {
     }
 }
 
-/// Whether the thread has given back, and taken again, a lock that it held at an access.
-fn is_in_another_section(scene: &Scene, thread: ThreadId, before: &Latest) -> bool {
-    let held = scene.held(thread);
-    let was_held = |lock| scene.locksets.get(before.locks).iter().any(|hold| hold.lock == lock);
+/// Whether the thread has released and reacquired a lock that it held at an access.
+fn is_in_another_section(lock_state: &LockState, thread: ThreadId, before: &Latest) -> bool {
+    let held = lock_state.held(thread);
+    let was_held =
+        |lock| lock_state.locksets.get(before.locks).iter().any(|hold| hold.lock == lock);
     held.iter().any(|now| {
         let lock = now.hold.lock;
         let is_kept = held.iter().any(|h| h.hold.lock == lock && h.acquire < before.access);
@@ -138,7 +141,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
     let mut numbers = HashMap::default();
     for (i, event) in events.iter().enumerate() {
         let (i, op, t) = (i as u32, event.op(), event.thread());
-        accesses.scene.event(i, event);
+        accesses.lock_state.event(i, event);
         if ignored.contains(&t) {
             continue;
         }
@@ -170,7 +173,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             access: i,
             call: thread.call(),
             stretch: thread.stretch,
-            locks: accesses.scene.set(t),
+            locks: accesses.lock_state.set(t),
         };
         let variable = event.var().0;
         let Some(before) = thread.latest.insert(variable, now) else { continue };
@@ -179,7 +182,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             && first.op().reads()
             && !first.op().writes()
             && !(op.reads() && op.writes())
-            && is_in_another_section(&accesses.scene, t, &before);
+            && is_in_another_section(&accesses.lock_state, t, &before);
         if !is_together {
             continue;
         }
@@ -189,7 +192,7 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
             thread: t.0,
             places,
             shape: Shape { around_write: true, around_read: false },
-            span: held_since(&mut accesses.scene, t, before.access),
+            span: held_since(&mut accesses.lock_state, t, before.access),
         };
         if op.writes() {
             accesses.add_pair(&mut numbers, key, (before.access, i));
@@ -203,8 +206,8 @@ fn infer(context: &Context<'_>, options: &AtomicityOptions, ignored: &[ThreadId]
     accesses.with_partners(events, ignored)
 }
 
-/// What makes two findings one: the places of the pair, or variable and thread where these are not
-/// known.
+/// The key by which findings are merged: the places of the pair, or variable and thread if these
+/// are unknown.
 fn pair_of(events: &[Event], a1: u32, a2: u32) -> [u32; 4] {
     let (first, second) = (&events[a1 as usize], &events[a2 as usize]);
     match [first.loc().0, second.loc().0] {
@@ -241,7 +244,7 @@ fn is_between(events: &[Event], [a1, b, a2]: [u32; 3]) -> bool {
         && conflicts(second)
 }
 
-/// The pair as the only region that there is.
+/// The pair as the only region.
 fn region_of(events: &[Event], a1: u32, a2: u32) -> Regions {
     Regions::of_one(events[a1 as usize].thread().0, a1, a2)
 }
@@ -259,24 +262,24 @@ impl Check for Likely {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, _: &Event, _: &Scene) {}
+    fn event(&mut self, _: u32, _: &Event, _: &LockState) {}
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         let events = &context.trace.events;
-        let accesses = infer(context, &self.options, &context.strangers());
-        let mut proposal = Proposal::default();
-        let Triples { candidates, observed } = triples(events, &accesses, &mut proposal.tally);
-        let mut told: HashMap<[u32; 4], usize, RandomState> = HashMap::default();
+        let accesses = infer(context, &self.options, &context.uninstrumented());
+        let mut proposals = Proposals::default();
+        let Triples { candidates, observed } = triples(events, &accesses, &mut proposals.tally);
+        let mut reported: HashMap<[u32; 4], usize, RandomState> = HashMap::default();
         for [a1, b, a2] in observed {
             let pair = pair_of(events, a1, a2);
-            if let Some(&at) = told.get(&pair) {
-                let one: &mut Witnessed = &mut proposal.observed[at];
-                told::also(&mut one.told.details, context.told(b));
-                one.told.sites.push(context.site(Role::AnyBetween, b));
+            if let Some(&at) = reported.get(&pair) {
+                let one: &mut ObservedViolation = &mut proposals.observed[at];
+                describe::also(&mut one.description.details, context.describe_event(b));
+                one.description.sites.push(context.site(Role::AnyBetween, b));
                 continue;
             }
             if !is_between(events, [a1, b, a2]) {
@@ -285,19 +288,19 @@ impl Check for Likely {
                      between events {a1} and {a2}, and does not"
                 )));
             }
-            told.insert(pair, proposal.observed.len());
-            let told = told::likely(context, [a1, b, a2], false);
-            proposal.observed.push(Witnessed { event: a2, told });
+            reported.insert(pair, proposals.observed.len());
+            let description = describe::likely(context, [a1, b, a2], false);
+            proposals.observed.push(ObservedViolation { event: a2, description });
         }
-        // What was seen need not be predicted.
-        proposal.candidates = candidates;
-        proposal.candidates.retain(|candidate| {
+        // Observed violations are not predicted.
+        proposals.candidates = candidates;
+        proposals.candidates.retain(|candidate| {
             let by = &candidate.tries[0];
-            !told.contains_key(&pair_of(events, by.executed[0].event, by.next[0]))
+            !reported.contains_key(&pair_of(events, by.executed[0].event, by.next[0]))
         });
         let pairs: u64 = accesses.pairs.iter().map(|(_, pairs)| pairs.count).sum();
-        proposal.stats = vec![("pairs_of_sections", Stat::Count(pairs))];
-        Ok(proposal)
+        proposals.stats = vec![("pairs_of_sections", Stat::Count(pairs))];
+        Ok(proposals)
     }
 
     fn confirm(
@@ -329,9 +332,9 @@ impl Check for Likely {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let triple = triple_of(found).unwrap_or([found.by.next[0]; 3]);
-        told::likely(context, triple, true)
+        describe::likely(context, triple, true)
     }
 
     fn joins(&self, context: &Context<'_>, found: &Found) -> Option<([u32; 4], u32)> {

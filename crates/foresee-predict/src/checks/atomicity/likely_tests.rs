@@ -12,7 +12,7 @@ use super::*;
 use crate::analysis::{Analysed, Analysis};
 use crate::checks::Checks;
 
-/// What the check says of a trace, with everything confirmed on the way.
+/// The result of the check for a trace; everything is confirmed on the way.
 fn check(trace: &Trace, methods: &[&str]) -> (Vec<Finding>, Analysed) {
     let methods = methods.iter().map(|method| crate::checks::Glob::new(method)).collect();
     let atomicity = AtomicityOptions { methods, ..AtomicityOptions::default() };
@@ -78,11 +78,11 @@ fn what_does_not_look_like_a_region_is_none() {
         trace! {
             T1: acq(l), r(x), rel(l), begin, end, acq(l), w(x), rel(l); T2: acq(l), w(x), rel(l)
         },
-        // Declared, so that the other check sees to it.
+        // Declared, so the other check handles it.
         trace! {
             T1: begin, acq(l), r(x), rel(l), acq(l), w(x), rel(l), end; T2: acq(l), w(x), rel(l)
         },
-        // A correct counter, a loop that looks again, and a second look before anything is done.
+        // A correct counter, a loop that checks again, and a second check before anything is done.
         trace! {
             T1: acq(l), r(x), w(x), rel(l), acq(l), r(x), w(x), rel(l); T2: acq(l), r(x), w(x), rel(l)
         },

@@ -1,10 +1,9 @@
-//! Atomicity: regions that are meant to happen as if at once, and can be disturbed.
+//! Atomicity: regions that should execute atomically, and can be disturbed.
 //!
-//! First the observed order: which of its regions are broken is decided by clocks over
-//! transactions. Then other orders: an access of another thread between two of a region to the same
-//! variable, and cycles of conflicts over several variables, each as a goal: the others have
-//! happened, and the last access of the region is next. Whatever is found is confirmed by the graph
-//! of transactions of its order.
+//! First, clocks over transactions find the regions that the observed order breaks. Then other
+//! orders are searched: another thread's access between two of a region to the same variable, and
+//! cycles of conflicts over several variables, each as a goal: the others have happened, and the
+//! last access of the region is next. The graph of transactions of its order confirms each finding.
 //!
 //! The clocks are those of AeroDrome (Mathur and Viswanathan, *Atomicity Checking in Linear Time Using
 //! Vector Clocks*, ASPLOS 2020), the graph is that of Velodrome (Flanagan, Freund and Yi, *Velodrome: A
@@ -18,21 +17,21 @@
 //! | `accesses` | what regions and others do to variables |
 //! | `triples` | candidates of one variable |
 //! | `cycles` | candidates of several; the proof that all regions are protected |
-//! | `likely` | the other check: regions that nobody declared, guessed |
-//! | `told` | findings in words |
+//! | `likely` | the other check: inferred regions |
+//! | `describe` | describes findings |
 //!
 //! # What its silence means
-//! That no violation is possible in any reordering is said only if every region holds, from its
-//! first access to a variable that others use to its last, a lock that everyone takes who could
-//! disturb it. Otherwise nothing is claimed beyond what was counted.
+//! The check claims that no reordering has a violation only if every region holds, from its first
+//! access to a shared variable to its last, a lock that every thread takes that could disturb it.
+//! Otherwise nothing is claimed beyond the counts.
 
 mod accesses;
 mod cycles;
+mod describe;
 mod graph;
 mod likely;
 mod observed;
 mod regions;
-mod told;
 mod triples;
 
 use std::collections::HashMap;
@@ -41,12 +40,12 @@ use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, Id, Op, ThreadId, entry};
 
-use super::attempt::{EXECUTED, Rung};
+use super::attempt::{Budget, EXECUTED};
 use super::glob::Glob;
-use super::scene::Scene;
+use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use accesses::Accesses;
 use cycles::Samples;
@@ -54,22 +53,22 @@ use graph::Link;
 use observed::{Broken, Observed};
 use regions::Regions;
 
+pub(super) use describe::also;
 pub(super) use likely::KIND as LIKELY;
 pub use likely::LIKELY_ATOMICITY;
-pub(super) use told::also;
 
 /// The name of the check.
 pub const ATOMICITY: &str = "atomicity";
 
-/// How many violations of the observed order are told.
+/// The number of violations in the observed order that are reported.
 const MOST_OBSERVED: usize = 100;
 
-/// What counts as a region, and how far to look.
+/// Which regions there are, and how far to search.
 #[derive(Clone, Debug, Default)]
 pub struct AtomicityOptions {
     /// Calls of these methods are regions, besides those that are declared by events.
     pub methods: Vec<Glob>,
-    /// Look for cycles of three transactions, too.
+    /// Also search for cycles of three transactions.
     pub with_three: bool,
 }
 
@@ -84,7 +83,7 @@ pub(super) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(Atomicity::new(options)),
 };
 
-/// Looks for regions that can be disturbed.
+/// Finds regions that can be disturbed.
 struct Atomicity {
     options: AtomicityOptions,
     regions: Regions,
@@ -117,9 +116,9 @@ impl Atomicity {
         context: &Context<'_>,
         broken: &[Broken],
         triples: &[[u32; 3]],
-    ) -> Result<Vec<Witnessed>, AnalysisError> {
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         let events = &context.trace.events;
-        let mut told: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
+        let mut reported: HashMap<Vec<u32>, (), RandomState> = HashMap::default();
         let mut all = Vec::new();
         let by_triple = triples.iter().map(|&[a1, b, a2]| {
             let links = vec![Link { from: a1, to: b }, Link { from: b, to: a2 }];
@@ -160,9 +159,9 @@ impl Atomicity {
                 cycle.iter().flat_map(|link| [place(link.from), place(link.to)]).collect();
             let is_placed = key.iter().all(|&place| place != 0);
             let key = if is_placed { key } else { self.without_places(context, &cycle) };
-            if told.insert(key, ()).is_none() {
-                let told = told::observed(context, &self.regions, region, &cycle);
-                all.push(Witnessed { event, told });
+            if reported.insert(key, ()).is_none() {
+                let description = describe::observed(context, &self.regions, region, &cycle);
+                all.push(ObservedViolation { event, description });
             }
         }
         Ok(all)
@@ -218,11 +217,11 @@ impl Check for Atomicity {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, event: &Event, _: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, _: &LockState) {
         self.has_regions |= match event.op() {
             Op::Begin => true,
             Op::Enter => !self.options.methods.is_empty(),
@@ -230,9 +229,9 @@ impl Check for Atomicity {
         };
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.regions = Regions::new(self.options.methods.clone());
-        let ignored = context.strangers();
+        let ignored = context.uninstrumented();
         let broken = match self.has_regions {
             true => self.broken(context, &ignored),
             false => Vec::new(),
@@ -242,7 +241,7 @@ impl Check for Atomicity {
                 true => "no region is declared to be atomic",
                 false => "no region is declared to be atomic, and no method of that name is called",
             };
-            return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
+            return Ok(Proposals { nothing: Some(why.to_owned()), ..Proposals::default() });
         }
         let events = &context.trace.events;
         let shared = shared(events, &ignored);
@@ -256,35 +255,35 @@ impl Check for Atomicity {
         });
         let touched = touched.map(|(_, e)| e.var().0).chain(samples.variables(events));
         let accesses = Accesses::new(events, &self.regions, touched, &ignored);
-        let mut proposal = Proposal::default();
+        let mut proposals = Proposals::default();
         let triples::Triples { candidates, observed } =
-            triples::triples(events, &accesses, &mut proposal.tally);
-        proposal.candidates = candidates;
-        proposal.candidates.extend(cycles::cycles(
+            triples::triples(events, &accesses, &mut proposals.tally);
+        proposals.candidates = candidates;
+        proposals.candidates.extend(cycles::cycles(
             events,
             &self.regions,
             &samples,
             &accesses,
             self.options.with_three,
-            &mut proposal.tally,
+            &mut proposals.tally,
         ));
         // What was seen is not predicted.
-        proposal.candidates.retain(|candidate| !candidate.tries.iter().any(is_as_observed));
-        proposal.observed = self.seen(context, &broken, &observed)?;
+        proposals.candidates.retain(|candidate| !candidate.tries.iter().any(is_as_observed));
+        proposals.observed = self.seen(context, &broken, &observed)?;
         let all_are_protected =
             cycles::all_are_protected(events, &self.regions, &accesses, &ignored, is_shared);
         if !all_are_protected {
-            proposal.caveat = Some(
+            proposals.caveat = Some(
                 "regions are not protected by a lock from end to end, and longer cycles of \
                  conflicts were not looked for",
             );
         }
         let count = |n: usize| Stat::Count(n as u64);
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("regions", count(self.regions.all().len())),
             ("regions_broken_as_observed", count(broken.len())),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
     fn confirm(
@@ -301,8 +300,8 @@ impl Check for Atomicity {
         found.reached.order.iter().chain(&found.by.next).is_sorted()
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
-        told::predicted(context, &self.regions, found)
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
+        describe::predicted(context, &self.regions, found)
     }
 }
 

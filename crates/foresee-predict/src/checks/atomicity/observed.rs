@@ -14,7 +14,7 @@
 //! now, and when it ends its clock is handed to everything that has seen a part of it.
 //!
 //! Locks are no conflicts here: two regions that take a lock in turn, but touch different variables
-//! under it, disturb nobody.
+//! under it, do not disturb each other.
 
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::{Event, Id, ThreadId, entry};
@@ -215,7 +215,7 @@ impl Observed {
                 continue;
             }
             thread.marked.push(x);
-            // Only so many are different.
+            // There are only this many different ones.
             if thread.marked.len() > 64 && thread.marked.len() > 2 * self.variables.len() {
                 thread.marked.sort_unstable();
                 thread.marked.dedup();

@@ -1,8 +1,8 @@
-//! Atomic regions: stretches of a thread that are meant to happen as if at once.
+//! Atomic regions: parts of a thread that should execute atomically.
 //!
-//! A region is declared by `begin` and `end`, or is a call of a method that was named. Where regions
-//! are nested, the outermost counts. What is outside of all regions is a region of its own, event
-//! by event.
+//! A region is declared by `begin` and `end`, or is a call of a method that the user named. Only
+//! the outermost of nested regions counts. Each event outside of all regions is a region of its
+//! own.
 
 use foresee_trace::{Event, Id, Names, Op, SymId, entry};
 
@@ -12,13 +12,13 @@ use crate::reorder::NONE;
 /// A region that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Whose it is.
+    /// Its thread.
     pub(crate) thread: u32,
     /// The event that it begins with.
     pub(crate) begin: u32,
     /// The event that it ends with, or `u32::MAX` if it does not.
     pub(crate) end: u32,
-    /// What it is called.
+    /// Its name.
     pub(crate) name: Option<SymId>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Change {
 pub(crate) struct Regions {
     /// The methods whose calls are regions.
     methods: Vec<Glob>,
-    /// For each name whether it is one of them, as far as that was asked.
+    /// For each name, whether it is one of them, if known.
     is_method: Vec<Option<bool>>,
     all: Vec<Region>,
     threads: Vec<Thread>,
@@ -46,7 +46,7 @@ pub(crate) struct Regions {
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// How many regions are open.
+    /// The number of open regions.
     depth: u32,
     /// Its regions, in their order.
     regions: Vec<u32>,
@@ -127,11 +127,11 @@ impl Regions {
         InOrder { regions: self, begun: vec![0; self.threads.len()] }
     }
 
-    /// The latest place not after `event` that no region reaches across.
+    /// The latest position not after `event` that no region extends across.
     pub(crate) fn quiet_before(&self, event: u32) -> u32 {
         let mut start = event;
         let before = self.all.partition_point(|r| r.begin < event);
-        // From the latest to the first: each may reach across where a later one begins.
+        // From the latest to the first: each may extend across the beginning of a later one.
         for region in self.all[..before].iter().rev() {
             if region.begin < start && region.end >= start {
                 start = region.begin;
@@ -145,7 +145,7 @@ impl Regions {
 #[derive(Debug)]
 pub(crate) struct InOrder<'r> {
     regions: &'r Regions,
-    /// For each thread how many of its regions have begun.
+    /// For each thread, the number of its regions that have begun.
     begun: Vec<usize>,
 }
 

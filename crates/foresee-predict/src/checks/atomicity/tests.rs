@@ -11,7 +11,7 @@ use foresee_trace::Trace;
 
 use super::*;
 use crate::checks::attempt::{Attempt, Reach, attempt};
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Try, try_all};
 use crate::reorder::{Requirements, Search};
 
@@ -65,11 +65,11 @@ impl<'t> Ready<'t> {
     }
 }
 
-/// What the check comes to: what it saw, what it found, and what became of the rest.
+/// The result of the check: observed violations, findings, and counts of the rest.
 struct Checked {
     observed: usize,
     found: Vec<Found>,
-    tally: Tally,
+    tally: SearchStats,
     is_relevant: bool,
 }
 
@@ -77,14 +77,14 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
     let ready = Ready::new(trace, with_three);
     let context = ready.context();
     let mut check = Atomicity::new(&ready.options);
-    let scene = Scene::default();
+    let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
-        check.event(i as u32, event, &scene);
+        check.event(i as u32, event, &lock_state);
     }
-    let proposal = check.propose(&context).unwrap();
-    let mut tally = proposal.tally;
-    tally.caveat = proposal.caveat;
-    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    let proposals = check.propose(&context).unwrap();
+    let mut tally = proposals.tally;
+    tally.caveat = proposals.caveat;
+    let tried = try_all(&context, proposals.candidates, check.budgets(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);
@@ -98,11 +98,11 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
         let told = check.describe(&context, one);
         assert!(!told.message.is_empty() && told.details.len() > 4 && told.sites.len() > 2);
     }
-    let is_relevant = proposal.nothing.is_none();
-    Checked { observed: proposal.observed.len(), found, tally, is_relevant }
+    let is_relevant = proposals.nothing.is_none();
+    Checked { observed: proposals.observed.len(), found, tally, is_relevant }
 }
 
-/// Whom the observed order breaks: nobody else is blamed, and nobody is missed.
+/// The regions that the observed order breaks, exactly those.
 #[test]
 fn the_observed_order_is_judged_exactly() {
     let (mut counts, mut blamed, mut whole) = ([0; 2], 0, 0);
@@ -127,8 +127,8 @@ fn the_observed_order_is_judged_exactly() {
             let regions: BTreeSet<usize> =
                 all.iter().filter_map(|&event| transactions.region(event)).collect();
             for region in &regions {
-                // What cannot be had in one piece is broken; with no other region around, nothing
-                // else is.
+                // A region that cannot be serialised is broken; with no other region around,
+                // nothing else is.
                 let is_possible = truth::can_be_in_one_piece(&trace, *region);
                 assert!(is_possible || real.contains_key(region), "{}", context());
                 assert!(
@@ -138,7 +138,7 @@ fn the_observed_order_is_judged_exactly() {
                 );
                 whole += usize::from(!real.contains_key(region));
             }
-            // Each is in the graph of transactions, too, and is told of nobody else.
+            // Each is in the graph of transactions, too, and no other region is reported.
             let told = check.seen(&ready.context(), &broken, &[]).unwrap();
             assert_eq!(told.is_empty(), expected, "{}", context());
             for one in told {
@@ -178,7 +178,7 @@ fn wanted(triple: [usize; 3]) -> Try {
     Try { executed: vec![wanted(a1), wanted(b)], next: vec![a2] }
 }
 
-/// How many triples there are that the observed order has not, and how many of them are found.
+/// The number of triples that the observed order does not have, and the number of those found.
 fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn(u64) -> u64) {
     let (mut possible, mut reached, mut groups, mut found_groups) = (0, 0, 0, 0);
     let (mut identical, mut identical_reached) = (0, 0);
@@ -208,8 +208,8 @@ fn compare_triples(family: &Family, seeds: std::ops::Range<u64>, length: impl Fn
             }
         }
         possible += real.len();
-        // The check reports one for each variable and pair of threads where nothing is known of
-        // places, by which they are told apart otherwise.
+        // Without places, which otherwise distinguish triples, the check reports one for each
+        // variable and pair of threads.
         let checked = check(&trace, false);
         let group = |[a1, b, _]: [usize; 3]| {
             let events = &trace.events;
@@ -267,7 +267,7 @@ fn cycles_are_found_and_proofs_hold() {
             let real = truth::is_breakable(&trace, oracle::Reads::Terminal, true);
             let context = || format!("seed {seed} of {}\n{trace}", family.name);
             if truth::is_serialisable(&trace, &all) {
-                // A write between two others breaks a region, but is not looked for.
+                // A write between two others breaks a region, but the check does not search for it.
                 let is_seen = truth::is_breakable(&trace, oracle::Reads::Terminal, false);
                 breakable += usize::from(is_seen);
                 found += usize::from(is_seen && !checked.found.is_empty());

@@ -5,10 +5,10 @@
 //! | read, read | write | the region sees two different values |
 //! | write, read | write | the region does not see what it wrote |
 //! | read, write | write | the region overwrites what it has not seen: a lost update |
-//! | write, write | read | somebody sees a value that was not meant to be seen |
+//! | write, write | read | another thread sees an intermediate value |
 //!
 //! The two accesses are consecutive ones of the region to the variable; around a read, consecutive
-//! writes. Three writes are a conflict, too, but nobody can tell.
+//! writes. Three writes are a conflict, too, but an unobservable one.
 
 use std::collections::HashMap;
 
@@ -17,18 +17,18 @@ use foresee_trace::Event;
 
 use super::accesses::{Accesses, PairKey};
 use crate::checks::locksets::LockSetId;
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::{Sight, Wanted};
 
-/// How many triples of events are tried for alike classes, and for one triple of places.
+/// The number of triples of events to try for equivalent classes, and for one triple of places.
 const TRIES_A_CLASS: usize = 16;
 const TRIES_A_PLACE: usize = 64;
 
-/// How many accesses before a pair, and how many after it, are tried with it.
+/// The number of accesses before a pair, and after it, to try with it.
 const NEAREST: usize = 4;
 
-/// Where a triple is in the source. Without places, variable and threads tell triples apart.
+/// The key of a triple: its source places or, without places, its variable and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Places([u32; 6]);
 
@@ -43,7 +43,7 @@ impl Places {
     }
 }
 
-/// All that could show a triple of places.
+/// Everything that could demonstrate a triple of places.
 #[derive(Debug, Default)]
 struct Group {
     /// With their extents: near ones need little of the trace.
@@ -70,7 +70,7 @@ pub(super) struct Triples {
 }
 
 /// Finds candidates, and counts what locks exclude.
-pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut Tally) -> Triples {
+pub(super) fn triples(events: &[Event], accesses: &Accesses, tally: &mut SearchStats) -> Triples {
     let mut groups: HashMap<Places, Group, RandomState> = HashMap::default();
     let mut observed: HashMap<Places, [u32; 3], RandomState> = HashMap::default();
     let mut excluded: HashMap<Places, (), RandomState> = HashMap::default();
@@ -144,9 +144,9 @@ fn try_of([a1, b, a2]: [u32; 3]) -> Try {
     Try { executed: vec![wanted(a1), wanted(b)], next: vec![a2] }
 }
 
-/// Whether a lock that is held from the first access to the second keeps the other thread out.
+/// Whether a lock held from the first access to the second excludes the other thread.
 fn excludes(accesses: &Accesses, pair: &PairKey, locks: LockSetId) -> bool {
-    accesses.scene.locksets.exclude(pair.span, locks)
+    accesses.lock_state.locksets.exclude(pair.span, locks)
 }
 
 fn extent(triple: [u32; 3]) -> (u32, [u32; 3]) {
@@ -154,13 +154,13 @@ fn extent(triple: [u32; 3]) -> (u32, [u32; 3]) {
     (a2.max(b) - a1.min(b), triple)
 }
 
-/// Hands on the events that are nearest to a pair: some before it, between, and after. So many of
-/// them are before it, and it ends with `a2`.
+/// Passes on the events nearest to a pair, which ends with `a2`: some before it, between, and
+/// after, with the number of those before it.
 fn nearest(events: &[u32], before: usize, a2: u32, mut each: impl FnMut(u32)) {
     let after = before + events[before..].partition_point(|&e| e < a2);
     let from = before.saturating_sub(NEAREST);
     let to = (after + NEAREST).min(events.len());
-    // What lies in between is seen in the order of the trace; the first of it will do.
+    // Events in between are in the order of the trace; the first suffices.
     events[from..before].iter().chain(events[before..after].first()).for_each(|&e| each(e));
     events[after..to].iter().for_each(|&e| each(e));
 }

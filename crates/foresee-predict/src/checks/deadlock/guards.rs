@@ -1,35 +1,35 @@
-//! Waits whose notification cannot come too early, because of what was read before them.
+//! Waits whose notification cannot come too early, because of a value read before them.
 //!
-//! A thread takes the lock of its wait, reads a variable, and begins to wait. Another thread writes
-//! that variable under the lock and notifies, then or later. If the notification came before the
-//! wait, so did the section of that write, since it is over or excludes the one that waits; so the
-//! read would come after the write. If in every reordering what the read saw is older than the
-//! write, it would not have seen it: the notification comes after the beginning of the wait.
+//! A thread acquires the lock of its wait, reads a variable, and begins to wait. Another thread
+//! writes that variable under the lock and notifies, then or later. If the notification came before
+//! the wait, so would the critical section of that write, since it is over or excludes the waiting
+//! one; so the read would come after the write. If in every reordering the value that the read saw
+//! is older than the write, the notification comes after the beginning of the wait.
 //!
-//! That the notification then comes at all is another matter: nobody may be stuck because of the
-//! wait, other than by needing its end.
+//! Whether the notification comes at all is a separate question: no thread may be stuck because of
+//! the wait, other than by requiring its end.
 
 use foresee_causality::{Clocks, Epoch, Order, TooLong};
 use foresee_trace::Trace;
 
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 use crate::reorder::{NONE, Requirements};
 
-/// How far back to look for the section of a wait and for that of a write.
+/// How far back to search for the section of a wait and for that of a write.
 const MOST_STEPS: usize = 4096;
-/// How many writes before a notification are looked at.
+/// The number of writes before a notification that are examined.
 const MOST_WRITES: usize = 8;
 
-/// Of each wait, given as its beginning and its notification, whether it is known that the
-/// notification comes after the beginning in every reordering.
+/// For each wait, given as its beginning and its notification, whether the notification is known to
+/// come after the beginning in every reordering.
 pub(crate) fn guarded(
     trace: &Trace,
     requirements: &Requirements,
     waits: impl Iterator<Item = (u32, u32)>,
 ) -> Result<Vec<bool>, TooLong> {
     let mut guarded = Vec::new();
-    // What was seen, what would have been seen, and of which wait.
+    // The write that was seen, the one that would have been seen, and the wait.
     let mut pairs: Vec<(u32, u32, usize)> = Vec::new();
     let mut reads = Vec::new();
     for (i, (begin, notification)) in waits.enumerate() {
@@ -99,7 +99,7 @@ fn reads_before(
             reads.push((requirements.object(event), requirements.partner(event)));
         }
     }
-    // Where the section began is not known, so neither is what was read in it.
+    // The beginning of the section is unknown, so its reads are unknown, too.
     reads.clear();
 }
 

@@ -1,4 +1,4 @@
-//! Locks that a thread takes with it when it ends: whoever takes one of them after that waits for ever.
+//! Locks that a thread still holds when it ends: any later acquire waits forever.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use foresee_trace::{Id, LocId, LockId, Op, ThreadId, Trace, entry};
 
 use super::nearest;
 use super::requests::Patience;
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 use crate::checks::tries::{Candidate, Try};
 use crate::reorder::Wanted;
 
-/// A lock that a thread has when it ends.
+/// A lock that a thread holds when it ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) thread: ThreadId,
@@ -23,7 +23,8 @@ pub(crate) struct Kept {
     pub(crate) last: u32,
 }
 
-/// The locks that threads had when they ended: by what the trace says, not because it stops there.
+/// The locks that threads held when they ended, according to the trace and not because the trace
+/// stops there.
 pub(crate) fn kept(trace: &Trace) -> Vec<Kept> {
     let mut held: Vec<Vec<(Hold, u32)>> = Vec::new();
     let mut last: Vec<u32> = Vec::new();
@@ -54,7 +55,7 @@ pub(crate) fn kept(trace: &Trace) -> Vec<Kept> {
         .collect()
 }
 
-/// What to try for each place where another thread takes such a lock, and which lock that is.
+/// What to try for each place where another thread acquires such a lock, and the lock.
 pub(crate) fn candidates(
     trace: &Trace,
     kept: &[Kept],
@@ -80,7 +81,7 @@ pub(crate) fn candidates(
         for &number in by_lock.get(&hold.lock).into_iter().flatten() {
             let one = &kept[number];
             if one.thread != t && one.hold.excludes(hold) {
-                // Without places, threads tell them apart.
+                // Without places, threads distinguish them.
                 let thread = if event.loc() == LocId::NONE { t } else { ThreadId(0) };
                 acquires.entry((number, event.loc(), thread)).or_default().push(i);
             }

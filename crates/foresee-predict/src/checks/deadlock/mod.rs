@@ -1,28 +1,29 @@
-//! Deadlocks: threads that wait for each other in a ring.
+//! Deadlocks: threads that wait for each other in a cycle.
 //!
-//! Each thread of a ring has something and is about to take what the next one has, in a mode that
-//! shuts it out: a lock, taken back at the end of a wait, too, or, at a join, the end of the thread
-//! itself. Whether they can all come to that point at once is a [goal](crate::reorder::Goal): these
-//! requests are the next events of their threads. Nothing else has to be asked about locks, since a
+//! Each thread of a ring holds something and is about to acquire what the next one holds, in a mode
+//! that excludes it: a lock, also when reacquired at the end of a wait, or, at a join, the end of
+//! the thread itself. Whether they can all get there at once is a [goal](crate::reorder::Goal):
+//! these requests are the next events of their threads. Locks need no further condition, since a
 //! thread just before an event holds what it held there in the trace.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `requests` | where threads wanted something while they had something else |
+//! | `requests` | where threads wanted something while they held something else |
 //! | `rings`, `components` | which of these could wait for each other |
 //! | `nearest` | which of their events to try |
-//! | `waits` | waits that nobody ends |
-//! | `kept` | locks that threads have when they end |
-//! | `stuck` | who waits for ever in the observed run itself |
-//! | `guards` | waits of which that is known to be impossible |
-//! | `report` | what is told of them |
+//! | `waits` | waits that are never ended |
+//! | `kept` | locks that threads hold when they end |
+//! | `stuck` | threads that wait forever in the observed run itself |
+//! | `guards` | waits whose notification cannot come too early |
+//! | `report` | describes findings |
 //!
-//! A try-lock never waits, so it is in no ring, but what it took others wait for. A lock that is
-//! waited for only for some time makes a *stall* of a ring.
+//! A try-lock never waits, so it is in no ring, but others wait for a lock that it acquired. A
+//! timed acquire turns a ring into a *stall*.
 //!
-//! A thread that waits for a condition is stuck, too, if all who could notify have done so before, or
-//! need what it keeps. That no deadlock is possible then takes more than rings: every wait has to be
-//! guarded by what was read before it, and nobody may join or wait while others want what he keeps.
+//! A thread that waits for a condition is stuck, too, if all threads that could notify have done so
+//! before, or need what it holds. Proving that no deadlock is possible then takes more than rings:
+//! every wait must be guarded by a value read before it, and no thread may join or wait while
+//! others want what it holds.
 //!
 //! Chains of requests with sections in their order are searched after Tunç, Mathur, Pavlogiannis and
 //! Viswanathan, *Sound Dynamic Deadlock Prediction in Linear Time*, PLDI 2023 (`checks/pointers.rs`).
@@ -45,12 +46,12 @@ use foldhash::fast::RandomState;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 
-use super::attempt::{NEXT, Rung};
+use super::attempt::{Budget, NEXT};
+use super::lock_state::{LockState, taken};
 use super::locksets::Hold;
-use super::scene::{Scene, taken};
-use super::tally::{Tally, Words};
+use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told};
+use super::{Check, CheckKind, Context, Description, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
@@ -92,7 +93,7 @@ struct Deadlocks {
     waits: Waits,
     /// For each candidate that is a ring, the rings that it stands for.
     rings: Vec<Vec<Ring>>,
-    /// For the candidates after these, waits that nobody may end.
+    /// For the candidates after these, waits that may never end.
     endless: Vec<Vec<Wait>>,
     /// For the candidates after these, locks that a thread had when it ended.
     kept: Vec<Kept>,
@@ -134,14 +135,14 @@ impl Deadlocks {
         waits.iter().find(|wait| wait.begin == begin)
     }
 
-    /// The lock that nobody gives back, if a finding is about one.
+    /// The lock that is never released, if a finding is about one.
     fn kept_of(&self, found: &Found) -> Option<&Kept> {
         let before = self.rings.len() + self.endless.len();
         self.kept.get((found.key as usize).checked_sub(before)?)
     }
 
-    /// Whether somebody joins or waits while others want what he keeps, so that a wait may be what
-    /// they are stuck for.
+    /// Whether a thread joins or waits while others want what it holds, so that they may be stuck
+    /// because of a wait.
     fn is_exposed(&self, trace: &Trace) -> bool {
         let mut keepers: HashMap<LockId, Vec<ThreadId>, RandomState> = HashMap::default();
         let joins = self.requests.classes.iter().filter(|p| matches!(p.class.wants, Want::End(_)));
@@ -203,16 +204,16 @@ impl Check for Deadlocks {
         Words { one: "deadlock", many: "deadlocks", candidates: "rings of requests and waits" }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         NEXT
     }
 
-    fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
-        self.requests.event(index, event, scene);
-        self.waits.event(index, event, scene);
+    fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
+        self.requests.event(index, event, lock_state);
+        self.waits.event(index, event, lock_state);
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.requests.add_awaited(context.trace);
         let requests = self.requests.as_requests();
         let rings = rings::rings(&requests, Limits::default());
@@ -240,7 +241,7 @@ impl Check for Deadlocks {
         let observed =
             observed.iter().map(|cause| report::observed(context, cause, &stuck)).collect();
         let mut notes = vec![SCOPE.to_owned()];
-        // Who else could have been woken, the run does not tell.
+        // The run does not show which other threads could have been woken.
         if waits.contended > 0 {
             notes.push(format!(
                 "{} of the conditions wake one of several threads at a time: each notification is \
@@ -250,9 +251,14 @@ impl Check for Deadlocks {
         }
         let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
         let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
-        Ok(Proposal {
+        Ok(Proposals {
             candidates,
-            tally: Tally { by_locks, by_order: waits.safe, not_tried, ..Tally::default() },
+            tally: SearchStats {
+                by_locks,
+                by_order: waits.safe,
+                not_tried,
+                ..SearchStats::default()
+            },
             stats: vec![
                 ("requests", Stat::Count(requests.len() as u64)),
                 ("entangled_requests", Stat::Count(rings.entangled as u64)),
@@ -263,7 +269,7 @@ impl Check for Deadlocks {
             notes,
             observed,
             caveat: end.has_pending().then_some(LEFT_WAITING),
-            ..Proposal::default()
+            ..Proposals::default()
         })
     }
 
@@ -314,7 +320,7 @@ impl Check for Deadlocks {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         if let Some(wait) = self.wait_of(found) {
             return report::endless(context, wait, &found.by.next);
         }
@@ -352,7 +358,7 @@ fn confirm_kept(
     }
 }
 
-/// Whether a wait has begun that nobody can end any more.
+/// Whether a wait has begun that no thread can end any more.
 fn confirm_endless(
     context: &Context<'_>,
     wait: &Wait,

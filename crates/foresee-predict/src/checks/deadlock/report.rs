@@ -6,8 +6,8 @@ use super::kept::Kept;
 use super::requests::{Places, Want};
 use super::stuck::{Because, Stuck};
 use super::waits::Wait;
-use crate::checks::scene::Held;
-use crate::checks::{Context, Told, Witnessed};
+use crate::checks::lock_state::Held;
+use crate::checks::{Context, Description, ObservedViolation};
 
 /// What happens, and what helps to understand it, for threads that are stuck at these events, each
 /// because of the next one.
@@ -15,7 +15,7 @@ pub(crate) fn ring<'p>(
     context: &Context<'_>,
     stuck: &[u32],
     class_of: impl Fn(u32) -> Option<&'p Places>,
-) -> Told {
+) -> Description {
     let threads: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
     let is_timed = |&event: &u32| class_of(event).is_some_and(|places| places.class.is_timed);
     let (verdict, message) = match stuck.iter().any(is_timed) {
@@ -61,11 +61,11 @@ pub(crate) fn ring<'p>(
         details.push((format!("thread {name}"), origin));
     }
     let sites = stuck.iter().map(|&event| context.site(Role::Request, event)).collect();
-    Told { verdict, message, sites, about: Vec::new(), details }
+    Description { verdict, message, sites, about: Vec::new(), details }
 }
 
 /// The same for a thread that waits, when everybody has notified or is stuck before it can.
-pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Told {
+pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Description {
     let (thread, place) = (context.thread_of(wait.begin), context.place_of(wait.begin));
     let names: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
     let why = match stuck {
@@ -101,11 +101,11 @@ pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Told
     details.push(("unless".to_owned(), "something notifies that did not in this run".to_owned()));
     sites.extend(stuck.iter().map(|&event| context.site(Role::Request, event)));
     let message = format!("{thread} can wait for ever{place}: {why}");
-    Told { verdict: Verdict::EndlessWait, message, sites, about: Vec::new(), details }
+    Description { verdict: Verdict::EndlessWait, message, sites, about: Vec::new(), details }
 }
 
 /// The same for a thread that waits for a lock which another one had when it ended.
-pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Told {
+pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Description {
     let names = &context.trace.names;
     let lock = names.locks.get(kept.hold.lock);
     let (owner, waits) = (names.threads.get(kept.thread), context.thread_of(stuck));
@@ -128,11 +128,11 @@ pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Told {
         ),
     ];
     let sites = vec![context.site(Role::Kept, kept.acquire), context.site(Role::Request, stuck)];
-    Told { verdict: Verdict::LockNeverReleased, message, sites, about: Vec::new(), details }
+    Description { verdict: Verdict::LockNeverReleased, message, sites, about: Vec::new(), details }
 }
 
 /// Threads that the run itself leaves stuck: those of one cause, and who waits besides.
-pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> Witnessed {
+pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> ObservedViolation {
     let trace = context.trace;
     let names = &trace.names;
     let name = |thread: ThreadId| names.threads.get(thread);
@@ -187,7 +187,10 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
         sites.push(context.site(Role::AlsoWaits, one.since));
     }
     let event = cause.iter().map(|one| one.since).max().unwrap_or(first.since);
-    Witnessed { event, told: Told { verdict, message, sites, about: Vec::new(), details } }
+    ObservedViolation {
+        event,
+        description: Description { verdict, message, sites, about: Vec::new(), details },
+    }
 }
 
 /// What a thread asks for with its last event.

@@ -6,8 +6,8 @@ use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, LocId, Op, ThreadId, Trace, entry};
 
 use super::rings::{Request, Thing};
+use crate::checks::lock_state::{LockState, given, taken};
 use crate::checks::locksets::{Hold, LockSetId};
-use crate::checks::scene::{Scene, given, taken};
 
 /// What a thread would wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,12 +102,12 @@ impl Patience {
 }
 
 impl Requests {
-    /// Takes the next event. A request of a thread that has nothing matters only if somebody waits
-    /// for the thread itself, which is not known yet.
+    /// Processes the next event. A request of a thread that holds nothing matters only if another
+    /// waits for the thread itself, which is not known yet.
     #[inline]
-    pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+    pub(crate) fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
         if matches!(event.op(), Op::Fork | Op::Join) {
-            self.guard(event, scene);
+            self.guard(event, lock_state);
         }
         let Some(wants) = Want::of(event) else {
             // What is said of a lock is said by the event just before it.
@@ -118,26 +118,26 @@ impl Requests {
         };
         let patience = self.patience.get_mut(event.thread().index());
         let patience = patience.map(std::mem::take).unwrap_or_default();
-        let has = scene.set(event.thread());
+        let has = lock_state.set(event.thread());
         if has == LockSetId::EMPTY && matches!(wants, Want::Lock(_)) || patience == Patience::None {
             return;
         }
         if let Want::Lock(hold) = wants {
             // Who has it to himself does not wait for it.
             let own = Hold { shared: false, ..hold };
-            if scene.held(event.thread()).iter().any(|held| held.hold == own) {
+            if lock_state.held(event.thread()).iter().any(|held| held.hold == own) {
                 return;
             }
         }
         let is_timed = patience == Patience::Timed;
         let class = Class { thread: event.thread(), has, wants, loc: event.loc(), is_timed };
-        self.add(index, class, |set| scene.locksets.get(set).into());
+        self.add(index, class, |set| lock_state.locksets.get(set).into());
     }
 
     /// A thread is forked or joined, perhaps by one that has locks.
-    fn guard(&mut self, event: &Event, scene: &Scene) {
+    fn guard(&mut self, event: &Event, lock_state: &LockState) {
         let guards = entry(&mut self.guards, event.other().index());
-        let held = scene.held(event.thread()).iter().map(|held| (held.hold, held.acquire));
+        let held = lock_state.held(event.thread()).iter().map(|held| (held.hold, held.acquire));
         if event.op() == Op::Fork {
             let (parent, at_fork, kept) = (event.thread(), held.collect(), Vec::new());
             *guards = Some(Guards { parent, at_fork, kept, is_joined: false });
@@ -171,8 +171,8 @@ impl Requests {
         self.classes[number].events.push(index);
     }
 
-    /// Adds the requests of threads without locks for which somebody waits who has one, or for whom
-    /// somebody waits in turn.
+    /// Adds the requests of threads without locks that are awaited by a thread with a lock, or by
+    /// one that is awaited in turn.
     pub(crate) fn add_awaited(&mut self, trace: &Trace) {
         let mut awaited: Vec<bool> = Vec::new();
         loop {

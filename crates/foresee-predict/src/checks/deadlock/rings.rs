@@ -8,7 +8,7 @@
 
 use foresee_support::components::components_of_pairs;
 
-/// A lock or a thread that somebody has or wants.
+/// A lock or a thread that is held or wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Thing(u32);
 
@@ -53,13 +53,13 @@ impl Request {
         !self.kept().any(excludes)
     }
 
-    /// What is in somebody's hands while the thread stands there, and in whose.
+    /// What is held while the thread stands there, and by which thread.
     fn kept(&self) -> impl Iterator<Item = (u32, Hold)> {
         self.has.iter().map(|&hold| (self.thread, hold)).chain(self.guards.iter().copied())
     }
 }
 
-/// How many threads a ring has at most. Whether there could be longer ones is told.
+/// The maximum number of threads of a ring. The result states whether there could be longer ones.
 pub(crate) const LONGEST: usize = 8;
 /// Up to how many threads every ring is collected, as far as there is room.
 const SHORT: usize = 4;
@@ -77,7 +77,7 @@ impl Ring {
     }
 }
 
-/// What became of the search for rings.
+/// The result of the search for rings.
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
     pub(crate) found: Vec<Ring>,
@@ -135,7 +135,7 @@ pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
     search.rings
 }
 
-/// The requests that could be in a ring, as far as the graph of things tells.
+/// The requests that could be in a ring, according to the graph of things.
 fn entangled(requests: &[Request]) -> Vec<u32> {
     let mut edges = Vec::new();
     for request in requests {

@@ -1,16 +1,18 @@
-//! Threads that the observed run itself leaves stuck: at its end they wait for what nobody will give them.
+//! Threads that are stuck at the end of the observed run: they wait for something that no thread
+//! will do.
 //!
-//! Every thread whose last event is a request, or the beginning of a wait without a limit in time, is taken to be stuck at first.
-//! Then those are set free, one after the other, that somebody could help: a lock can be given back by holders that are neither
-//! stuck nor gone, a thread can be waited for if it is not stuck, and whoever waits for a condition, a semaphore or a barrier may
-//! be helped by any thread that can still do something. Who is left waits for ever.
+//! Every thread whose last event is a request, or the beginning of a wait without a time limit,
+//! counts as stuck at first. Then those that another thread could help are freed, one after the
+//! other: a lock can be released by holders that are neither stuck nor gone, a thread can be joined
+//! if it is not stuck, and a wait for a condition, a semaphore or a barrier may be ended by any
+//! thread that can still run. The rest wait forever.
 
 use foresee_causality::Wakeups;
 use foresee_trace::{CondId, EXTERNAL, Event, Id, LockId, Op, ThreadId, Trace, VarId, entry};
 
 use super::requests::Want;
+use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{given, taken};
 
 /// A thread that waits for ever, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +73,14 @@ impl End {
             for_changes: Vec::new(),
             is_stuck: Vec::new(),
         };
-        let stranger = trace.names.threads.lookup(EXTERNAL);
+        let uninstrumented = trace.names.threads.lookup(EXTERNAL);
         let mut wakeups = Wakeups::default();
         // For each condition whether some wait for it has a limit in time, and when it was notified last.
         let (mut timed, mut notified) = (Vec::<bool>::new(), Vec::<u32>::new());
         let mut previous: Vec<Option<Op>> = Vec::new();
         for (i, event) in (0..).zip(&trace.events) {
             let op = event.op();
-            if op == Op::Init || Some(event.thread()) == stranger {
+            if op == Op::Init || Some(event.thread()) == uninstrumented {
                 continue;
             }
             end.event(i, event);
@@ -103,7 +105,7 @@ impl End {
         }
         for (t, thread) in end.threads.iter_mut().enumerate() {
             if let Some(Pending::Cond(cond, _)) = thread.pending {
-                // Where waits may end by themselves nobody knows which one a notification has ended.
+                // If waits may end by themselves, it is unknown which one a notification has ended.
                 thread.is_helped = match timed.get(cond.index()) {
                     Some(true) => notified.get(cond.index()).is_some_and(|&at| at > thread.last),
                     _ => wakeups.is_woken(cond, ThreadId::new(t)),
@@ -154,7 +156,7 @@ impl End {
         };
     }
 
-    /// A variable is written: whoever waits for that may have been helped.
+    /// A variable is written: threads that wait for it may have been helped.
     fn changes(&mut self, var: VarId) {
         for t in &self.for_changes {
             let thread = &mut self.threads[t.index()];

@@ -1,4 +1,4 @@
-//! Waits that nobody ends: the notification comes too early, or never.
+//! Waits that never end: the notification comes too early, or never.
 //!
 //! A wait that has begun is over when somebody notifies. There are two ways for it never to be:
 //! all notifications of the condition come before it begins, so that it is *lost*, or those that do
@@ -8,7 +8,7 @@
 //! looked at, since a thread that sees something else may still notify. Waits that end by
 //! themselves after some time are left aside.
 //!
-//! `guards` tells which waits are safe.
+//! `guards` decides which waits are safe.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use foresee_trace::{CondId, Event, Id, LocId, Op, ThreadId, Trace, entry};
 
 use super::guards;
 use super::requests::Patience;
+use crate::checks::lock_state::{LockState, taken};
 use crate::checks::locksets::Hold;
-use crate::checks::scene::{Scene, taken};
 use crate::checks::tries::Try;
 use crate::reorder::{Requirements, Wanted};
 
@@ -68,7 +68,7 @@ pub(crate) struct Waits {
     ends: Vec<(u32, Box<[Hold]>)>,
     /// For each thread how long it waits for what it takes next.
     patience: Vec<Patience>,
-    /// How many waits there are of which only the end was noted.
+    /// The number of waits with only their end recorded.
     pub(crate) bare: u64,
 }
 
@@ -96,7 +96,7 @@ enum Known {
 impl Waits {
     /// Takes the next event.
     #[inline]
-    pub(crate) fn event(&mut self, index: u32, event: &Event, scene: &Scene) {
+    pub(crate) fn event(&mut self, index: u32, event: &Event, lock_state: &LockState) {
         let thread = event.thread();
         match event.op() {
             Op::Try | Op::TryFor => {
@@ -106,7 +106,7 @@ impl Waits {
             Op::WaitBegin => {}
             Op::WaitEnd => {
                 if std::mem::take(entry(&mut self.patience, thread.index())) == Patience::Endless {
-                    let kept = scene.held(thread).iter().map(|held| held.hold).collect();
+                    let kept = lock_state.held(thread).iter().map(|held| held.hold).collect();
                     self.ends.push((index, kept));
                 }
             }
@@ -277,8 +277,9 @@ impl Wait {
         &mut self.notifiers[at]
     }
 
-    /// What would show that nobody ends it: all who can notify have done so, or are about to take
-    /// what the waiting thread keeps, after it has begun to wait. Nothing if too many can notify.
+    /// What would demonstrate that it never ends: all threads that can notify have done so, or are
+    /// about to acquire what the waiting thread holds, after it has begun to wait. Empty if too
+    /// many can notify.
     pub(crate) fn tries(&self) -> Vec<Try> {
         if self.notifiers.len() > MOST_THREADS {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The lives of objects in the observed order: what could be used too late or too early.
+//! The lifetimes of objects in the observed order: which could be used too late or too early.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use foldhash::fast::RandomState;
 use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Event, Id, Op, ThreadId, Trace, entry};
 
+use super::super::lock_state::{given, taken};
 use super::super::locksets::Hold;
-use super::super::scene::{given, taken};
 use super::objects::{Objects, Said};
 use crate::analysis::AnalysisError;
 use crate::reorder::Requirements;
@@ -37,7 +37,7 @@ pub(super) struct Pair {
 struct Use {
     event: u32,
     epoch: Epoch,
-    /// Whether an event says so; else it is an access.
+    /// Whether it is an explicit `use` event; otherwise it is an access.
     is_said: bool,
     /// The locks held at it, and when they were taken.
     held: Vec<(Hold, Epoch)>,
@@ -52,25 +52,25 @@ struct Life {
     end: Option<u32>,
 }
 
-/// What the lives of a trace come to.
+/// The result for all lifetimes of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    /// What the observed order does wrong, the first of each kind and place.
+    /// Violations in the observed order, the first of each kind and place.
     pub(super) observed: Vec<Pair>,
-    /// What another order might do wrong, unless it is in `impossible`.
+    /// Violations that another order might have, unless in `impossible`.
     pub(super) possible: Vec<Pair>,
-    /// What no order can do wrong, because one needs the other.
+    /// Violations that no order has, because one event requires the other.
     pub(super) impossible: Vec<Pair>,
-    /// How many lives ended.
+    /// The number of lifetimes that ended.
     pub(super) ended: u64,
 }
 
 impl Lives {
-    /// Follows all objects through a trace. What `strangers` do counts for nothing.
+    /// Follows all objects through a trace. Events of `uninstrumented` threads are ignored.
     pub(super) fn new(
         trace: &Trace,
         objects: &Objects,
-        strangers: &[ThreadId],
+        uninstrumented: &[ThreadId],
         requirements: &Requirements,
     ) -> Result<Lives, AnalysisError> {
         let mut this = Lives::default();
@@ -89,7 +89,7 @@ impl Lives {
                 at.map(|at| held.remove(at));
             }
             let Some((said, object)) = objects.said(event, &trace.pool) else { continue };
-            if strangers.contains(&event.thread()) {
+            if uninstrumented.contains(&event.thread()) {
                 continue;
             }
             let life = entry(&mut lives, object as usize);
@@ -100,8 +100,8 @@ impl Lives {
                     this.used(life, object, (i, stamp.epoch(), is_said), held, trace);
                 }
                 Said::Ends(_) => {
-                    // If the end needs the section of the use to have begun, and has its lock, then
-                    // that section is over, and so is the use.
+                    // If the end requires the critical section of the use to have begun, and holds
+                    // its lock, then that section is over, and so is the use.
                     let is_after = |used: &Use| {
                         let excludes = |(theirs, since): &(Hold, Epoch)| {
                             held.iter().any(|(own, _)| own.excludes(*theirs))
@@ -117,7 +117,7 @@ impl Lives {
     }
 
     fn begin(&mut self, life: &mut Life, object: u32, i: u32) {
-        // What is said to be used before it is said to begin for the first time is used too early.
+        // An explicit use before the first explicit beginning is too early.
         if life.begin.is_none() && life.end.is_none() {
             for early in life.uses.iter().filter(|use_| use_.is_said) {
                 let first = early.event;
@@ -143,7 +143,7 @@ impl Lives {
         }
         let event = &trace.events[at as usize];
         let known = life.uses.iter_mut().find(|known| is_alike(trace, known.event, event));
-        // Whether it could have come before the beginning is asked once for each place.
+        // Whether a use could precede the beginning is tried once for each place.
         let is_first = !known.as_ref().is_some_and(|known| known.is_said);
         if let Some(begin) = life.begin.filter(|_| is_said && is_first)
             && trace.events[begin as usize].thread() != event.thread()
@@ -197,7 +197,7 @@ fn is_alike(trace: &Trace, known: u32, event: &Event) -> bool {
     (known.thread(), known.loc()) == (event.thread(), event.loc())
 }
 
-/// What pairs are told apart by: their places or, without places, object and threads.
+/// The key of a pair: its places or, without places, its object and threads.
 pub(super) fn places(trace: &Trace, pair: &Pair) -> (Wrong, [u32; 4]) {
     let [first, second] = [pair.first, pair.second].map(|i| &trace.events[i as usize]);
     let places = [first.loc().0, second.loc().0];

@@ -2,16 +2,17 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `objects` | what events say of objects, and which variables belong to them |
-//! | `lives` | what the observed order does wrong, and what another could |
+//! | `objects` | what events declare about objects, and which variables belong to them |
+//! | `lives` | violations in the observed order, and candidates for others |
 //!
-//! A use that was seen before the end of its object is asked for after it: the end has happened, and
-//! the use is next. Objects of different lives are different objects: an address that is handed out
-//! again is not the one that was freed. The search is that of all checks; no paper is behind it.
+//! For a use that was observed before the end of its object, the goal is the reverse: the end has
+//! happened, and the use is next. Different lifetimes are different objects: an address that is
+//! allocated again is not the one that was freed. The search is shared with all checks; it is not
+//! from a paper.
 //!
 //! # What its silence means
-//! Complete for the objects that the trace speaks of, if nothing is left undecided or not found: no
-//! reordering of this run uses one of them too late or too early.
+//! Complete for the objects in the trace, if no candidate is undecided or not found: no reordering
+//! of this run uses one of them too late or too early.
 
 mod lives;
 mod objects;
@@ -21,11 +22,11 @@ use std::collections::BTreeMap;
 use foresee_causality::judge::Seen;
 use foresee_trace::{Event, Op, Role, Subject, Value, Verdict};
 
-use super::attempt::{EXECUTED, Rung};
-use super::scene::Scene;
+use super::attempt::{Budget, EXECUTED};
+use super::lock_state::LockState;
 use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
-use super::{Check, CheckKind, Context, Options, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
@@ -34,10 +35,10 @@ use objects::{Objects, Said};
 /// The name of the check.
 pub const ORDER: &str = "order";
 
-/// How many pairs of events are tried for a pair of places.
+/// The number of pairs of events to try for a pair of places.
 const TRIES: usize = 64;
 
-/// How many violations of the observed order are told.
+/// The number of violations in the observed order that are reported.
 const MOST_OBSERVED: usize = 100;
 
 /// The check.
@@ -51,10 +52,10 @@ pub(super) const KIND: CheckKind = CheckKind {
     new: |options| Box::new(LifeOrder::new(options)),
 };
 
-/// Looks for objects that can be used too late or too early.
+/// Finds objects that can be used too late or too early.
 struct LifeOrder {
     objects: Objects,
-    /// Whether anything was said at all.
+    /// Whether the trace has any such event.
     has_events: bool,
 }
 
@@ -67,8 +68,8 @@ impl LifeOrder {
         self.objects.said(&context.trace.events[event as usize], &context.trace.pool)
     }
 
-    /// What is wrong with two events.
-    fn told(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Told {
+    /// Describes a violation.
+    fn describe_pair(&self, context: &Context<'_>, pair: &Pair, can: bool) -> Description {
         let Pair { wrong, object, first, second } = *pair;
         let name = self.objects.name(object);
         let ended = |event: u32| match self.said(context, event) {
@@ -108,10 +109,10 @@ impl LifeOrder {
             sites.push(site);
         }
         let about = vec![Subject::Object(name.to_owned())];
-        Told { verdict, message, sites, about, details }
+        Description { verdict, message, sites, about, details }
     }
 
-    /// The pair that a try stands for.
+    /// The pair of events of a try.
     fn pair_of(&self, context: &Context<'_>, found: &Found) -> Option<Pair> {
         let executed = found.by.executed.first().map(|wanted| wanted.event);
         let (begins, ends) = (
@@ -133,7 +134,7 @@ fn tries_of(pair: &Pair) -> Vec<Try> {
     let executed = vec![Wanted { event: pair.first, keeps_value: false }];
     let mut tries = vec![Try { executed, next: vec![pair.second] }];
     if pair.wrong == Wrong::UsedBeforeBegin {
-        // Both about to happen will do: the use may be the first.
+        // Both being next suffices: the use may come first.
         tries.push(Try { executed: Vec::new(), next: vec![pair.first, pair.second] });
     }
     tries
@@ -152,56 +153,58 @@ impl Check for LifeOrder {
         }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         EXECUTED
     }
 
-    fn event(&mut self, _: u32, event: &Event, _: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, _: &LockState) {
         self.has_events |= event.op() == Op::Event;
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         let trace = context.trace;
         if self.has_events {
             self.objects = Objects::new(&trace.events, &trace.pool, &trace.names);
         }
         if self.objects.len() == 0 {
             let why = "no event of the trace begins, uses or ends an object";
-            return Ok(Proposal { nothing: Some(why.to_owned()), ..Proposal::default() });
+            return Ok(Proposals { nothing: Some(why.to_owned()), ..Proposals::default() });
         }
         let Lives { observed, possible, impossible, ended } =
-            Lives::new(trace, &self.objects, &context.strangers(), context.requirements)?;
+            Lives::new(trace, &self.objects, &context.uninstrumented(), context.requirements)?;
         let mut groups: BTreeMap<_, Vec<&Pair>> = BTreeMap::new();
         for pair in &possible {
             groups.entry(places(trace, pair)).or_default().push(pair);
         }
-        let mut proposal = Proposal::default();
+        let mut proposals = Proposals::default();
         let observed = distinct(trace, &observed);
         for pair in &observed {
-            // What was seen needs no prediction.
+            // An observed violation is not predicted.
             groups.remove(&places(trace, pair));
         }
         let settled = distinct(trace, &impossible);
         let settled = settled.iter().filter(|pair| !groups.contains_key(&places(trace, pair)));
-        proposal.tally.by_order += settled.count() as u64;
+        proposals.tally.by_order += settled.count() as u64;
         for (_, mut pairs) in groups {
             pairs.sort_by_key(|pair| (pair.first.abs_diff(pair.second), pair.first));
             let is_complete = pairs.len() <= TRIES;
             let tries = pairs.iter().take(TRIES).flat_map(|pair| tries_of(pair)).collect();
-            proposal.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
+            proposals.candidates.push(Candidate { tries, is_complete, ..Candidate::default() });
         }
         for pair in observed.iter().take(MOST_OBSERVED) {
-            let told = self.told(context, pair, false);
-            proposal.observed.push(Witnessed { event: pair.first.max(pair.second), told });
+            let description = self.describe_pair(context, pair, false);
+            proposals
+                .observed
+                .push(ObservedViolation { event: pair.first.max(pair.second), description });
         }
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("objects", Stat::Count(self.objects.len() as u64)),
             ("lives_ended", Stat::Count(ended)),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
-    /// That both events are of one object, by name.
+    /// Checks that both events are of one object, by name.
     fn confirm(
         &self,
         context: &Context<'_>,
@@ -230,13 +233,13 @@ impl Check for LifeOrder {
         Ok(())
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let (verdict, message) = (Verdict::UseAfterEnd, String::new());
         let (sites, about, details) = (Vec::new(), Vec::new(), Vec::new());
         match self.pair_of(context, found) {
-            Some(pair) => self.told(context, &pair, true),
-            // `confirm` has refused it.
-            None => Told { verdict, message, sites, about, details },
+            Some(pair) => self.describe_pair(context, &pair, true),
+            // `confirm` has rejected it.
+            None => Description { verdict, message, sites, about, details },
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What programs say of the lives of their objects, and which variables belong to which.
+//! The lifetimes that programs declare for their objects, and the variables that belong to them.
 //!
-//! | event | what it says of the object, its first argument |
+//! | event | what it declares about the object, its first argument |
 //! |---|---|
-//! | `event(init, x)`, `event(open, x)` | a life of it begins |
+//! | `event(init, x)`, `event(open, x)` | a lifetime begins |
 //! | `event(use, x)` | it is used |
-//! | `event(free, x)`, `event(close, x)`, `event(closed, x)` | its life ends |
-//! | `event(heap_free, x)` | the same, of memory, noted by the capture |
+//! | `event(free, x)`, `event(close, x)`, `event(closed, x)` | its lifetime ends |
+//! | `event(heap_free, x)` | the same for memory, recorded by the capture |
 //!
 //! An object is a number (an address, a file descriptor) or a name. A variable belongs to the object
 //! whose name its own begins with, up to the first `+`, `.`, `[` or `->` outside of brackets:
@@ -17,16 +17,16 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, HEAP_FREE, Id, Names, Op, Pool, Value, VarId, object_of};
 
-/// What an event says of its object.
+/// What an event declares about its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Begins,
     Used,
-    /// It ends; what it is then, in one word.
+    /// It ends; its state afterwards, in one word.
     Ends(&'static str),
 }
 
-/// What a named event says.
+/// What a named event declares.
 fn word(name: &str) -> Option<Said> {
     Some(match name {
         "init" | "open" => Said::Begins,
@@ -37,14 +37,14 @@ fn word(name: &str) -> Option<Said> {
     })
 }
 
-/// The objects whose lives the events of a trace speak of.
+/// The objects with lifetime events in a trace.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     numbers: HashMap<Value, u32, RandomState>,
     names: Vec<String>,
-    /// For each name of an event what it says.
+    /// For each event name, what it declares.
     words: Vec<Option<Said>>,
-    /// For each variable its object.
+    /// For each variable, its object.
     of_variable: Vec<Option<u32>>,
 }
 
@@ -87,7 +87,7 @@ impl Objects {
         Some((said, *pool.values(event).first()?))
     }
 
-    /// How many there are.
+    /// The number of objects.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
@@ -97,7 +97,7 @@ impl Objects {
         &self.names[object as usize]
     }
 
-    /// What an event says of which object.
+    /// What an event declares about which object.
     pub(super) fn said(&self, event: &Event, pool: &Pool) -> Option<(Said, u32)> {
         match event.op() {
             Op::Event => {

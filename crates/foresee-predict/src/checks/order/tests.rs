@@ -11,7 +11,7 @@ use foresee_trace::generate::{Config, Written};
 use foresee_trace::{SymId, Trace};
 
 use super::*;
-use crate::checks::tally::Tally;
+use crate::checks::tally::SearchStats;
 use crate::checks::tries::try_all;
 use crate::reorder::Requirements;
 
@@ -49,7 +49,7 @@ fn random(seed: u64) -> Trace {
 struct Checked {
     observed: usize,
     found: Vec<Pair>,
-    tally: Tally,
+    tally: SearchStats,
     objects: Objects,
 }
 
@@ -60,13 +60,13 @@ fn check(trace: &Trace) -> Checked {
     let options = Options { cores: 1, ..Options::default() };
     let context = Context { trace, requirements: &requirements, options: &options, is_cut: false };
     let mut check = LifeOrder::new(&options);
-    let scene = Scene::default();
+    let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
-        check.event(i as u32, event, &scene);
+        check.event(i as u32, event, &lock_state);
     }
-    let proposal = check.propose(&context).unwrap();
-    let mut tally = proposal.tally;
-    let tried = try_all(&context, proposal.candidates, check.rungs(), None, &mut tally);
+    let proposals = check.propose(&context).unwrap();
+    let mut tally = proposals.tally;
+    let tried = try_all(&context, proposals.candidates, check.budgets(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);
@@ -76,12 +76,16 @@ fn check(trace: &Trace) -> Checked {
             (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
         judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
-        let told = check.describe(&context, one);
-        assert!(!told.message.is_empty() && told.details.len() == 5 && told.sites.len() == 2);
+        let description = check.describe(&context, one);
+        assert!(
+            !description.message.is_empty()
+                && description.details.len() == 5
+                && description.sites.len() == 2
+        );
         check.pair_of(&context, one).unwrap()
     });
     let found = pairs.collect();
-    Checked { observed: proposal.observed.len(), found, tally, objects: check.objects }
+    Checked { observed: proposals.observed.len(), found, tally, objects: check.objects }
 }
 
 /// The ends and uses of one life of each object, as `(end, use)`, the use seen first.
@@ -97,7 +101,7 @@ fn pairs(trace: &Trace, objects: &Objects) -> Vec<(usize, usize)> {
                 _ => {}
             }
         }
-        // What was ended before is ended twice, which is another matter.
+        // An object that has ended before is ended twice, which is a different violation.
         let ended = said[..end]
             .iter()
             .rev()

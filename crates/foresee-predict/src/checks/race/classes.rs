@@ -1,16 +1,16 @@
 //! Accesses in classes, and the pairs of them that could be races.
 //!
-//! A class is all accesses of one thread to one variable, at one place, of one kind, with one set of
-//! locks. Each variable keeps a *lane* for each of its threads: the thread's classes, the latest
-//! access first. An access looks into the lanes of the other threads from the front, and stops where
-//! the other access is known to come before it: all that is behind is older and known as well. It
-//! also stops at what it was compared with before: if the last access of a class before this one is
-//! ordered before it, so are all earlier ones. So nothing is looked at but pairs that are unordered.
+//! A class is all accesses of one thread to one variable, at one place, of one kind, with one set
+//! of locks. Each variable keeps a *lane* for each of its threads: the thread's classes, the latest
+//! access first. An access scans the lanes of the other threads from the front, and stops at an
+//! access that is known to come before it: everything behind is older and ordered as well. It also
+//! stops at what it was compared with before: if the last access of a class before this one is
+//! ordered before it, so are all earlier ones. So only unordered pairs are examined.
 //!
-//! There can be many of them: as many as pairs of places. Each place has a *credit* of pairs to
-//! look at that are not new, which grows with its accesses, so that the pass is linear. What is cut
-//! off by it is counted, but no place is: a second list in each lane holds the classes whose places
-//! are in no pair yet that is known to race. It is walked to its end, and what was looked at leaves
+//! There can be as many as pairs of places. Each place has a *credit* of pairs to examine that are
+//! not new, which grows with its accesses, so that the pass is linear. Pairs that this skips are
+//! counted. No place is skipped: a second list in each lane holds the classes whose places are in
+//! no known race yet. It is always scanned to its end, and classes that were examined leave
 //! it.
 //!
 //! Pairs are reported once for each pair of places, which the classes are grouped by.
@@ -23,20 +23,20 @@ use foresee_trace::{Event, Id, LocId, Op, VarId, entry};
 use super::super::locksets::{LockSetId, LockSets};
 use crate::reorder::NONE;
 
-/// Of how many classes of a variable all pairs are counted, even if they are impossible.
+/// The number of classes of a variable up to which all pairs are counted, even impossible ones.
 const COUNTED: u32 = 16;
-/// How many pairs of places there may be, besides those that are needed to have every place in one.
+/// The maximum number of pairs of places, besides those needed to have every place in one.
 const MOST_GROUPS: usize = 100_000;
-/// How much credit a place has when it is first accessed, and at most.
+/// The initial and the maximum credit of a place.
 const FIRST_CREDIT: u32 = 64;
 const MOST_CREDIT: u32 = 1024;
-/// How much it is given at an access, in eighths: enough that programs with few places for each
-/// variable never run out of it, unless only what is known to race is looked for.
+/// The credit for an access, in eighths: enough that programs with few places for each variable
+/// never run out, unless only known races are wanted.
 const CREDIT: u32 = 4 * 8;
 const CREDIT_FOR_SURE: u32 = 1;
-/// A pair that is known to race is near enough if so many events are between them.
+/// The distance in events up to which a known race counts as near.
 const NEAR: u32 = 200;
-/// How many pairs of classes are known of a pair of places.
+/// The number of pairs of classes that are kept for a pair of places.
 const MOST_CLASS_PAIRS: usize = 64;
 
 /// What an access does.
@@ -46,7 +46,7 @@ pub(super) struct Kind {
     pub(super) is_atomic: bool,
 }
 
-/// How many kinds there are.
+/// The number of kinds.
 const KINDS: usize = 4;
 
 impl Kind {
@@ -147,11 +147,11 @@ struct Variable {
     lanes: u32,
     class: u32,
     classes: u32,
-    /// Who accessed it last, and since when nobody else did.
+    /// The thread that accessed it last, and since when no other thread did.
     thread: u32,
     since: u32,
-    /// How many of its classes are in lists of the unseen, and how many places were seen when those
-    /// were last looked through.
+    /// The number of its classes in lists of the unseen, and the number of places seen when those
+    /// lists were last scanned.
     unseen: u32,
     seen: u32,
     is_cut: bool,
@@ -172,19 +172,19 @@ impl Default for Variable {
     }
 }
 
-/// A place, of one kind of access; of one variable, if it is not known which place it is.
+/// A place, for one kind of access; for one variable, if the place is unknown.
 pub(super) type SiteKey = (LocId, Kind, Option<VarId>);
 
 #[derive(Debug)]
 struct Site {
     key: SiteKey,
-    /// How many more pairs may be looked at that are not new, in eighths.
+    /// The number of further pairs to examine that are not new, in eighths.
     credit: u32,
     /// Whether it is in a pair that is known to race.
     is_seen: bool,
 }
 
-/// What is known of a pair of places.
+/// A pair of places.
 #[derive(Debug)]
 pub(super) struct Group {
     /// The places, by numbers of their own, and a variable that is accessed at both.
@@ -200,7 +200,7 @@ pub(super) struct Group {
     pub(super) pairs: Vec<Pair>,
     /// The pairs of classes that nothing rules out.
     pub(super) classes: Vec<[u32; 2]>,
-    /// How many pairs of neighbours there are that nothing rules out.
+    /// The number of pairs of neighbours that nothing rules out.
     pub(super) count: u64,
     is_done: bool,
 }
@@ -221,11 +221,11 @@ impl Pair {
 /// How much of another thread is ordered before an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// What comes later in its thread could come at once with the access.
+    /// Later events of its thread can happen at the same time as the access.
     pub(super) sure: u32,
-    /// What comes later is not ordered before it, but only a search can tell more.
+    /// Later events are not ordered before it, but only a search can decide more.
     pub(super) possible: u32,
-    /// What comes later still is nothing to look at.
+    /// Even later events need not be examined.
     pub(super) until: u32,
 }
 
@@ -238,21 +238,21 @@ pub(super) struct Classes {
     variables: Vec<Variable>,
     sites: Vec<Site>,
     site_numbers: HashMap<SiteKey, u32, RandomState>,
-    /// How many of them are in a pair that is known to race.
+    /// The number of them that are in a known race.
     seen: u32,
     pub(super) groups: Vec<Group>,
     group_numbers: HashMap<[u32; 2], u32, RandomState>,
-    /// How many pairs of events are kept for a pair of classes, and for a pair of places.
+    /// The number of pairs of events that are kept for a pair of classes, and for a pair of places.
     most: [usize; 2],
-    /// Whether only what is known to race is looked for. Then impossible pairs are not counted.
+    /// Whether only known races are wanted. Then impossible pairs are not counted.
     is_only_sure: bool,
-    /// How many pairs of classes are not looked at, because there are too many pairs of places.
+    /// The number of pairs of classes not examined, because there are too many pairs of places.
     pub(super) left_out: u64,
 }
 
 impl Classes {
-    /// With so many pairs of events to try for each pair of classes, and of places, or none if only
-    /// what is known to race is looked for.
+    /// Keeps these numbers of pairs of events for each pair of classes, and of places; none if only
+    /// known races are wanted.
     pub(super) fn new(most: Option<[usize; 2]>) -> Classes {
         Classes {
             classes: Vec::new(),
@@ -270,7 +270,7 @@ impl Classes {
         }
     }
 
-    /// How many variables are accessed in more ways than are looked at.
+    /// The number of variables with more classes than are examined.
     pub(super) fn crowded(&self) -> u64 {
         self.variables.iter().filter(|variable| variable.is_cut).count() as u64
     }
@@ -292,8 +292,8 @@ impl Classes {
         self.classes[class as usize].key.variable
     }
 
-    /// The next access to a suspect, at a time of its thread. `known` says how much of another
-    /// thread is ordered before it.
+    /// Processes the next access to a suspect, at a time of its thread. `known` returns how much of
+    /// another thread is ordered before it.
     #[inline]
     pub(super) fn access(
         &mut self,
@@ -324,7 +324,7 @@ impl Classes {
         if variable.thread != key.thread {
             (variable.thread, variable.since) = (key.thread, index);
         } else if before != NONE && before >= variable.since {
-            // There is nothing that it was not compared with.
+            // It was compared with everything already.
             return;
         }
         let further = if self.is_only_sure { CREDIT_FOR_SURE } else { CREDIT };
@@ -416,7 +416,7 @@ impl Classes {
         }
     }
 
-    /// Takes the classes of a variable whose places were seen meanwhile out of the lists of the
+    /// Removes the classes of a variable whose places were seen meanwhile from the lists of the
     /// unseen.
     fn drop_seen(&mut self, variable: VarId) {
         let Variable { lanes, ref mut seen, .. } = self.variables[variable.index()];
@@ -613,7 +613,7 @@ impl Group {
         self.sure.is_none() && self.pairs.is_empty()
     }
 
-    /// Keeps the nearest pairs: so many of each pair of classes, and so many in all.
+    /// Keeps the nearest pairs, up to a maximum for each pair of classes and in all.
     fn keep(&mut self, pair: Pair, [of_classes, of_places]: [usize; 2]) {
         let of = |classes: [u32; 2]| {
             let [a, b] = classes;

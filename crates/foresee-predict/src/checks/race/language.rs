@@ -3,10 +3,10 @@
 //! C11 and C++11 call two conflicting accesses, at least one of them not atomic, a data race if
 //! neither happens before the other. The run that was observed is an execution of that model. So if
 //! its own [happens-before](LanguageClocks) leaves two accesses unordered, they are a race in it, and
-//! no reordering is needed to show it. Reported are those that sequential consistency would order:
-//! all others are races without weak memory, or hang on one.
+//! no reordering is needed to show it. Only those that sequential consistency would order are
+//! reported: all others are races without weak memory, or depend on one.
 //!
-//! Each is asked again of the [judge](foresee_causality::judge::language) before it is reported.
+//! The [judge](foresee_causality::judge::language) confirms each before it is reported.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use foresee_trace::{Event, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, 
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::super::tries::Found;
-use super::super::{Context, Told, Witnessed};
+use super::super::{Context, Description, ObservedViolation};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
 use super::{FORGET, verb};
@@ -35,33 +35,33 @@ fn places(context: &Context<'_>, events: [u32; 2]) -> Places {
     places
 }
 
-/// The races of the observed run that are none under sequential consistency, once for each pair of
-/// places that is not among those found already.
+/// The races of the observed run that are not races under sequential consistency, once for each
+/// pair of places that was not found already.
 pub(super) fn races(
     context: &Context<'_>,
     suspects: &Suspects,
     found: &[Found],
-) -> Result<Vec<Witnessed>, AnalysisError> {
+) -> Result<Vec<ObservedViolation>, AnalysisError> {
     let known: HashSet<Places> = found
         .iter()
         .filter_map(|found| <[u32; 2]>::try_from(&found.by.next[..]).ok())
         .map(|events| places(context, events))
         .collect();
-    let strangers = context.strangers();
-    let classes = unordered(context, suspects, &strangers)?;
+    let uninstrumented = context.uninstrumented();
+    let classes = unordered(context, suspects, &uninstrumented)?;
     let mut races = Vec::new();
     for pair in classes.groups.iter().filter_map(|group| group.sure) {
         if known.contains(&places(context, pair.events)) {
             continue;
         }
         let [e, f] = pair.events;
-        if is_ordered(&context.trace.events, &strangers, e as usize, f as usize) {
+        if is_ordered(&context.trace.events, &uninstrumented, e as usize, f as usize) {
             return Err(AnalysisError::Limit(format!(
                 "internal error, please report it with the trace: events {e} and {f} are no race \
                  by the language's rules"
             )));
         }
-        races.push(told(context, e, f));
+        races.push(violation(context, e, f));
     }
     races.sort_by_key(|race| race.event);
     Ok(races)
@@ -71,11 +71,11 @@ pub(super) fn races(
 fn unordered(
     context: &Context<'_>,
     suspects: &Suspects,
-    strangers: &[ThreadId],
+    uninstrumented: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
     let mut classes = Classes::new(None);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
-    let mut language = LanguageClocks::new(strangers);
+    let mut language = LanguageClocks::new(uninstrumented);
     let mut times: Vec<u32> = Vec::new();
     // Locks order as well as exclude.
     let locks = (LockSetId::EMPTY, &LockSets::default());
@@ -89,7 +89,7 @@ fn unordered(
         strong.event(event)?;
         language.event(event);
         let is_access = op.reads() || op.writes();
-        if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
+        if is_access && !uninstrumented.contains(&thread) && suspects.has(event.var()) {
             classes.access(index as u32, event, locks, *time, |other| {
                 let other = ThreadId(other);
                 let known = language.count_now(thread, other);
@@ -105,7 +105,7 @@ fn unordered(
     Ok(classes)
 }
 
-fn told(context: &Context<'_>, e: u32, f: u32) -> Witnessed {
+fn violation(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
     let events = &context.trace.events;
     let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
     let message = format!(
@@ -135,11 +135,14 @@ fn told(context: &Context<'_>, e: u32, f: u32) -> Witnessed {
         add(&format!("thread {}", thread.name), thread.origin());
     }
     let (verdict, about) = (Verdict::UnorderedAccess, vec![context.variable_of(e)]);
-    Witnessed { event: f, told: Told { verdict, message, sites, about, details } }
+    ObservedViolation {
+        event: f,
+        description: Description { verdict, message, sites, about, details },
+    }
 }
 
-/// An atomic write behind the first access, and an atomic read before the second one that saw it, of
-/// which one is weaker than it looks; if there are such, and nothing longer is to blame.
+/// An atomic write after the first access, and an atomic read before the second access that saw it,
+/// one of them weaker than sequentially consistent; `None` if the cause is longer.
 fn hand_over(events: &[Event], e: u32, f: u32) -> Option<[u32; 2]> {
     let (from, to) = (events[e as usize].thread(), events[f as usize].thread());
     let mut written: Vec<(u32, u32, bool)> = Vec::new();

@@ -1,8 +1,8 @@
 //! Races: two accesses to one variable, at least one of them a write, that could come at once.
 //!
 //! Two accesses race if some correct reordering brings their threads to a point where both are
-//! next. Nothing is asked of what they read or write, nor which comes first. Accesses that are both
-//! atomic do not race.
+//! next. The values that they read or write and their order do not matter. Two atomic accesses do
+//! not race.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -37,11 +37,11 @@ use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
 use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
 
-use super::attempt::{NEXT, Rung};
-use super::scene::Scene;
-use super::tally::{Tally, Words};
+use super::attempt::{Budget, NEXT};
+use super::lock_state::LockState;
+use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
-use super::{Check, CheckKind, Context, Proposal, Told, Witnessed};
+use super::{Check, CheckKind, Context, Description, ObservedViolation, Proposals};
 use crate::analysis::{AnalysisError, Stat};
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
@@ -58,7 +58,7 @@ pub const RACE: CheckKind = CheckKind {
     new: |options| Box::new(Race { algorithm: options.algorithm, ..Race::default() }),
 };
 
-/// How races are looked for.
+/// The algorithm that finds races.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
     /// Happens-before, as race detectors do; its pairs are then searched for.
@@ -109,17 +109,17 @@ impl Algorithm {
     }
 }
 
-/// How often clocks that nobody needs any more are forgotten.
+/// After how many events unused clocks are freed.
 const FORGET: usize = 1024;
-/// How many pairs of places are tried.
+/// The maximum number of pairs of places to try.
 const MOST_CANDIDATES: usize = 20_000;
-/// How many pairs of places are tried that only other writes of the same value could show.
+/// The maximum for pairs that only other writes of the same value could demonstrate.
 const MOST_BY_VALUE: usize = 2_000;
-/// How many pairs that are not confirmed are told of.
+/// The number of unconfirmed pairs that are listed.
 const TOLD: usize = 20;
-/// How many steps may be taken on whole chains, if sections may swap anyway.
+/// The work limit for chains, if sections may swap anyway.
 const CHAIN_WORK: usize = 20_000_000;
-/// How many pairs of chains there may be all the same.
+/// The number of pairs of chains that are searched regardless.
 const LEAST_CHAINS: usize = 4;
 
 #[derive(Debug, Default)]
@@ -152,7 +152,7 @@ impl Race {
         };
         let mut guards = Guards::new(&self.tokens);
         let mut times: Vec<u32> = Vec::new();
-        let strangers = context.strangers();
+        let uninstrumented = context.uninstrumented();
         let mut is_alone = has_one_root(context);
         for (index, event) in context.trace.events.iter().enumerate() {
             let (op, thread) = (event.op(), event.thread());
@@ -163,8 +163,8 @@ impl Race {
             *time += 1;
             is_alone &= op != Op::Fork;
             let is_access = op.reads() || op.writes();
-            // Whose accesses those of strangers are nobody knows.
-            let is_known = !strangers.contains(&thread);
+            // Uninstrumented accesses may be of any thread.
+            let is_known = !uninstrumented.contains(&thread);
             if is_access && is_known && !is_alone && self.suspects.has(event.var()) {
                 classes.access(index as u32, event, guards.set(thread), *time, |other| {
                     let other = ThreadId(other);
@@ -181,11 +181,11 @@ impl Race {
                     }
                 });
             }
-            // What locks exclude is ordered by them as well.
+            // Accesses that locks exclude are ordered by them as well.
             if self.algorithm != Algorithm::Shb {
                 guards.event(index as u32, event);
             }
-            // What a thread has for itself orders nothing.
+            // Objects that only one thread uses order nothing.
             let is_private = is_access && context.requirements.object(index as u32) == NONE;
             let event = if is_private { Event::new(thread, Op::Event) } else { *event };
             observed.event(&event)?;
@@ -201,7 +201,7 @@ impl Race {
     }
 
     /// Counts a pair of places for which there is nothing to try.
-    fn settle(&self, group: &Group, tally: &mut Tally) {
+    fn settle(&self, group: &Group, tally: &mut SearchStats) {
         match group.is_open {
             false => tally.by_locks += 1,
             // It does not ask what is needed.
@@ -241,7 +241,7 @@ impl Race {
     }
 }
 
-/// Whether all threads but one are forked, so that nothing races with what comes before the first
+/// Whether all threads but one are forked, so that nothing races with the events before the first
 /// fork.
 fn has_one_root(context: &Context<'_>) -> bool {
     let forks = context.trace.events.iter().filter(|event| event.op() == Op::Fork);
@@ -258,28 +258,28 @@ impl Check for Race {
         Words { one: "race", many: "races", candidates: "pairs of places" }
     }
 
-    fn rungs(&self) -> &'static [Rung] {
+    fn budgets(&self) -> &'static [Budget] {
         match self.algorithm {
             Algorithm::Hb | Algorithm::Sliced => NEXT,
             Algorithm::Shb | Algorithm::Syncp => &NEXT[..1],
         }
     }
 
-    fn event(&mut self, _: u32, event: &Event, scene: &Scene) {
+    fn event(&mut self, _: u32, event: &Event, lock_state: &LockState) {
         if event.op().reads() || event.op().writes() {
-            self.suspects.access(event, scene);
+            self.suspects.access(event, lock_state);
         }
         self.has_weak |= event.op().weakens();
     }
 
-    fn propose(&mut self, context: &Context<'_>) -> Result<Proposal, AnalysisError> {
+    fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         // Schedulable happens-before orders what they exclude.
         if self.algorithm != Algorithm::Shb {
             self.tokens = Tokens::new(context.trace);
         }
         let classes = self.classes(context)?;
-        let mut proposal = Proposal::default();
-        let tally = &mut proposal.tally;
+        let mut proposals = Proposals::default();
+        let tally = &mut proposals.tally;
         let (ordered, no_room) = match self.algorithm {
             Algorithm::Hb | Algorithm::Shb => (HashMap::new(), 0),
             Algorithm::Syncp | Algorithm::Sliced => {
@@ -294,7 +294,7 @@ impl Check for Race {
                 Some(kept) => {
                     by_value += usize::from(!kept.is_impossible);
                     let next = |pair: &[u32; 2]| Try { executed: Vec::new(), next: pair.to_vec() };
-                    proposal.candidates.push(Candidate {
+                    proposals.candidates.push(Candidate {
                         key,
                         tries: kept.pairs.iter().map(next).collect(),
                         is_complete: kept.is_impossible,
@@ -317,7 +317,7 @@ impl Check for Race {
             let pairs = spread::pairs(group, &members, context.options);
             self.proposed.push((key, pairs[0]));
             let tries = pairs.iter().map(|pair| Try { executed: Vec::new(), next: pair.to_vec() });
-            proposal.candidates.push(Candidate {
+            proposals.candidates.push(Candidate {
                 key,
                 tries: tries.collect(),
                 is_complete: false,
@@ -333,27 +333,27 @@ impl Check for Race {
                 Algorithm::Hb => "",
                 _ => "; every place that schedulable happens-before shows to be racy is reported",
             };
-            proposal.notes.push(format!(
+            proposals.notes.push(format!(
                 "{crowded} variables are accessed in too many ways to look at all pairs of \
                  them{places}"
             ));
         }
         self.classes = Some(classes);
         if self.algorithm == Algorithm::Shb {
-            proposal.caveat = Some("accesses that the run itself orders were not looked at");
+            proposals.caveat = Some("accesses that the run itself orders were not looked at");
         }
-        if !context.strangers().is_empty() {
-            proposal.caveat = Some(
+        if !context.uninstrumented().is_empty() {
+            proposals.caveat = Some(
                 "accesses of code that was not captured are left out, because nobody knows which \
                  thread they are of",
             );
         }
         let (shared, suspects) = self.suspects.count();
-        proposal.stats = vec![
+        proposals.stats = vec![
             ("shared_variables", Stat::Count(shared)),
             ("guarded_by_a_lock", Stat::Count(shared - suspects)),
         ];
-        Ok(proposal)
+        Ok(proposals)
     }
 
     fn chains(&mut self, context: &Context<'_>, tried: &Tried) -> Vec<Chains> {
@@ -386,7 +386,7 @@ impl Check for Race {
         &mut self,
         context: &Context<'_>,
         tried: &Tried,
-    ) -> Result<Vec<Witnessed>, AnalysisError> {
+    ) -> Result<Vec<ObservedViolation>, AnalysisError> {
         match self.has_weak && context.options.memory_model == MemoryModel::C11 {
             true => language::races(context, &self.suspects, &tried.found),
             false => Ok(Vec::new()),
@@ -408,8 +408,8 @@ impl Check for Race {
         for [e, f] in doubtful.iter().take(TOLD) {
             notes.push(format!(
                 "unordered by happens-before, but no reordering was found that shows it: {}; {}",
-                context.told(*e),
-                context.told(*f)
+                context.describe_event(*e),
+                context.describe_event(*f)
             ));
         }
         if doubtful.len() > TOLD {
@@ -437,7 +437,7 @@ impl Check for Race {
         if races { Ok(()) } else { Err("they do not conflict".to_owned()) }
     }
 
-    fn describe(&self, context: &Context<'_>, found: &Found) -> Told {
+    fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let (e, f) = (found.by.next[0], found.by.next[1]);
         let events = &context.trace.events;
         let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
@@ -464,7 +464,7 @@ impl Check for Race {
         for thread in sites.iter().filter_map(|site| site.thread.as_ref()) {
             add(&format!("thread {}", thread.name), thread.origin());
         }
-        let how = match (found.reached.rung, group.is_some_and(|group| group.sure.is_some())) {
+        let how = match (found.reached.budget, group.is_some_and(|group| group.sure.is_some())) {
             (0, true) if self.algorithm != Algorithm::Hb => {
                 "the observed order, without what is not needed (schedulable happens-before)"
             }
@@ -475,7 +475,7 @@ impl Check for Race {
         if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
             add("neighbouring pairs like it", count.to_string());
         }
-        Told {
+        Description {
             verdict: Verdict::ConcurrentAccess,
             message,
             sites: sites.into(),

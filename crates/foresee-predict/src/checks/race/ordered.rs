@@ -1,13 +1,13 @@
-//! Pairs that are in order only by what was read.
+//! Pairs that are ordered only by values that were read.
 //!
-//! A pair of accesses is ordered if one needs the other by what was read in between. That may not be
-//! so if reads see other writes of the same value: then it is tried. And it may be so only because of
-//! a counter. Nearly always what was read is a hand-over: a thread waits for a value, or goes on only
-//! because of it, and if the accesses of that value are ordered by locks or atomics, so is the pair; if
-//! they are not, they race themselves. But a value that is read only to be written back changed, as in
-//! `n = n + 1` under a lock, tells the thread nothing of the others: had it come first, it would have
-//! found another number and gone on all the same. Pairs that nothing else keeps in order are
-//! conditional.
+//! A pair of accesses is ordered if one requires the other through a value that was read in
+//! between. Reads that see other writes of the same value may remove that order: then the pair is
+//! tried. Or the order is only that of a counter. Nearly always a value that was read is a
+//! hand-over: a thread waits for it, or continues only because of it. If locks or atomics order the
+//! accesses of that value, they order the pair; if not, those accesses race themselves. But a value
+//! that is read only to be written back changed, as in `n = n + 1` under a lock, does not influence
+//! the thread: had it come first, it would have found another number and continued as well. Pairs
+//! that nothing else orders are conditional.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,24 +21,24 @@ use super::tokens::{Guards, Tokens};
 use crate::analysis::AnalysisError;
 use crate::reorder::NONE;
 
-/// How many pairs of accesses are kept for a pair of places.
+/// The number of pairs of accesses that are kept for a pair of places.
 const MOST_PAIRS: usize = 4;
 
-/// For pairs of places some pairs of accesses, and for how many pairs of classes and variables there was no room.
+/// For pairs of places, some pairs of accesses; and the number of pairs of classes and variables
+/// that were skipped.
 type Unordered = (HashMap<[SiteKey; 2], Vec<[u32; 2]>>, u64);
 
-/// What is to be asked of a pair of places all of whose accesses are in order by what was read.
+/// What to try for a pair of places whose accesses are all ordered by values that were read.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// The nearest pairs of accesses.
     pub(super) pairs: Vec<[u32; 2]>,
-    /// Whether they are in order whichever writes of the same value reads see, and only updates keep
-    /// them so.
+    /// Whether they are ordered whichever writes of the same value reads see, and only by updates.
     pub(super) is_impossible: bool,
 }
 
-/// For pairs of places, by their numbers, what is to be asked of them; and for how many pairs of
-/// classes and variables there was no room.
+/// For pairs of places, by number, what to try; and the number of pairs of classes and variables
+/// that were skipped.
 pub(super) fn ordered(
     context: &Context<'_>,
     suspects: &Suspects,
@@ -52,7 +52,7 @@ pub(super) fn ordered(
     let requirements = context.requirements;
     let mut all: HashMap<u32, Kept> = HashMap::new();
     let mut most_left_out = 0;
-    // Of variables that are accessed in many ways not all pairs of places that are in order are known.
+    // For variables with many classes, not all ordered pairs of places are known.
     let known: HashSet<[SiteKey; 2]> = classes.groups.iter().map(|g| classes.places(g)).collect();
     let mut keep = |(mut nearest, left_out): Unordered, is_impossible: bool| {
         let unknown = nearest.keys().filter(|places| !known.contains(*places)).count() as u64;
@@ -76,8 +76,8 @@ pub(super) fn ordered(
     Ok((all, most_left_out))
 }
 
-/// For each pair of places the nearest pairs of accesses that are not in order by what they need, if
-/// events are seen like this.
+/// For each pair of places, the nearest pairs of accesses that their requirements leave unordered,
+/// with events as `view` returns them.
 fn unordered(
     context: &Context<'_>,
     suspects: &Suspects,
@@ -88,7 +88,7 @@ fn unordered(
     let mut needs: Clocks = Clocks::new(Order::Needs);
     let mut guards = Guards::new(tokens);
     let mut times: Vec<u32> = Vec::new();
-    let strangers = context.strangers();
+    let uninstrumented = context.uninstrumented();
     for (index, event) in (0..).zip(&context.trace.events) {
         let (op, thread) = (event.op(), event.thread());
         if op == Op::Init {
@@ -97,7 +97,7 @@ fn unordered(
         let time = entry(&mut times, thread.index());
         *time += 1;
         let is_access = op.reads() || op.writes();
-        if is_access && !strangers.contains(&thread) && suspects.has(event.var()) {
+        if is_access && !uninstrumented.contains(&thread) && suspects.has(event.var()) {
             classes.access(index, event, guards.set(thread), *time, |other| {
                 let possible = needs.count_now(thread, ThreadId(other));
                 Known { sure: u32::MAX, possible, until: u32::MAX }

@@ -5,9 +5,9 @@
 //! variable, then a second one, and so on, in each turn those first that are known to race, and then
 //! the nearest.
 //!
-//! Of one pair of places, the nearest accesses are not always those that race: the first one of a
-//! critical section may, where the second one has to see what the first one saw. So half of the
-//! tries go to other accesses, from the first to the last ones.
+//! The nearest accesses of a pair of places are not always those that race: the first access of a
+//! critical section may race where the second has to see what the first saw. So half of the tries
+//! go to other accesses, spread from the first to the last.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +16,8 @@ use foresee_trace::{Id, entry};
 use super::super::Options;
 use super::classes::Group;
 
-/// The pairs of places to try, of those that there is something to try for, the best first; and how
-/// many are left out.
+/// The pairs of places that have something to try, the best first; and the number of those left
+/// out.
 pub(super) fn best_first(groups: &[Group], most: usize) -> (Vec<u32>, u64) {
     let distance = |group: &Group| {
         let known = group.sure.iter().chain(&group.pairs);
@@ -86,11 +86,11 @@ pub(super) fn pairs(
     chosen
 }
 
-/// Up to so many pairs of two chains of events: all of them, or else those of the first and the last
-/// ones and of some evenly between.
+/// Up to `most` pairs of two chains of events: all of them, or else the first, the last, and some
+/// evenly spaced in between.
 fn grid(a: &[u32], b: &[u32], most: usize) -> Vec<[u32; 2]> {
     let side = most.isqrt().max(1);
-    // Where one chain is short the other has more to choose from.
+    // If one chain is short, take more of the other.
     let of_a = if b.len() < side { most / b.len().max(1) } else { side };
     let of_b = if a.len() < side { most / a.len().max(1) } else { side };
     let (a, b) = (evenly(a, of_a), evenly(b, of_b));
@@ -101,7 +101,7 @@ fn grid(a: &[u32], b: &[u32], most: usize) -> Vec<[u32; 2]> {
     pairs
 }
 
-/// Up to so many of a list: the first, the last, and some evenly between.
+/// Up to `most` elements of a list: the first, the last, and some evenly spaced in between.
 fn evenly(list: &[u32], most: usize) -> Vec<u32> {
     match (list.len(), most) {
         (length, most) if length <= most => list.to_vec(),

@@ -1,30 +1,30 @@
-//! Which variables could be raced for at all.
+//! Finds the variables that could have races at all.
 //!
-//! Most shared variables are accessed under one lock, always. In the pass over the trace each
-//! variable keeps the locks that all its accesses had in common, as Eraser does; only those that
-//! have none left are looked at more closely.
+//! Most shared variables are always accessed under one lock. In the pass over the trace each
+//! variable keeps the locks that all its accesses had in common, as in Eraser; only those without a
+//! common lock are examined further.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, VarId};
 
+use super::super::lock_state::LockState;
 use super::super::locksets::{Hold, LockSetId, LockSets};
-use super::super::scene::Scene;
 
-/// What is known of each variable.
+/// The suspects.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
     variables: Vec<Variable>,
     /// Sets of locks that guard a variable, whatever the mode they are held in.
     guards: LockSets,
-    /// What is left of guards after an access.
+    /// The guards that remain after an access.
     narrowed: HashMap<(LockSetId, LockSetId, bool), LockSetId, RandomState>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Variable {
-    /// The first thread that used it; nobody has this number.
+    /// The thread of an earlier access; `u32::MAX` before the first one.
     owner: u32,
     guards: LockSetId,
     /// The locks of the latest access.
@@ -46,14 +46,14 @@ const NOBODY: Variable = Variable {
 };
 
 impl Suspects {
-    /// The next access, by a thread that holds what the scene says.
+    /// The next access, by a thread that holds the locks in `lock_state`.
     #[inline]
-    pub(super) fn access(&mut self, event: &Event, scene: &Scene) {
+    pub(super) fn access(&mut self, event: &Event, lock_state: &LockState) {
         let at = event.var().index();
         if at >= self.variables.len() {
             self.variables.resize(at + 1, NOBODY);
         }
-        let (op, held) = (event.op(), scene.set(event.thread()));
+        let (op, held) = (event.op(), lock_state.set(event.thread()));
         let (known, owner) = (self.variables[at], event.thread().0);
         let variable = &mut self.variables[at];
         variable.is_shared |= known.owner != u32::MAX && known.owner != owner;
@@ -65,20 +65,21 @@ impl Suspects {
             return;
         }
         (variable.owner, variable.latest, variable.latest_writes) = (owner, held, op.writes());
-        let guards = self.narrow((!is_first).then_some(known.guards), held, op.writes(), scene);
+        let guards =
+            self.narrow((!is_first).then_some(known.guards), held, op.writes(), lock_state);
         self.variables[at].guards = guards;
     }
 
-    /// The guards that an access with these locks has, too. A write under a lock that is only shared
-    /// is not guarded by it.
+    /// The guards that are also held at an access with these locks. A lock that is only shared does
+    /// not guard a write.
     fn narrow(
         &mut self,
         guards: Option<LockSetId>,
         held: LockSetId,
         writes: bool,
-        scene: &Scene,
+        lock_state: &LockState,
     ) -> LockSetId {
-        let holds = scene.locksets.get(held);
+        let holds = lock_state.locksets.get(held);
         let guarding = holds.iter().filter(|hold| !writes || !hold.shared);
         let guarding = guarding.map(|hold| Hold { shared: false, ..*hold });
         let Some(guards) = guards else { return self.guards.intern(guarding) };
@@ -97,7 +98,7 @@ impl Suspects {
         self.variables.get(variable.index()).is_some_and(|v| v.is_open())
     }
 
-    /// How many variables several threads use, and how many of these are suspects.
+    /// The number of variables that several threads use, and the number of suspects among them.
     pub(super) fn count(&self) -> (u64, u64) {
         let shared = self.variables.iter().filter(|v| v.is_shared).count();
         let open = self.variables.iter().filter(|v| v.is_open()).count();

@@ -1,16 +1,16 @@
 //! Variables that are used as locks: spin locks, binary semaphores, hand-written mutexes.
 //!
-//! Say that a variable holds the value *free* at first. A thread *takes* it by a read-modify-write
-//! that finds free and leaves something else, and *gives it back* by leaving free again. If nobody
-//! else leaves free, and nobody writes without having it but by a read-modify-write that finds
-//! something else than free, then at most one thread has it at any time, in whatever order threads
-//! run, as long as every read finds the value that it found: the variable is free if and only if
-//! nobody has it, which every step keeps so. So accesses of two threads that both have it exclude each
-//! other, as if it were a lock. Searches find no reordering that brings them together, but that they
-//! find none proves nothing; this does.
+//! Let a variable hold the value *free* at first. A thread *takes* it by a read-modify-write that
+//! finds free and leaves something else, and *gives it back* by leaving free again. If no other
+//! thread leaves free, and a thread that does not hold the variable writes only by a
+//! read-modify-write that finds another value than free, then at most one thread holds it at any
+//! time, in any order of the threads, as long as every read finds the value that it found. The
+//! invariant is that the variable is free if and only if no thread holds it. So accesses of two
+//! threads that both hold it exclude each other, as if it were a lock. That a search finds no
+//! reordering proves nothing; this does.
 //!
-//! Whatever comes before the threads that share the variable were started is its beginning, and may
-//! write as it likes.
+//! Events before the start of the threads that share the variable initialise it, and may write
+//! anything.
 
 use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
@@ -19,8 +19,8 @@ use std::slice::Iter;
 use foldhash::fast::RandomState;
 use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, Trace, Value, VarId};
 
+use super::super::lock_state::LockState;
 use super::super::locksets::{Hold, LockSetId, LockSets};
-use super::super::scene::Scene;
 
 /// An event that takes or gives back a variable that is used as a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +77,14 @@ impl Tokens {
     }
 }
 
-/// What is known of how a variable is used.
+/// The use of a variable so far.
 #[derive(Debug, Default)]
 struct Use {
-    /// The thread that used it first, and what it did before anybody else came.
+    /// The thread that used it first, and what it did before any other thread.
     first: Option<ThreadId>,
     beginning: Vec<u32>,
     is_shared: bool,
-    /// The value when nobody has it, and who does.
+    /// The value when no thread holds it, and the thread that does.
     free: Option<Value>,
     holder: Option<ThreadId>,
     /// The events that take it and give it back.
@@ -93,8 +93,8 @@ struct Use {
 }
 
 impl Use {
-    /// The next access; nothing if the variable is not used as a lock. `origin` tells who started a
-    /// thread and by which event, who started that one, and so on.
+    /// Processes the next access; `None` if the variable is not used as a lock. `origin` yields the
+    /// thread that started a thread and the event, then the same for that thread, and so on.
     fn event<'f, I: Iterator<Item = &'f (ThreadId, u32)>>(
         &mut self,
         trace: &Trace,
@@ -159,7 +159,7 @@ impl Use {
             (false, true) if found == Some(free) => {}
             (false, true) => return None,
             (false, false) if found? != free => {}
-            // Somebody else has it, and yet it is free: the trace has not all of it.
+            // Another thread holds it, and yet it is free: the trace is incomplete.
             (false, false) if self.holder.is_some() => return None,
             (false, false) => {
                 self.holder = Some(thread);
@@ -170,32 +170,32 @@ impl Use {
     }
 }
 
-/// A value that says something.
+/// A value that is known.
 fn known(value: Option<Value>) -> Option<Value> {
     value.filter(|value| value.stands_for_itself())
 }
 
-/// Which locks each thread holds as the trace goes by, with variables that are used as locks.
+/// The locks that each thread holds, including variables that are used as locks.
 #[derive(Debug)]
 pub(super) struct Guards<'t> {
-    scene: Scene,
+    lock_state: LockState,
     steps: Peekable<Iter<'t, Step>>,
 }
 
 impl<'t> Guards<'t> {
     pub(super) fn new(tokens: &'t Tokens) -> Guards<'t> {
-        Guards { scene: Scene::default(), steps: tokens.steps.iter().peekable() }
+        Guards { lock_state: LockState::default(), steps: tokens.steps.iter().peekable() }
     }
 
     /// The event happens.
     #[inline]
     pub(super) fn event(&mut self, index: u32, event: &Event) {
-        self.scene.event(index, event);
+        self.lock_state.event(index, event);
         if let Some(step) = self.steps.next_if(|step| step.event == index) {
             let hold = Hold { lock: step.lock, shared: false };
             match step.takes {
-                true => self.scene.take(index, event.thread(), hold),
-                false => self.scene.give(event.thread(), hold),
+                true => self.lock_state.take(index, event.thread(), hold),
+                false => self.lock_state.give(event.thread(), hold),
             }
         }
     }
@@ -203,7 +203,7 @@ impl<'t> Guards<'t> {
     /// The locks that a thread holds, as a set, and what sets there are.
     #[inline]
     pub(super) fn set(&self, thread: ThreadId) -> (LockSetId, &LockSets) {
-        (self.scene.set(thread), &self.scene.locksets)
+        (self.lock_state.set(thread), &self.lock_state.locksets)
     }
 }
 
@@ -231,12 +231,12 @@ mod tests {
 
     #[test]
     fn whoever_may_write_it_without_having_it_makes_it_none() {
-        // Somebody else gives it back.
+        // Another thread gives it back.
         assert_eq!(steps(&trace! { T1: rmw(s)=0->1; T2: vw(s)=0, rmw(s)=0->1 }), []);
         assert_eq!(steps(&trace! { T1: rmw(s)=0->1; T2: rmw(s)=1->0; T1: rmw(s)=0->1 }), []);
-        // It is written by somebody who has not looked.
+        // A thread writes it without reading it.
         assert_eq!(steps(&trace! { T1: rmw(s)=0->1, vw(s)=0; T2: vw(s)=1 }), []);
-        // A counter, whose values are not known all.
+        // A counter with some unknown values.
         assert_eq!(steps(&trace! { T1: rmw(s)=0->1, vw(s); T2: rmw(s)=0->1 }), []);
     }
 
@@ -246,7 +246,7 @@ mod tests {
             T1: vw(s)=3, vw(s)=0, fork(T2); T2: rmw(s)=0->1, vw(s)=0; T1: rmw(s)=0->1
         };
         assert_eq!(steps(&begun), [(3, true), (4, false), (5, true)]);
-        // Of a thread that was there before it is not.
+        // Not for a thread that existed before.
         let late = trace! {
             T1: fork(T3), vw(s)=0, fork(T2); T2: rmw(s)=0->1, vw(s)=0; T3: rmw(s)=0->1
         };

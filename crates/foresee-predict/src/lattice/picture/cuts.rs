@@ -49,7 +49,7 @@ pub(super) struct Cuts {
 impl Items {
     pub(super) fn of(
         trace: &Trace,
-        lens: &Projection,
+        projection: &Projection,
         params: &ParamPlan,
         binding: &[(String, Object)],
     ) -> Result<Items, NoPicture> {
@@ -58,7 +58,7 @@ impl Items {
         let mut steps: Vec<(u64, Step)> = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             let stamp = clocks.event(event)?;
-            if let Some(step) = step_of(event, &trace.pool, lens, params, binding) {
+            if let Some(step) = step_of(event, &trace.pool, projection, params, binding) {
                 // The observed run alone passes as many cuts.
                 if steps.len() + 1 == Picture::MAX_CUTS {
                     return Err(NoPicture::TooLarge(Picture::MAX_CUTS));
@@ -101,7 +101,7 @@ const MAX_PAIRS: usize = 100_000;
 impl Cuts {
     pub(super) fn of(
         items: &Items,
-        lens: &Projection,
+        projection: &Projection,
         monitor: &mut Monitor,
         start: StateId,
     ) -> Result<Cuts, NoPicture> {
@@ -110,7 +110,7 @@ impl Cuts {
             places: HashMap::from([(first.clone(), 0)]),
             cuts: vec![Cut {
                 counts: first,
-                program: lens.initial().clone(),
+                program: projection.initial().clone(),
                 runs: BTreeMap::from([(start, BigUint::from(1u8))]),
                 violated: start == StateId::BAD,
             }],
@@ -125,7 +125,7 @@ impl Cuts {
                 let Some(item) = items.enabled(column, &counts) else { continue };
                 let mut program = all.cuts[from].program.clone();
                 let step = items.items[item].step;
-                let letter = lens.apply(&mut program, step, &mut Default::default());
+                let letter = projection.apply(&mut program, step, &mut Default::default());
                 let to = all.cut_after(&counts, column, program)?;
                 all.edges.push((from, to, item));
                 let cut = &mut all.cuts[to];
@@ -196,11 +196,11 @@ impl Cuts {
 fn step_of(
     event: &Event,
     pool: &Pool,
-    lens: &Projection,
+    projection: &Projection,
     params: &ParamPlan,
     binding: &[(String, Object)],
 ) -> Option<Step> {
-    let step = lens.step(event, pool)?;
+    let step = projection.step(event, pool)?;
     if params.is_empty() {
         return Some(step);
     }

@@ -5,7 +5,7 @@ use foresee_trace::{
 };
 
 use super::Context;
-use super::scene::{Held, Scene};
+use super::lock_state::{Held, LockState};
 use crate::reorder::NONE;
 
 impl Context<'_> {
@@ -44,7 +44,7 @@ impl Context<'_> {
     }
 
     /// An event as the trace has it, with its thread and its place: `event 7, w(x) of T1 at a.c:3`.
-    pub(crate) fn told(&self, event: u32) -> String {
+    pub(crate) fn describe_event(&self, event: u32) -> String {
         self.bare_site(Role::Step, event).to_string()
     }
 
@@ -56,18 +56,18 @@ impl Context<'_> {
 
     /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
     /// it may have been any thread.
-    pub(crate) fn strangers(&self) -> Vec<ThreadId> {
+    pub(crate) fn uninstrumented(&self) -> Vec<ThreadId> {
         self.trace.names.threads.lookup(EXTERNAL).into_iter().collect()
     }
 
     /// The locks that an event's thread holds just before it, in the order in which they were
     /// taken, with the events that took them.
     pub(crate) fn held_at(&self, event: u32) -> Vec<Held> {
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         for at in self.requirements.inside(event) {
-            scene.event(at, &self.trace.events[at as usize]);
+            lock_state.event(at, &self.trace.events[at as usize]);
         }
-        scene.held(self.trace.events[event as usize].thread()).to_vec()
+        lock_state.held(self.trace.events[event as usize].thread()).to_vec()
     }
 
     /// The same, as findings have them.

@@ -1,4 +1,4 @@
-//! Which locks each thread holds as the trace goes by, and where it took them.
+//! The locks that each thread holds at each event of the trace, and where it acquired them.
 
 use foresee_trace::{Event, Id, ThreadId, entry};
 
@@ -8,15 +8,15 @@ use super::locksets::{Hold, LockSetId, LockSets};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) hold: Hold,
-    /// The event that took it.
+    /// The event that acquired it.
     pub(crate) acquire: u32,
-    /// What was held before, which is what is held again if locks are given back in order.
+    /// The set held before, which is restored if locks are released in reverse order.
     before: LockSetId,
 }
 
-/// What is known of the present while a trace is read: of each event, the moment just before it.
+/// The locks held just before the current event.
 #[derive(Debug, Default)]
-pub(crate) struct Scene {
+pub(crate) struct LockState {
     pub(crate) locksets: LockSets,
     threads: Vec<Holding>,
 }
@@ -27,13 +27,13 @@ struct Holding {
     set: LockSetId,
 }
 
-/// The lock that an event takes. Inner operations of re-entrant locks take and give back nothing.
+/// The lock that an event acquires. Inner operations of re-entrant locks do not count.
 #[inline]
 pub(crate) fn taken(event: &Event) -> Option<Hold> {
     edge(event, true)
 }
 
-/// The lock that an event gives back.
+/// The lock that an event releases.
 #[inline]
 pub(crate) fn given(event: &Event) -> Option<Hold> {
     edge(event, false)
@@ -45,13 +45,13 @@ fn edge(event: &Event, takes: bool) -> Option<Hold> {
     Some(Hold { lock: edge.lock, shared: edge.shared })
 }
 
-impl Scene {
-    /// Before a trace, with numbers of sets that are known already.
-    pub(crate) fn with(locksets: LockSets) -> Scene {
-        Scene { locksets, threads: Vec::new() }
+impl LockState {
+    /// The state before a trace, with sets that are already interned.
+    pub(crate) fn with(locksets: LockSets) -> LockState {
+        LockState { locksets, threads: Vec::new() }
     }
 
-    /// The event happens.
+    /// Advances past an event.
     #[inline]
     pub(crate) fn event(&mut self, index: u32, event: &Event) {
         if let Some(hold) = taken(event) {
@@ -61,14 +61,14 @@ impl Scene {
         }
     }
 
-    /// A thread takes a lock.
+    /// A thread acquires a lock.
     pub(crate) fn take(&mut self, index: u32, thread: ThreadId, hold: Hold) {
         let Holding { held, set } = entry(&mut self.threads, thread.index());
         held.push(Held { hold, acquire: index, before: *set });
         *set = self.locksets.intern(held.iter().map(|h| h.hold));
     }
 
-    /// A thread gives a lock back.
+    /// A thread releases a lock.
     pub(crate) fn give(&mut self, thread: ThreadId, hold: Hold) {
         let Holding { held, set } = entry(&mut self.threads, thread.index());
         let Some(at) = held.iter().rposition(|h| h.hold == hold) else { return };
@@ -76,7 +76,7 @@ impl Scene {
         *set = match at == held.len() {
             true => before,
             false => {
-                // The sets of those above it are others now.
+                // The sets of the locks above it change.
                 for i in at..held.len() {
                     held[i].before = self.locksets.intern(held[..i].iter().map(|h| h.hold));
                 }
@@ -85,7 +85,7 @@ impl Scene {
         };
     }
 
-    /// The locks that a thread holds, in the order in which it took them.
+    /// The locks that a thread holds, in the order in which it acquired them.
     pub(crate) fn held(&self, thread: ThreadId) -> &[Held] {
         self.threads.get(thread.index()).map_or(&[], |t| &t.held)
     }
@@ -108,11 +108,11 @@ mod tests {
         let trace = trace! {
             T1: acq(a), acq(b), rel(a), acq(c), acq(b), rel(b), rel(b), rel(c), racq(a), w(x)
         };
-        let mut scene = Scene::default();
+        let mut lock_state = LockState::default();
         let mut held = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
-            scene.event(i as u32, event);
-            let now: Vec<u32> = scene.held(event.thread()).iter().map(|h| h.acquire).collect();
+            lock_state.event(i as u32, event);
+            let now: Vec<u32> = lock_state.held(event.thread()).iter().map(|h| h.acquire).collect();
             held.push(now);
         }
         let expected: [&[u32]; 10] =
@@ -124,12 +124,17 @@ mod tests {
     fn the_set_is_that_of_the_locks_held() {
         for seed in 0..500 {
             let trace = foresee_testkit::random_trace(seed);
-            let mut scene = Scene::default();
+            let mut lock_state = LockState::default();
             for (i, event) in trace.events.iter().enumerate() {
-                scene.event(i as u32, event);
-                let held: Vec<Hold> = scene.held(event.thread()).iter().map(|h| h.hold).collect();
-                let set = scene.set(event.thread());
-                assert_eq!(scene.locksets.intern(held.into_iter()), set, "seed {seed}\n{trace}");
+                lock_state.event(i as u32, event);
+                let held: Vec<Hold> =
+                    lock_state.held(event.thread()).iter().map(|h| h.hold).collect();
+                let set = lock_state.set(event.thread());
+                assert_eq!(
+                    lock_state.locksets.intern(held.into_iter()),
+                    set,
+                    "seed {seed}\n{trace}"
+                );
             }
         }
     }

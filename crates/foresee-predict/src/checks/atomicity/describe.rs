@@ -1,14 +1,14 @@
-//! Violations of atomicity in words.
+//! Descriptions of atomicity violations.
 
 use foresee_trace::{Op, Role, Site, Subject, Verdict};
 
 use super::graph::Link;
 use super::regions::Regions;
 use crate::checks::tries::Found;
-use crate::checks::{Context, Told};
+use crate::checks::{Context, Description};
 use crate::reorder::NONE;
 
-/// What a region is called: `the region transfer of T1`.
+/// The name of a region: `the region transfer of T1`.
 fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
     let it = regions.all()[region as usize];
     let thread = context.thread_of(it.begin);
@@ -18,13 +18,13 @@ fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
     }
 }
 
-/// A region as what a finding is about, if it has a name.
+/// A region as the subject of a finding, if it has a name.
 fn subject(context: &Context<'_>, regions: &Regions, region: u32) -> Option<Subject> {
     let name = regions.all()[region as usize].name?;
     Some(Subject::Region(context.trace.names.syms.get(name).to_owned()))
 }
 
-/// From where to where a region goes.
+/// The extent of a region.
 fn extent_of(context: &Context<'_>, regions: &Regions, region: u32) -> (String, String) {
     let it = regions.all()[region as usize];
     let begin = format!("from event {}{}", it.begin, context.place_of(it.begin));
@@ -44,8 +44,8 @@ fn variable<'c>(context: &'c Context<'_>, event: u32) -> &'c str {
     event.target_name(&context.trace.names).unwrap_or("?")
 }
 
-/// What it means that `b` comes between `a1` and `a2`, all of one variable. `can` is what stands
-/// before the verbs: the observed order did it, others can.
+/// The effect of `b` between `a1` and `a2`, all on one variable. `can` is the word before the
+/// verbs: the observed order did it, others can.
 fn of_triple(
     context: &Context<'_>,
     region: &str,
@@ -87,7 +87,7 @@ fn of_triple(
     }
 }
 
-/// Which lock would help: one that all others hold, from the first access to the last.
+/// The lock that would prevent it: one that all others hold, from the first access to the last.
 fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (String, String) {
     let held = |event: u32| context.held_at(event);
     let mut common: Vec<&str> = match others.first() {
@@ -130,8 +130,8 @@ fn list(
     sites
 }
 
-/// What a reordering shows.
-pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found) -> Told {
+/// Describes a predicted violation.
+pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found) -> Description {
     let last = found.by.next[0];
     let thread = context.trace.events[last as usize].thread();
     let executed: Vec<u32> = found.by.executed.iter().map(|wanted| wanted.event).collect();
@@ -171,11 +171,11 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
     };
     details.push(remedy(context, first, last, &others));
     let about = region.and_then(|region| subject(context, regions, region));
-    Told { verdict, message, sites, about: about.into_iter().collect(), details }
+    Description { verdict, message, sites, about: about.into_iter().collect(), details }
 }
 
-/// What comes between two accesses that look as if they belonged together.
-pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Told {
+/// Describes an access between two that look as if they belonged together.
+pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) -> Description {
     let what = format!("likely: what {} does in two sections", context.thread_of(a1));
     let (verdict, message) = of_triple(context, &what, [a1, b, a2], can);
     let certain = if can { "can come" } else { "came" };
@@ -190,7 +190,7 @@ pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) ->
         [("first", Role::First, a1), ("in between", Role::AnyBetween, b), (last, Role::Second, a2)];
     let sites = list(context, &labels, &mut details);
     details.push(remedy(context, a1, a2, &[b]));
-    Told { verdict, message, sites, about: Vec::new(), details }
+    Description { verdict, message, sites, about: Vec::new(), details }
 }
 
 /// Adds another event that comes between the same two.
@@ -202,13 +202,13 @@ pub(in crate::checks) fn also(details: &mut Vec<(String, String)>, event: String
     }
 }
 
-/// What the observed order shows.
+/// Describes a violation in the observed order.
 pub(super) fn observed(
     context: &Context<'_>,
     regions: &Regions,
     region: u32,
     cycle: &[Link],
-) -> Told {
+) -> Description {
     let name = name_of(context, regions, region);
     let mut details = vec![extent_of(context, regions, region)];
     let sites;
@@ -251,5 +251,5 @@ pub(super) fn observed(
         }
     };
     let about = subject(context, regions, region).into_iter().collect();
-    Told { verdict, message, sites, about, details }
+    Description { verdict, message, sites, about, details }
 }
