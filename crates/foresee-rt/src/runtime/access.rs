@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
 use super::shadow::Here;
-use super::tenancy::Cell;
+use super::ownership::Cell;
 use super::thread::{self, Pending, Thread};
 use super::{config, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};

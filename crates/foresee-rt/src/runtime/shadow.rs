@@ -1,10 +1,10 @@
 //! A cell for every eight bytes of memory, and per-thread entries for cells that several threads
-//! read: see [`super::tenancy`].
+//! read: see [`super::ownership`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use super::clocks::{self, CLOCKED};
-use super::tenancy::{Cell, Entry, Held, LockWords, Touch, World};
+use super::ownership::{Cell, Entry, Held, LockWords, Touch, World};
 use super::thread::{self, Thread};
 use super::{config, log, sys};
 use crate::format::Delayed;
