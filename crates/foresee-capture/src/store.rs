@@ -34,7 +34,7 @@ pub enum StoreError {
 }
 
 /// The conversion of a log to a trace.
-pub struct Told<'l> {
+pub struct LogConversion<'l> {
     /// The log.
     pub log: &'l Log,
     /// The names of its process; see [`crate::naming::symbols_of`].
@@ -54,7 +54,7 @@ const KEPT_EVENTS: usize = 4 << 20;
 
 /// The log of a process as a trace with names, to be read as often as needed.
 pub struct LogTrace<'l> {
-    told: Told<'l>,
+    conversion: LogConversion<'l>,
     title: String,
     /// How order is kept for the sake of writes that no hook saw.
     plan: Option<Plan>,
@@ -79,7 +79,7 @@ struct Learnt {
     trace: Option<Trace>,
 }
 
-impl<'l> Told<'l> {
+impl<'l> LogConversion<'l> {
     /// Reads the log for what has to be known before it can be told: its names, and which variables
     /// are of one thread alone. Where order has to be kept for the sake of writes that no hook saw
     /// is known only then, too: if there are such writes, it is read again. `title` is what the
@@ -126,7 +126,7 @@ impl<'l> Told<'l> {
             (trace.events, trace.pool) = (batch.events, batch.pool);
             trace.remarks = remarks.clone();
         }
-        Ok(LogTrace { told: self, title, plan, shared, names, remarks, trace, notes })
+        Ok(LogTrace { conversion: self, title, plan, shared, names, remarks, trace, notes })
     }
 
     fn learn(
@@ -232,7 +232,7 @@ impl TraceInput for LogTrace<'_> {
         let damaged = |error: LogError| {
             ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
         };
-        let source = self.told.source(self.plan.clone()).map_err(damaged)?;
+        let source = self.conversion.source(self.plan.clone()).map_err(damaged)?;
         Ok(Box::new(Stream { trace: self, source, held: None, has_begun: false, names: None }))
     }
 
@@ -262,7 +262,7 @@ impl Stream<'_> {
         if !std::mem::replace(&mut self.has_begun, true) {
             let mut held = Batch::default();
             let has_more = self.source.next_batch(&mut held)?;
-            let first = self.trace.told.initial_values(self.source.names_mut(), &held);
+            let first = self.trace.conversion.initial_values(self.source.names_mut(), &held);
             *batch = first.map_err(|error| {
                 ReadError::new(ErrorKind::Limit, Position::Unknown, error.to_string())
             })?;

@@ -11,7 +11,7 @@ use foresee_capture::launch::{Ended, Outlived, Patience, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
-use foresee_capture::store::Told;
+use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_capture::watch::Watch;
 use foresee_predict::session::{self, Session};
@@ -231,7 +231,7 @@ impl Run<'_> {
                     format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
                 }
             };
-            let stored = Told {
+            let stored = LogConversion {
                 log,
                 symbols: &symbols,
                 spelt: &spelt,
