@@ -3,6 +3,7 @@
 pub mod assembler;
 pub mod compiler;
 pub mod failure;
+pub mod filter;
 mod family;
 mod hang;
 pub mod launch;
@@ -14,4 +15,4 @@ pub mod runtime;
 pub mod store;
 pub mod summary;
 pub mod symbols;
-pub mod watch;
+

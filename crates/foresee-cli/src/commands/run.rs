@@ -13,7 +13,7 @@ use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
-use foresee_capture::watch::Watch;
+use foresee_capture::filter::CaptureFilter;
 use foresee_predict::session::{self, Session};
 use foresee_report::Report;
 use foresee_spec::Diagnostic;
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let mut watch = watch(&session, &program)?;
+    let mut filter = filter(&session, &program)?;
     let regions = session.settings().regions.iter().cloned();
     for method in regions.chain(session.atomics()) {
-        let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
+        let is_there = filter.functions_like(&program, &|name| method.matches_path(name));
         if !is_there && program.built == Built::ForCapture && !program.loads_more {
             output::note(&format!(
                 "no function is called `{}`: it does not exist, or every call of it was inlined",
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
-    std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
-    let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
+    std::fs::write(&list, filter.text()).context("cannot write the list of what to watch")?;
+    let is_known = program.built == Built::ForCapture && filter.missing.is_empty();
     let is_unfiltered = args.all
         // Variables that cannot be named beforehand are complete only if everything is recorded,
         // and without the token the filter's books are not exact.
@@ -283,19 +283,19 @@ impl Run<'_> {
 
 /// What the specifications are about, in the program's files. Names that it cannot have are
 /// mistakes, unless it may load more.
-fn watch(session: &Session, program: &Program) -> anyhow::Result<Watch> {
-    let mut watch = Watch::default();
+fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter> {
+    let mut filter = CaptureFilter::default();
     if program.built != Built::ForCapture {
-        return Ok(watch);
+        return Ok(filter);
     }
     for source in session.specs() {
-        let before = watch.missing.len();
+        let before = filter.missing.len();
         let variables = foresee_spec::variables(&source.spec);
-        variables.iter().for_each(|(name, _)| watch.variable(program, name));
+        variables.iter().for_each(|(name, _)| filter.variable(program, name));
         let methods = foresee_spec::methods(&source.spec);
-        let mut diagnostics = diagnose(&watch.missing[before..], &variables);
+        let mut diagnostics = diagnose(&filter.missing[before..], &variables);
         for (name, span) in methods {
-            if !watch.function(program, name) {
+            if !filter.function(program, name) {
                 let message = format!("the program has no function `{name}`");
                 let diagnostic =
                     Diagnostic::error("unknown-function", message, span, "never called");
@@ -308,7 +308,7 @@ fn watch(session: &Session, program: &Program) -> anyhow::Result<Watch> {
             return Err(specs::BadSpec::of(&source.bad(diagnostics)).into());
         }
     }
-    Ok(watch)
+    Ok(filter)
 }
 
 /// The variables of the specifications in a process, and what is wrong with those it has not.

@@ -8,7 +8,7 @@ use crate::symbols::{Unmatched, Variable};
 
 /// What is recorded in any case.
 #[derive(Default)]
-pub struct Watch {
+pub struct CaptureFilter {
     text: String,
     /// Names that were found, as the specification spells them.
     pub variables: Vec<(String, Variable)>,
@@ -16,7 +16,7 @@ pub struct Watch {
     pub missing: Vec<Unmatched>,
 }
 
-impl Watch {
+impl CaptureFilter {
     /// Adds a variable by the name that a specification gives it.
     pub fn variable(&mut self, program: &Program, name: &str) {
         let found = program.symbols.find(name);
