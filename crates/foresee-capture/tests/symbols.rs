@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foresee_capture::symbols::{Kind, Module, Symbols, Trouble};
+use foresee_capture::symbols::{Kind, Module, Symbols, NameError};
 use foresee_testkit::tools::compilers;
 use tempfile::TempDir;
 
@@ -140,24 +140,24 @@ fn c_names_places_and_types() {
 #[test]
 fn names_that_mean_nothing_are_told_with_what_was_probably_meant() {
     let probe = build_c("gcc", &["-g"]);
-    let trouble = |name: &str| probe.symbols.find(name).unwrap_err().trouble;
-    match trouble("landing") {
-        Trouble::Ambiguous(names) => {
+    let reason = |name: &str| probe.symbols.find(name).unwrap_err().reason;
+    match reason("landing") {
+        NameError::Ambiguous(names) => {
             assert_eq!(names, ["names.c:landing", "names_other.c:landing"]);
         }
         other => panic!("{other}"),
     }
-    assert_eq!(trouble("fleat[1].pos.y"), Trouble::Unknown(vec!["fleet".to_owned()]));
+    assert_eq!(reason("fleat[1].pos.y"), NameError::Unknown(vec!["fleet".to_owned()]));
     assert!(
-        matches!(trouble("fleet[1].pos.z"), Trouble::NoField { nearest, .. } if nearest.is_empty())
+        matches!(reason("fleet[1].pos.z"), NameError::NoField { nearest, .. } if nearest.is_empty())
     );
     assert!(
-        matches!(trouble("ctl.valve.opened"), Trouble::NoField { nearest, .. } if nearest == ["open"])
+        matches!(reason("ctl.valve.opened"), NameError::NoField { nearest, .. } if nearest == ["open"])
     );
-    assert!(matches!(trouble("fleet[3].pos.x"), Trouble::NoElement { count: 3, .. }));
-    assert!(matches!(trouble("fleet[0].next.pos.x"), Trouble::Pointer(_)));
-    assert!(matches!(trouble("ctl"), Trouble::NotScalar(_)));
-    assert_eq!(trouble("fleet[1]..x"), Trouble::Syntax);
+    assert!(matches!(reason("fleet[3].pos.x"), NameError::NoElement { count: 3, .. }));
+    assert!(matches!(reason("fleet[0].next.pos.x"), NameError::Pointer(_)));
+    assert!(matches!(reason("ctl"), NameError::NotScalar(_)));
+    assert_eq!(reason("fleet[1]..x"), NameError::Syntax);
     assert_eq!(
         probe.symbols.find("fleat").unwrap_err().to_string(),
         "`fleat` is no global or static variable of the program; did you mean `fleet`?"
@@ -173,7 +173,7 @@ fn without_debugging_information_the_symbol_table_still_names_variables() {
     let part = probe.symbols.object(*address, *size).unwrap();
     assert_eq!((part.name.as_str(), part.scalar.kind), ("big", Kind::Unsigned));
     assert_eq!(probe.symbols.find("big").unwrap().address, *address);
-    assert!(matches!(probe.symbols.find("ctl.inner").unwrap_err().trouble, Trouble::NoType(_)));
+    assert!(matches!(probe.symbols.find("ctl.inner").unwrap_err().reason, NameError::NoType(_)));
     let place = probe.symbols.place(probe.code.unwrap() - 1);
     assert_eq!(place.0[0].function.as_deref(), Some("outer"));
     let program = probe.symbols.modules().next().unwrap();
@@ -213,6 +213,6 @@ fn files_that_are_no_programs_are_told() {
         symbols.add(module.clone());
         assert_eq!(symbols.object(10, 4), None);
         assert_eq!(symbols.place(10).to_string(), "");
-        assert!(symbols.trouble(&module).is_some());
+        assert!(symbols.reason(&module).is_some());
     }
 }

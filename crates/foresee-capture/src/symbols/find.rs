@@ -23,17 +23,17 @@ pub struct Variable {
 
 /// Why a name means no variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` {trouble}")]
+#[error("`{name}` {reason}")]
 pub struct Unmatched {
     /// The name.
     pub name: String,
     /// What is wrong with it.
-    pub trouble: Trouble,
+    pub reason: NameError,
 }
 
 /// What is wrong with a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum NameError {
     /// No variable has it.
     #[error("is no global or static variable of the program{}", hint(.0))]
     Unknown(Vec<String>),
@@ -95,31 +95,31 @@ const SHOWN: usize = 5;
 impl Symbols {
     /// The variable that a name means.
     pub fn find(&self, name: &str) -> Result<Variable, Unmatched> {
-        self.locate(name).map_err(|trouble| Unmatched { name: name.to_owned(), trouble })
+        self.locate(name).map_err(|reason| Unmatched { name: name.to_owned(), reason })
     }
 
-    fn locate(&self, name: &str) -> Result<Variable, Trouble> {
+    fn locate(&self, name: &str) -> Result<Variable, NameError> {
         let (file, path) = split_file(name);
-        let (base, steps) = split_path(path).ok_or(Trouble::Syntax)?;
+        let (base, steps) = split_path(path).ok_or(NameError::Syntax)?;
         let found = self.candidates(file, base);
         let entry = match found.as_slice() {
-            [] => return Err(Trouble::Unknown(self.nearest(base))),
+            [] => return Err(NameError::Unknown(self.nearest(base))),
             [one] => *one,
             several => {
                 let labels = several.iter().map(|e| self.label(e.module, self.global(*e)));
-                return Err(Trouble::Ambiguous(labels.take(SHOWN).collect()));
+                return Err(NameError::Ambiguous(labels.take(SHOWN).collect()));
             }
         };
         let global = self.global(entry);
         let loaded = &self.modules[entry.module];
         let label = self.label(entry.module, global);
-        let image = loaded.image().ok_or(Trouble::Syntax)?;
+        let image = loaded.image().ok_or(NameError::Syntax)?;
         let start = global.address.wrapping_add(loaded.module.bias);
         let (image, ty) = self.type_of(image, global);
         match ty {
             Some(ty) => walk(image, ty, label, start, &steps),
-            None if !steps.is_empty() => Err(Trouble::NoType(label)),
-            None if !matches!(global.size, 1 | 2 | 4 | 8) => Err(Trouble::NotScalar(Vec::new())),
+            None if !steps.is_empty() => Err(NameError::NoType(label)),
+            None if !matches!(global.size, 1 | 2 | 4 | 8) => Err(NameError::NotScalar(Vec::new())),
             None => Ok(Variable {
                 name: label,
                 address: start,
@@ -207,14 +207,14 @@ fn walk(
     mut name: String,
     mut address: u64,
     steps: &[Step<'_>],
-) -> Result<Variable, Trouble> {
+) -> Result<Variable, NameError> {
     let mut ty = ty;
     for step in steps {
         match (step, &image.types.get(ty).shape) {
-            (_, Shape::Pointer) => return Err(Trouble::Pointer(name)),
+            (_, Shape::Pointer) => return Err(NameError::Pointer(name)),
             (Step::Element(index), Shape::Array { element, count }) => {
                 if index >= count {
-                    return Err(Trouble::NoElement { within: name, count: *count });
+                    return Err(NameError::NoElement { within: name, count: *count });
                 }
                 let stride = image.types.get(*element).size;
                 address = address.wrapping_add(index.wrapping_mul(stride));
@@ -225,7 +225,7 @@ fn walk(
                 let Some((offset, inner)) = member(image, ty, field, 0) else {
                     let nearest = nearest(field, fields(image, ty).iter().map(String::as_str));
                     let field = (*field).to_owned();
-                    return Err(Trouble::NoField { within: name, field, nearest });
+                    return Err(NameError::NoField { within: name, field, nearest });
                 };
                 address = address.wrapping_add(offset);
                 name.push('.');
@@ -234,9 +234,9 @@ fn walk(
             }
             (Step::Field(field), _) => {
                 let field = (*field).to_owned();
-                return Err(Trouble::NoField { within: name, field, nearest: Vec::new() });
+                return Err(NameError::NoField { within: name, field, nearest: Vec::new() });
             }
-            (Step::Element(_), _) => return Err(Trouble::NoElement { within: name, count: 0 }),
+            (Step::Element(_), _) => return Err(NameError::NoElement { within: name, count: 0 }),
         }
     }
     // A `std::atomic<int>` or another wrapper of one value is that value.
@@ -251,12 +251,12 @@ fn walk(
             }
             Shape::Record { .. } => {
                 let fields = fields(image, ty).into_iter().take(SHOWN);
-                return Err(Trouble::NotScalar(fields.map(|f| format!("{name}.{f}")).collect()));
+                return Err(NameError::NotScalar(fields.map(|f| format!("{name}.{f}")).collect()));
             }
             Shape::Array { count, .. } if *count > 0 => {
-                return Err(Trouble::NotScalar(vec![format!("{name}[0]")]));
+                return Err(NameError::NotScalar(vec![format!("{name}[0]")]));
             }
-            _ => return Err(Trouble::NotScalar(Vec::new())),
+            _ => return Err(NameError::NotScalar(Vec::new())),
         };
         return Ok(Variable { name, address, scalar });
     }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use image::Image;
 
-pub use find::{Trouble, Unmatched, Variable};
+pub use find::{NameError, Unmatched, Variable};
 pub use globals::Coverage;
 pub use heap::Content;
 pub use objects::{Leaf, Part};
