@@ -40,7 +40,7 @@ pub struct LogConversion<'l> {
     /// The names of its process; see [`crate::naming::symbols_of`].
     pub symbols: &'l Symbols,
     /// Variables of specifications, with their names there.
-    pub spelt: &'l [(String, Variable)],
+    pub spec_vars: &'l [(String, Variable)],
     /// Libraries that may be without hooks; see [`Summary::new`].
     pub trusted: &'l [String],
     /// Whether variables that only one thread accesses are kept.
@@ -108,7 +108,7 @@ impl<'l> LogConversion<'l> {
         notes.append(&mut remarks.warnings);
         let mut shared = None;
         if self.leaves_private_out() {
-            for (name, _) in self.spelt {
+            for (name, _) in self.spec_vars {
                 names.vars.lookup(name).into_iter().for_each(|var| owners.keep(var));
             }
             shared = owners.shared(&names)?;
@@ -161,14 +161,14 @@ impl<'l> LogConversion<'l> {
 
     /// Reads the log. Every reading with the same plan yields the same events and names.
     fn source(&self, plan: Option<Plan>) -> Result<LogSource<'l, Naming<'l>>, LogError> {
-        let source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
+        let source = self.log.planned(Naming::new(self.symbols, self.spec_vars), plan)?;
         // Names are copied when private variables are left out.
         let source = source.within(self.memory / 2);
         if !self.leaves_private_out() {
             return Ok(source);
         }
         let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
-        let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
+        let wanted = self.spec_vars.iter().map(|(_, variable)| (variable.address, ends(variable)));
         Ok(source.briefly(wanted))
     }
 
@@ -182,11 +182,11 @@ impl<'l> LogConversion<'l> {
         // They are not steps of any thread, but every event needs one.
         let thread = match batch.events.first() {
             Some(event) => event.thread(),
-            None if self.spelt.is_empty() => ThreadId(0),
+            None if self.spec_vars.is_empty() => ThreadId(0),
             None => names.thread("main")?,
         };
         let mut seen = Vec::new();
-        for (name, variable) in self.spelt {
+        for (name, variable) in self.spec_vars {
             // Another spelling of the same variable.
             if seen.contains(&variable.address) {
                 continue;

@@ -218,7 +218,7 @@ impl Run<'_> {
         let logs = logs.context("the log cannot be read")?;
         for (i, log) in logs.iter().enumerate() {
             let symbols = symbols_of(log);
-            let (spelt, missing) = spelt(session, &symbols);
+            let (spec_vars, missing) = spec_vars(session, &symbols);
             // A process that runs another program has nothing to do with the specification.
             if let Some(missing) = missing {
                 absent = Some(missing);
@@ -234,7 +234,7 @@ impl Run<'_> {
             let stored = LogConversion {
                 log,
                 symbols: &symbols,
-                spelt: &spelt,
+                spec_vars: &spec_vars,
                 trusted: &args.trust,
                 keeps_private: args.all,
                 memory,
@@ -312,17 +312,17 @@ fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter>
 }
 
 /// The variables of the specifications in a process, and what is wrong with those it has not.
-fn spelt(
+fn spec_vars(
     session: &Session,
     symbols: &Symbols,
 ) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {
-    let (mut spelt, mut wrong) = (Vec::new(), None);
+    let (mut spec_vars, mut wrong) = (Vec::new(), None);
     for source in session.specs() {
         let variables = foresee_spec::variables(&source.spec);
         let mut missing = Vec::new();
         for (name, _) in &variables {
             match symbols.find(name) {
-                Ok(variable) => spelt.push(((*name).to_owned(), variable)),
+                Ok(variable) => spec_vars.push(((*name).to_owned(), variable)),
                 Err(unmatched) => missing.push(unmatched),
             }
         }
@@ -331,7 +331,7 @@ fn spelt(
             wrong = Some(specs::BadSpec::of(&source.bad(diagnostics)));
         }
     }
-    (spelt, wrong)
+    (spec_vars, wrong)
 }
 
 fn diagnose(
