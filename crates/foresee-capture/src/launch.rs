@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::family::{Family, VARIABLE};
+use crate::process_tree::{ProcessTree, VARIABLE};
 use crate::hang::Hangs;
 
 /// How to record.
@@ -73,7 +73,7 @@ pub fn launch(
         Some(bytes) => child.env("FORESEE_LIMIT", bytes.to_string()),
         None => child.env_remove("FORESEE_LIMIT"),
     };
-    let family = Family::of(folder);
+    let tree = ProcessTree::of(folder);
     let start = Instant::now();
     let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
@@ -87,7 +87,7 @@ pub fn launch(
             Ok(status) => break status?,
             Err(mpsc::RecvTimeoutError::Timeout) if !is_late() => hangs.end(),
             Err(_) => {
-                end_all(&family, process)?;
+                end_all(&tree, process)?;
                 let status = told.recv().map_err(io::Error::other)??;
                 let (took, hung) = (start.elapsed(), hangs.ended);
                 return Ok(Ended { status, timed_out: true, took, process, hung });
@@ -96,11 +96,11 @@ pub fn launch(
     };
     let mut pause = Pause::default();
     let gone = Instant::now();
-    let (mut left, mut is_told) = (family.running(), false);
+    let (mut left, mut is_told) = (tree.running(), false);
     while !left.is_empty() {
-        let recording = family.recording();
+        let recording = tree.recording();
         if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
-            end_all(&family, process)?;
+            end_all(&tree, process)?;
             let (took, hung) = (start.elapsed(), hangs.ended);
             return Ok(Ended { status, timed_out: true, took, process, hung });
         }
@@ -114,7 +114,7 @@ pub fn launch(
         }
         hangs.end();
         pause.take();
-        left = family.running();
+        left = tree.running();
     }
     Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
 }
@@ -133,9 +133,9 @@ pub enum Outlived<'p> {
     NotRecorded(&'p [u32]),
 }
 
-fn end_all(family: &Family, first: u32) -> io::Result<()> {
-    family.end(first);
-    match family.recording().is_empty() {
+fn end_all(tree: &ProcessTree, first: u32) -> io::Result<()> {
+    tree.end(first);
+    match tree.recording().is_empty() {
         true => Ok(()),
         false => Err(io::Error::other("it goes on recording however often it is ended")),
     }

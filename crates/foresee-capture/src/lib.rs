@@ -4,12 +4,13 @@ pub mod assembler;
 pub mod compiler;
 pub mod failure;
 pub mod filter;
-mod family;
+
 mod hang;
 pub mod launch;
 pub mod log;
 pub mod naming;
 mod private;
+mod process_tree;
 pub mod program;
 pub mod runtime;
 pub mod store;

@@ -14,19 +14,19 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
 
 /// The processes that record into a directory.
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     folder: PathBuf,
     /// The entry for the directory in the environment of its processes.
     mark: Vec<u8>,
 }
 
-impl Family {
+impl ProcessTree {
     /// The processes that record into this directory.
-    pub(crate) fn of(folder: &Path) -> Family {
+    pub(crate) fn of(folder: &Path) -> ProcessTree {
         let mut mark = VARIABLE.as_bytes().to_vec();
         mark.push(b'=');
         mark.extend(folder.as_os_str().as_bytes());
-        Family { folder: folder.to_owned(), mark }
+        ProcessTree { folder: folder.to_owned(), mark }
     }
 
     /// The running processes with a log, which cannot be read yet.
