@@ -42,7 +42,7 @@ pub struct Ended {
 }
 
 /// How long to wait.
-pub struct Patience<'p> {
+pub struct Timeouts<'p> {
     /// After this time, everything that still runs is killed.
     pub timeout: Option<Duration>,
     /// The user does not want to wait for what the program left running.
@@ -57,7 +57,7 @@ pub fn launch(
     command: &[OsString],
     folder: &Path,
     recording: &Recording<'_>,
-    patience: Patience<'_>,
+    timeouts: Timeouts<'_>,
 ) -> io::Result<Ended> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
@@ -75,7 +75,7 @@ pub fn launch(
     };
     let tree = ProcessTree::of(folder);
     let start = Instant::now();
-    let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
+    let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
     let process = child.id();
     let mut hangs = Hangs::in_folder(folder);
@@ -99,18 +99,18 @@ pub fn launch(
     let (mut left, mut is_told) = (tree.running(), false);
     while !left.is_empty() {
         let recording = tree.recording();
-        if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
+        if is_late() || timeouts.is_interrupted.load(Ordering::Relaxed) {
             end_all(&tree, process)?;
             let (took, hung) = (start.elapsed(), hangs.ended);
             return Ok(Ended { status, timed_out: true, took, process, hung });
         }
         // Other processes are ignored once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
-            (patience.outlived)(Outlived::NotRecorded(&left));
+            (timeouts.outlived)(Outlived::NotRecorded(&left));
             break;
         }
         if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
-            (patience.outlived)(Outlived::Recorded(&recording));
+            (timeouts.outlived)(Outlived::Recorded(&recording));
         }
         hangs.end();
         pause.take();

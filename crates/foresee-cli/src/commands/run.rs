@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_capture::failure;
-use foresee_capture::launch::{Ended, Outlived, Patience, Recording, launch};
+use foresee_capture::launch::{Ended, Outlived, Timeouts, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
@@ -141,12 +141,12 @@ impl Run<'_> {
         let Run { args, name, program, .. } = *self;
         let logs = folder.join("logs");
         std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
-        let patience = Patience {
+        let timeouts = Timeouts {
             timeout: args.timeout.map(Duration::from_secs),
             is_interrupted: &INTERRUPTED,
             outlived: &mut |left| output::note(&outlived(name, &left)),
         };
-        let ended = launch(&args.command, &logs, &self.recording, patience)
+        let ended = launch(&args.command, &logs, &self.recording, timeouts)
             .with_context(|| format!("cannot run `{name}`"))?;
         let how = failure::how(&ended);
         if let Some(how) = &how {
