@@ -48,7 +48,7 @@ pub struct Timeouts<'p> {
     /// The user does not want to wait for what the program left running.
     pub is_interrupted: &'p AtomicBool,
     /// Called with the processes that outlive the program.
-    pub outlived: &'p mut dyn FnMut(Outlived<'_>),
+    pub on_orphans: &'p mut dyn FnMut(Orphans<'_>),
 }
 
 /// Runs a command to its end, with our own standard streams, and records into a directory. Waits
@@ -106,11 +106,11 @@ pub fn launch(
         }
         // Other processes are ignored once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
-            (timeouts.outlived)(Outlived::NotRecorded(&left));
+            (timeouts.on_orphans)(Orphans::NotRecorded(&left));
             break;
         }
         if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
-            (timeouts.outlived)(Outlived::Recorded(&recording));
+            (timeouts.on_orphans)(Orphans::Recorded(&recording));
         }
         hangs.end();
         pause.take();
@@ -126,7 +126,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Processes that outlive the program that started them.
-pub enum Outlived<'p> {
+pub enum Orphans<'p> {
     /// Their logs are incomplete: the launcher waits for them.
     Recorded(&'p [u32]),
     /// They have no log, and are left running.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_capture::failure;
-use foresee_capture::launch::{Ended, Outlived, Timeouts, Recording, launch};
+use foresee_capture::launch::{Ended, Orphans, Timeouts, Recording, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
@@ -144,7 +144,7 @@ impl Run<'_> {
         let timeouts = Timeouts {
             timeout: args.timeout.map(Duration::from_secs),
             is_interrupted: &INTERRUPTED,
-            outlived: &mut |left| output::note(&outlived(name, &left)),
+            on_orphans: &mut |left| output::note(&orphans_note(name, &left)),
         };
         let ended = launch(&args.command, &logs, &self.recording, timeouts)
             .with_context(|| format!("cannot run `{name}`"))?;
@@ -346,15 +346,15 @@ fn diagnose(
     missing.iter().filter_map(diagnostic).collect()
 }
 
-fn outlived(name: &str, left: &Outlived<'_>) -> String {
+fn orphans_note(name: &str, left: &Orphans<'_>) -> String {
     let list = |processes: &[u32]| {
         let es = if processes.len() == 1 { "" } else { "es" };
         let numbers: Vec<String> = processes.iter().map(u32::to_string).collect();
         format!("process{es} {} that it started", numbers.join(", "))
     };
     match left {
-        Outlived::Recorded(left) => format!("{name} has ended; waiting for the {}", list(left)),
-        Outlived::NotRecorded(left) => {
+        Orphans::Recorded(left) => format!("{name} has ended; waiting for the {}", list(left)),
+        Orphans::NotRecorded(left) => {
             format!("{name} has ended; the {} still run, and are not recorded", list(left))
         }
     }
