@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::process_tree::{ProcessTree, VARIABLE};
 use crate::hang::Hangs;
+use crate::process_tree::{ProcessTree, VARIABLE};
 
 /// How to record.
 #[derive(Clone, Debug, Default)]

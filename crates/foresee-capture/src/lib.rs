@@ -4,7 +4,6 @@ pub mod assembler;
 pub mod compiler;
 pub mod failure;
 pub mod filter;
-
 mod hang;
 pub mod launch;
 pub mod log;
@@ -16,4 +15,3 @@ pub mod runtime;
 pub mod store;
 pub mod summary;
 pub mod symbols;
-

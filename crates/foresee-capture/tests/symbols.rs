@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foresee_capture::symbols::{Kind, Module, Symbols, NameError};
+use foresee_capture::symbols::{Kind, Module, NameError, Symbols};
 use foresee_testkit::tools::compilers;
 use tempfile::TempDir;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_capture::failure;
-use foresee_capture::launch::{Ended, Orphans, Timeouts, Recording, launch};
+use foresee_capture::filter::CaptureFilter;
+use foresee_capture::launch::{Ended, Orphans, Recording, Timeouts, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
-use foresee_capture::filter::CaptureFilter;
 use foresee_predict::session::{self, Session};
 use foresee_report::Report;
 use foresee_spec::Diagnostic;

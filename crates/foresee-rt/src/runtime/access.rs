@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
-use super::shadow::Here;
 use super::ownership::Cell;
+use super::shadow::Here;
 use super::thread::{self, Pending, Thread};
 use super::{config, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};

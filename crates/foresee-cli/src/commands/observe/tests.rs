@@ -98,8 +98,9 @@ fn online_equals_offline() {
     const TRACES: u64 = 5000;
     let folder = tempfile::tempdir().unwrap();
     let path = |seed: u64| folder.path().join(format!("{seed}.std"));
-    let observers: Vec<ConsoleObserver> =
-        (0..ASKED.len()).map(|i| ConsoleObserver::new(analysis(folder.path(), i)).unwrap()).collect();
+    let observers: Vec<ConsoleObserver> = (0..ASKED.len())
+        .map(|i| ConsoleObserver::new(analysis(folder.path(), i)).unwrap())
+        .collect();
     let record = Arc::new(Record { observers, said: Mutex::default() });
     let options = ServerOptions {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
