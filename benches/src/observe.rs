@@ -52,7 +52,7 @@ fn trace(variables: u32) -> anyhow::Result<Trace> {
 /// When events were made, for the one who looks at them: how many there were, and when.
 type Made = Arc<Mutex<VecDeque<(u64, Instant)>>>;
 
-/// A trace again and again, up to so many events or for so long.
+/// A trace, repeated up to a number of events or for a limited time.
 struct Looped {
     trace: Arc<Trace>,
     at: usize,
@@ -138,7 +138,7 @@ impl Latencies {
     }
 }
 
-/// Looks at programs as `foresee observe` does.
+/// Analyses programs as `foresee observe` does, and measures latencies.
 struct TimedObserver {
     trace: Arc<Trace>,
     window: usize,
@@ -314,7 +314,7 @@ pub(crate) fn run(events: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Steady load for so many seconds, with memory at every twentieth of it.
+/// Steady load for this many seconds, with the memory used at every twentieth of that time.
 pub(crate) fn soak(seconds: u64, rate: u64) -> anyhow::Result<()> {
     println!("\n| seconds | events | resident |\n|--:|--:|--:|");
     let start = Instant::now();

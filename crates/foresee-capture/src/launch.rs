@@ -14,11 +14,11 @@ use crate::process_tree::{ProcessTree, VARIABLE};
 /// How to record.
 #[derive(Clone, Debug, Default)]
 pub struct Recording<'a> {
-    /// Whether threads run freely, so that only the order of notes is known.
+    /// Whether threads run freely, so that only the order of records is known.
     pub is_free_running: bool,
     /// Whether accesses to memory that only one thread uses are recorded, too.
     pub is_unfiltered: bool,
-    /// What is recorded in any case; see [`crate::watch`].
+    /// What is always recorded; see [`crate::watch`].
     pub watch: Option<&'a Path>,
     /// The maximum size of the log in bytes.
     pub limit: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Ended {
     pub hung: Vec<u32>,
 }
 
-/// How long to wait.
+/// When to stop waiting.
 pub struct Timeouts<'p> {
     /// After this time, everything that still runs is killed.
     pub timeout: Option<Duration>,

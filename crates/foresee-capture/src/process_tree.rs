@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable that tells a process where to record.
+/// The environment variable with the directory to record into.
 pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
 
 /// The processes that record into a directory.

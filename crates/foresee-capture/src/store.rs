@@ -45,11 +45,11 @@ pub struct LogConversion<'l> {
     pub trusted: &'l [String],
     /// Whether variables that only one thread accesses are kept.
     pub keeps_private: bool,
-    /// How many bytes may be taken, about. The trace ends where more would be needed, and says so.
+    /// The approximate memory limit in bytes. The trace ends where more would be needed, with a warning.
     pub memory: usize,
 }
 
-/// Up to so many events are kept in memory when a log is first read, so that it is read only once.
+/// The maximum number of events kept in memory when a log is first read, so that it is read only once.
 const KEPT_EVENTS: usize = 4 << 20;
 
 /// The log of a process as a trace with names, to be read as often as needed.
@@ -58,18 +58,18 @@ pub struct LogTrace<'l> {
     title: String,
     /// How order is kept for the sake of writes that no hook saw.
     plan: Option<Plan>,
-    /// What is left without what only one thread touches, if anything is left out.
+    /// What remains without private variables, if anything is left out.
     shared: Option<Shared>,
     /// The names, before anything is left out.
     names: Names,
     remarks: Remarks,
     /// The trace, if it is short.
     trace: Option<Trace>,
-    /// What there is to say about the trace besides.
+    /// Further notes about the trace.
     pub notes: Vec<String>,
 }
 
-/// What one reading of a log came to.
+/// The result of one pass over a log.
 struct Learnt {
     names: Names,
     remarks: Remarks,
@@ -80,10 +80,10 @@ struct Learnt {
 }
 
 impl<'l> LogConversion<'l> {
-    /// Reads the log for what has to be known before it can be told: its names, and which variables
-    /// are of one thread alone. Where order has to be kept for the sake of writes that no hook saw
-    /// is known only then, too: if there are such writes, it is read again. `title` is what the
-    /// trace is called; `progress` is told how many events there are so far.
+    /// Reads the log once for what must be known before its conversion: its names, and which
+    /// variables are private to a thread. Only then is it known where order must be kept because
+    /// of writes that no hook saw: if there are any, the log is read again. `title` is the name of
+    /// the trace; `progress` gets the number of events so far.
     pub fn read(
         self,
         title: String,
@@ -252,7 +252,7 @@ struct Stream<'l> {
     /// The first events of the log, which come after the initial values.
     held: Option<Batch>,
     has_begun: bool,
-    /// Present once somebody asked to add names.
+    /// Present once a caller has asked to add names.
     names: Option<Names>,
 }
 

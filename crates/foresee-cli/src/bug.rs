@@ -1,4 +1,4 @@
-//! A mistake of ours, written down for whoever will look for it.
+//! Reports internal errors of foresee.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! `foresee.toml`: settings that belong to a program, so that nobody has to repeat them.
+//! `foresee.toml`: settings of a program, so that they need not be repeated.
 //!
 //! ```toml
 //! suppressions = "foresee.supp"          # a file, or a list of files, beside this one

@@ -16,12 +16,12 @@ use crate::args::InputArgs;
 pub(crate) struct Input<'a> {
     args: &'a InputArgs,
     format: Option<&'static dyn Format>,
-    /// What can be read only once, put aside.
+    /// A saved copy of input that can be read only once.
     spool: Option<Spool>,
 }
 
 impl<'a> Input<'a> {
-    /// The trace of the command line. What can be read only once is put aside if it is going to
+    /// The trace of the command line. Input that can be read only once is saved if it is going to
     /// be read `again`.
     pub(crate) fn new(args: &'a InputArgs, again: bool) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
@@ -90,7 +90,7 @@ impl TraceInput for Input<'_> {
     }
 }
 
-/// The longest trace that is put aside.
+/// The maximum size of a trace that is saved.
 const MOST_SPOOLED: u64 = 64 << 30;
 
 /// A trace that can be read only once, from a pipe or a socket, in a file without a name: the system

@@ -49,7 +49,7 @@ pub(crate) fn error(error: &anyhow::Error) {
         let _ = writeln!(err, "{bad}");
         return;
     }
-    // If standard error is gone there is nobody left to tell.
+    // If standard error is closed, the message is lost.
     let text = format!("{error:#}");
     let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
     let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", lines.join("\n"));

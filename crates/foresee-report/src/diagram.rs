@@ -82,7 +82,7 @@ impl Diagram {
                     index,
                     column,
                     text: event.describe(names, &batch.pool).to_string(),
-                    loc: told(location.as_ref()),
+                    loc: location_text(location.as_ref()),
                     location,
                     caused_earlier,
                     overtakes: None,
@@ -101,8 +101,7 @@ impl Diagram {
 
 impl Diagram {
     /// A witness, from the first event on that is not where it was observed, or the last `most`
-    /// events of it, and then what its threads are about to do. Values that nobody knows are not
-    /// shown.
+    /// events of it, and then what its threads are about to do. Unknown values are not shown.
     pub fn of_witness(trace: &Trace, witness: &Witness, most: usize) -> Diagram {
         let length = witness.observed as usize + witness.order.len();
         let is_same = |&(i, &index): &(usize, &u64)| witness.observed + i as u64 == index;
@@ -168,7 +167,7 @@ impl Row {
             index,
             column: 0,
             text: String::new(),
-            loc: told(location.as_ref()),
+            loc: location_text(location.as_ref()),
             location,
             caused_earlier: false,
             overtakes: None,
@@ -218,7 +217,7 @@ impl Kept {
 }
 
 /// A place as text; nothing for one that is not known.
-fn told(location: Option<&Location>) -> String {
+fn location_text(location: Option<&Location>) -> String {
     location.map_or_else(String::new, |location| Name(&location.to_string()).to_string())
 }
 

@@ -1,7 +1,7 @@
 //! The lattice of a property as a picture: every cut with the values of the property's variables,
 //! the observed run, and the violating one.
 //!
-//! The two runs are told apart by more than colour: the observed one is a thick line, the violating
+//! The two runs differ in more than colour: the observed one is a thick line, the violating
 //! one a dashed line, and where both take a step they run side by side.
 
 mod layout;

@@ -14,7 +14,7 @@ use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
 use foresee_predict::{Analysed, MONITORABILITY, OBSERVED, Stat};
 
-/// How to tell headings and findings from the rest: nothing but text, or with colours.
+/// How to highlight headings and findings: not at all, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For files, pipes and tests.

@@ -1,4 +1,4 @@
-//! From the name of a variable, as specifications write it, to where it is.
+//! Finds the address of a variable by its name in a specification.
 //!
 //! `[file.c:]name` and then fields and elements: `ctl.valve.open`, `fleet[1].pos.y`. A name may
 //! leave out namespaces and the function of a static local, a file may leave out folders.
@@ -10,18 +10,18 @@ use super::scalar::{Kind, Scalar};
 use super::types::{Shape, TypeId};
 use super::{Image, Symbols};
 
-/// A variable that a name means.
+/// A variable that a name denotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// Its full name, which means this variable alone.
     pub name: String,
-    /// Where the process has it.
+    /// Its address in the process.
     pub address: u64,
     /// How large it is and how to read it.
     pub scalar: Scalar,
 }
 
-/// Why a name means no variable.
+/// Why a name does not denote a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` {reason}")]
 pub struct Unmatched {
@@ -43,14 +43,14 @@ pub enum NameError {
     /// The variable has no such field.
     #[error("does not exist: `{within}` has no field `{field}`{}", hint(.nearest))]
     NoField {
-        /// What has fields.
+        /// What was searched for the field.
         within: String,
         /// The field it does not have.
         field: String,
         /// Fields it has.
         nearest: Vec<String>,
     },
-    /// The array ends before.
+    /// The array has fewer elements.
     #[error("does not exist: `{within}` has {count} elements")]
     NoElement {
         /// The array.
@@ -58,7 +58,7 @@ pub enum NameError {
         /// How many it has.
         count: u64,
     },
-    /// It has no one value.
+    /// It has no single value.
     #[error("has no single value{}", hint(.0))]
     NotScalar(Vec<String>),
     /// The path goes through a pointer.
@@ -89,11 +89,11 @@ enum Step<'a> {
     Element(u64),
 }
 
-/// Names that a message lists at most.
+/// The maximum number of names in a message.
 const SHOWN: usize = 5;
 
 impl Symbols {
-    /// The variable that a name means.
+    /// The variable that a name denotes.
     pub fn find(&self, name: &str) -> Result<Variable, Unmatched> {
         self.locate(name).map_err(|reason| Unmatched { name: name.to_owned(), reason })
     }

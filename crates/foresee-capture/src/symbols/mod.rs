@@ -41,7 +41,7 @@ pub struct Module {
     pub range: Range<u64>,
 }
 
-/// Why a file has nothing to say.
+/// Why a file provides no symbols.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// It cannot be read.
@@ -58,7 +58,7 @@ pub enum SymbolError {
         /// Which file.
         path: PathBuf,
     },
-    /// It is no program or library.
+    /// It is not a program or library.
     #[error("{path} is not an ELF file: {why}", path = path.display())]
     NotElf {
         /// Which file.
@@ -156,7 +156,7 @@ impl Symbols {
     }
 
     /// How much of a module was built for capture; none if its debugging information, or the lack
-    /// of it, does not tell.
+    /// of it, does not show it.
     pub fn coverage(&self, module: &Module) -> Option<Coverage> {
         let image = self.modules.iter().find(|m| m.module == *module)?.image()?;
         (image.coverage.units > 0).then_some(image.coverage)

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     if session.is_empty() && !is_indexed {
         session.add_default_checks();
     }
-    // What can be read only once is put aside if it may be read again.
+    // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
     tell(&args.analysis, examined)

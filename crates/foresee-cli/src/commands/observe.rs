@@ -1,7 +1,7 @@
 //! `foresee observe`: watches running programs.
 //!
-//! The sockets are `foresee-observe`'s, the analyses those of a session, as for `foresee check`; here
-//! is what is printed, and when to stop.
+//! `foresee-observe` handles the sockets, and a session runs the analyses, as for `foresee check`;
+//! this module prints the results and decides when to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,8 @@ use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFor
 use crate::commands::observe_view::View;
 use crate::{asked, bug, output, specs};
 
-/// How many cuts of a level are followed if nothing else is asked for: memory must not depend on how
-/// long a program runs.
+/// The default number of cuts to follow per level: memory must not depend on how long a program
+/// runs.
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Whoever asks twice does not want to wait for verdicts.
+        // A second signal means not to wait for verdicts.
         let register = signal_hook::flag::register_conditional_shutdown;
         register(signal, 2, Arc::clone(&stop)).context("cannot catch signals")?;
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     observer.finish()
 }
 
-/// Where findings and verdicts come together.
+/// Prints the findings and verdicts of all programs.
 pub(crate) struct ConsoleObserver {
     format: ReportFormat,
     session: Session,
@@ -84,12 +84,12 @@ struct Totals {
     is_found: bool,
     errors: u64,
     incomplete: u64,
-    /// Nobody reads what is printed.
+    /// Standard output is closed.
     is_deaf: bool,
 }
 
 impl ConsoleObserver {
-    /// Judges what is asked for before anybody is let in.
+    /// Checks the arguments before any program can connect.
     pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(
@@ -101,7 +101,7 @@ impl ConsoleObserver {
             analysis.window = Some(WINDOW);
         }
         if matches!(analysis.reorder, ReorderArg::Auto) {
-            // The stronger spaces keep the whole trace, so they have to be asked for.
+            // The stronger spaces keep the whole trace, so they must be requested.
             analysis.reorder = ReorderArg::Maz;
         }
         if analysis.jobs == 0 {
@@ -160,7 +160,7 @@ impl ConsoleObserver {
     }
 }
 
-/// What a program is called: its name as it says, and enough of its number to tell it from others.
+/// A label for a program: the name that it gives, and enough of its id to be unique.
 fn label(program: &Program) -> String {
     format!("{} [{}]", Name(&program.name), &program.id.to_string()[..8])
 }
@@ -180,7 +180,7 @@ impl Observer for ConsoleObserver {
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
                 totals.errors += u64::from(status == 2);
-                // Not everything is found before the end.
+                // Some findings appear only at the end.
                 totals.is_found |= status == 1;
                 drop(totals);
                 self.print(&match self.format {
@@ -241,7 +241,7 @@ impl GrowingTrace for Running<'_> {
     }
 }
 
-/// Tells of findings as they are made.
+/// Prints findings as they are made.
 struct ProgramListener<'a> {
     observer: &'a ConsoleObserver,
     label: &'a str,

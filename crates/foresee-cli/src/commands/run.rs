@@ -56,13 +56,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let is_known = program.built == Built::ForCapture && filter.missing.is_empty();
     let is_unfiltered = args.all
         // Variables that cannot be named beforehand are complete only if everything is recorded,
-        // and without the token the filter's books are not exact.
+        // and without the token the filter is not exact.
         || args.mode == CaptureMode::Async
         || session.goes_beyond_causality()
-        // Nobody knows yet what a kept trace will be asked.
+        // A kept trace may be analysed in any way later.
         || args.keep.is_some() && !matches!(args.analysis.reorder, ReorderArg::Maz)
         || !session.specs().is_empty() && !is_known;
-    // An interrupt is for the program; what it did until then is still to be told.
+    // An interrupt is for the program; the report still covers what it did until then.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
     for run in 0..args.runs {
@@ -85,18 +85,18 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     told.finish()
 }
 
-/// What there is to tell of all runs.
+/// The reports of all runs.
 struct Reports<'a> {
     args: &'a RunArgs,
     name: &'a str,
-    /// With the runs that they are of; of a single run, each is printed at once.
+    /// With their runs; the reports of a single run are printed at once.
     all: Vec<(String, Report)>,
     status: Option<u8>,
 }
 
 impl Reports<'_> {
     fn note(&mut self, status: u8) {
-        // What was found counts more than what was not looked at.
+        // Findings take precedence over an incomplete search.
         let weight = |status: u8| if status == 1 { 4 } else { status };
         self.status = Some(
             self.status.map_or(status, |s| if weight(s) < weight(status) { status } else { s }),
@@ -136,7 +136,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it, and tells what there is to tell.
+    /// Runs the program and reports on it.
     fn make(&self, folder: &Path, told: &mut Reports<'_>) -> anyhow::Result<()> {
         let Run { args, name, program, .. } = *self;
         let logs = folder.join("logs");
@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 }
 
-/// That the program failed, as far as it has not been told yet.
+/// A failure of the program that has not been reported yet.
 #[derive(Clone, Copy)]
 struct Failed<'e> {
     how: &'e str,
@@ -175,8 +175,8 @@ struct Failed<'e> {
 }
 
 impl Failed<'_> {
-    /// Whether this is the process to tell it of: that which failed or hung, or the first if it was
-    /// not captured.
+    /// Whether the failure belongs in this process's report: the process that failed or hung, or
+    /// the first one if that was not captured.
     fn is_of(&self, number: usize, log: &Log, logs: &[Log]) -> bool {
         let is_it = |log: &Log| match self.ended.hung.as_slice() {
             [] => log.header.pid == self.ended.process,
@@ -185,14 +185,14 @@ impl Failed<'_> {
         is_it(log) || number == 0 && !logs.iter().any(is_it)
     }
 
-    /// Tells it of a program of which nothing was captured.
+    /// The report on a program of which nothing was captured.
     fn report(&self, name: &str) -> Report {
         let found = vec![failure::finding(name, self.how, self.ended, None)];
         session::Report::without_trace(name, found).into()
     }
 }
 
-/// What to look for: whatever goes wrong without a specification, if nothing is said.
+/// What to look for: by default, everything that needs no specification.
 fn session(args: &RunArgs) -> anyhow::Result<Session> {
     let mut session = asked::everything(&args.analysis)?;
     if session.specs().is_empty() && args.analysis.check.is_empty() {
@@ -281,8 +281,8 @@ impl Run<'_> {
     }
 }
 
-/// What the specifications are about, in the program's files. Names that it cannot have are
-/// mistakes, unless it may load more.
+/// The variables and functions of the specifications in the program's files. Names that do not
+/// exist there are errors, unless the program may load more files.
 fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter> {
     let mut filter = CaptureFilter::default();
     if program.built != Built::ForCapture {
@@ -311,7 +311,7 @@ fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter>
     Ok(filter)
 }
 
-/// The variables of the specifications in a process, and what is wrong with those it has not.
+/// The variables of the specifications in a process, and an error for those it does not have.
 fn spec_vars(
     session: &Session,
     symbols: &Symbols,

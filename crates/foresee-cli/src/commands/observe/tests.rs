@@ -157,7 +157,7 @@ fn online_equals_offline() {
         let report = online.as_ref().unwrap();
         predicted += report["summary"]["predicted"].as_u64().unwrap();
         early += heard.findings.iter().filter(|f| f.kind == FindingKind::Predicted).count() as u64;
-        // What was told while the program ran is in the last word, or was withdrawn.
+        // What was printed while the program ran is in the final report, or was withdrawn.
         let analyses = report["analyses"].as_array().unwrap().iter();
         let last: Vec<&serde_json::Value> =
             analyses.flat_map(|a| a["findings"].as_array().unwrap()).collect();
