@@ -213,6 +213,6 @@ fn files_that_are_no_programs_are_told() {
         symbols.add(module.clone());
         assert_eq!(symbols.object(10, 4), None);
         assert_eq!(symbols.place(10).to_string(), "");
-        assert!(symbols.reason(&module).is_some());
+        assert!(symbols.error(&module).is_some());
     }
 }

@@ -190,12 +190,12 @@ impl Image {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
-    let trouble = |source| SymbolError::Unreadable { path: path.to_owned(), source };
-    let size = fs::metadata(path).map_err(trouble)?.len();
+    let unreadable = |source| SymbolError::Unreadable { path: path.to_owned(), source };
+    let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > LARGEST {
         return Err(SymbolError::TooLarge { path: path.to_owned() });
     }
-    fs::read(path).map_err(trouble)
+    fs::read(path).map_err(unreadable)
 }
 
 fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>, SymbolError> {

@@ -150,7 +150,7 @@ impl Symbols {
     }
 
     /// Why a module has no names; none if it has, or if it has not been asked.
-    pub fn trouble(&self, module: &Module) -> Option<&SymbolError> {
+    pub fn error(&self, module: &Module) -> Option<&SymbolError> {
         let loaded = self.modules.iter().find(|m| m.module == *module)?;
         loaded.image.get()?.as_ref().err()
     }
