@@ -77,7 +77,7 @@ impl Config {
         })
     }
 
-    /// The findings that are not wanted.
+    /// The suppressed findings.
     pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
         let mut suppressions = Suppressions::default();
         for path in &self.suppressions {
@@ -94,7 +94,7 @@ impl Config {
 fn nearest() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let found = here.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file())?;
-    // In this folder it is known by its name alone.
+    // In this folder, its name alone is used.
     Some(found.strip_prefix(&here).map(Path::to_owned).unwrap_or(found))
 }
 
