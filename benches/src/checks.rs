@@ -236,7 +236,7 @@ fn make(file: &Path, shape: &Shape, threads: u32, events: u64) -> anyhow::Result
                 };
                 wanted.dedup();
             }
-            // All at once, so that nobody waits for ever here.
+            // All at once, so that no thread waits forever here.
             if wanted.iter().any(|&lock| owners[lock as usize].is_some()) {
                 continue;
             }

@@ -49,7 +49,7 @@ struct Args {
     /// How often each way is measured; the fastest counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Instead of all that, observe programs under steady load for so many seconds.
+    /// Instead of all that, observe programs under steady load for this many seconds.
     #[arg(long, value_name = "SECONDS")]
     soak: Option<u64>,
     /// How many events a second that is.

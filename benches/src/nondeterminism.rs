@@ -1,5 +1,5 @@
 //! Reads that could have seen another write, on traces in the shapes of the table of the paper that
-//! the analysis comes from (its programs are not to be had, only their figures), and on long ones.
+//! the analysis comes from (only its figures are available, not its programs), and on long ones.
 //!
 //! A shape fixes threads, events, lock operations, locks, accesses, variables, waits and how many
 //! candidates there are. The rest is made up: half of the variables belong to a lock and are

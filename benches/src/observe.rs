@@ -52,7 +52,7 @@ fn trace(variables: u32) -> anyhow::Result<Trace> {
 /// When events were made, for the one who looks at them: how many there were, and when.
 type Made = Arc<Mutex<VecDeque<(u64, Instant)>>>;
 
-/// A trace again and again, up to so many events or for so long.
+/// A trace, repeated up to a number of events or for a limited time.
 struct Looped {
     trace: Arc<Trace>,
     at: usize,
@@ -138,8 +138,8 @@ impl Latencies {
     }
 }
 
-/// Looks at programs as `foresee observe` does.
-struct Desk {
+/// Analyses programs as `foresee observe` does, and measures latencies.
+struct TimedObserver {
     trace: Arc<Trace>,
     window: usize,
     events: AtomicU64,
@@ -149,7 +149,7 @@ struct Desk {
     latencies: Mutex<Latencies>,
 }
 
-impl Desk {
+impl TimedObserver {
     fn analyses(&self) -> anyhow::Result<Vec<Box<dyn Analysis>>> {
         let spec = parse(SPEC).spec;
         let names = &self.trace.names;
@@ -194,7 +194,7 @@ impl Desk {
     }
 }
 
-impl Observer for Desk {
+impl Observer for TimedObserver {
     fn observe(&self, program: &Arc<Program>) -> Result<(), String> {
         self.look(program).map_err(|error| format!("{error:#}"))
     }
@@ -223,7 +223,7 @@ struct Shape {
 
 fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured> {
     let trace = Arc::new(trace(shape.variables)?);
-    let desk = Arc::new(Desk {
+    let observer = Arc::new(TimedObserver {
         trace: Arc::clone(&trace),
         window: shape.window,
         events: AtomicU64::new(0),
@@ -237,13 +237,13 @@ fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured
         keep: None,
         limits: Load { memory: 64 << 20, disk: 2 << 30, ..Load::default() },
     };
-    let server = Server::start(options, Arc::clone(&desk) as Arc<dyn Observer>)?;
+    let server = Server::start(options, Arc::clone(&observer) as Arc<dyn Observer>)?;
     let to = server.addresses()[0].clone();
     let start = Instant::now();
     let mut senders = Vec::new();
     for number in 0..shape.senders {
         let (times, name) = (Made::default(), number.to_string());
-        let mut all = desk.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = observer.times.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(name.clone(), Arc::clone(&times));
         drop(all);
         let options = SendOptions {
@@ -271,7 +271,7 @@ fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured
     }
     while !senders.iter().all(|sender| sender.is_finished()) {
         std::thread::sleep(Duration::from_millis(if shape.time.is_some() { 1000 } else { 2 }));
-        watch(desk.events.load(Ordering::Relaxed));
+        watch(observer.events.load(Ordering::Relaxed));
     }
     let accepted = start.elapsed();
     let mut events = 0;
@@ -281,8 +281,8 @@ fn measure(shape: &Shape, mut watch: impl FnMut(u64)) -> anyhow::Result<Measured
     }
     ensure!(server.wait(shape.senders as u64, Duration::from_secs(600)), "no end");
     let done = start.elapsed();
-    ensure!(desk.events.load(Ordering::Relaxed) == events, "events are missing");
-    let latencies = desk.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    ensure!(observer.events.load(Ordering::Relaxed) == events, "events are missing");
+    let latencies = observer.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok(Measured { events, accepted, done, latencies })
 }
 
@@ -314,7 +314,7 @@ pub(crate) fn run(events: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Steady load for so many seconds, with memory at every twentieth of it.
+/// Steady load for this many seconds, with the memory used at every twentieth of that time.
 pub(crate) fn soak(seconds: u64, rate: u64) -> anyhow::Result<()> {
     println!("\n| seconds | events | resident |\n|--:|--:|--:|");
     let start = Instant::now();

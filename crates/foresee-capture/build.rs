@@ -1,5 +1,5 @@
-//! Compiles the runtime that captured programs are linked with, from the sources that `foresee-rt` carries: once as a
-//! single object, once as a shared library.
+//! Compiles the runtime that captured programs are linked with, from the sources in `foresee-rt`: once as a single
+//! object, once as a shared library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,7 +76,7 @@ fn weaken(object: &mut [u8]) {
     }
 }
 
-/// Where the table of symbols is, how many it has, and which of them are global definitions of names that are not ours.
+/// The offset and length of the symbol table, and the global definitions in it whose names are not ours.
 fn not_ours(object: &[u8]) -> (usize, usize, Vec<usize>) {
     let header = FileHeader64::<LittleEndian>::parse(object).expect("rustc writes ELF");
     let sections = header.sections(LittleEndian, object).expect("the object has sections");

@@ -1,4 +1,4 @@
-//! Lists the sources of this crate, which `foresee-capture` compiles once more.
+//! Lists the sources of this crate, which `foresee-capture` compiles again.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

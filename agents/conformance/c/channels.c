@@ -1,4 +1,4 @@
-/* Threads that tell each other through files alone: what is received comes after what was sent.
+/* Threads that communicate only through files: a receive comes after its send.
 expect
 main: fork(T1) w(x)=1 rmw(fd(101)) rmw(fd(103)) r(y)=2 w(z)=3 rmw(fd(104)) join(T1)
 T1: vr(fd(101)) rmw(fd(101)) w(got)=25185 r(x)=1 w(y)=2 r(got)=25185 rmw(fd(103)) rmw(fd(104)) r(z)=3

@@ -1,4 +1,4 @@
-/* What the program says of itself.
+/* Events that the program reports itself.
 expect
 main: event(started) event(sum,3,4) begin(transfer) w(x)=1 end(transfer) event(negative,-5)
 */

@@ -1,4 +1,4 @@
-/* Mutexes of every kind, and every way to take them.
+/* Mutexes of every kind, and every way to acquire them.
 expect
 main: fork(T1) fork(T2) join(T1) join(T2) r(x)=2
 T1: acq(plain) r(x)=0 w(x)=1 rel(plain) acq(recursive) acq(recursive) rel(recursive) rel(recursive) acq(checking) rel(checking)

@@ -1,4 +1,4 @@
-/* A robust mutex whose owner ends without giving it back: the next one is told, and makes it whole again.
+/* A robust mutex whose owner ends without releasing it: the next owner learns this, and makes it consistent again.
 expect
 main: fork(T1) join(T1) acq(m#2) rel(m#2) acq(m#2) rel(m#2)
 T1: acq(m) w(x)=1

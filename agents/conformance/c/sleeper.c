@@ -1,4 +1,4 @@
-/* A thread sleeps in a call that the runtime does not see; main goes on all the same. */
+/* A thread sleeps in a call that the runtime does not see; main continues nevertheless. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/syscall.h>

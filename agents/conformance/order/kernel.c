@@ -1,4 +1,4 @@
-/* What threads tell each other through the kernel and libc, other than by bytes in pipes. */
+/* Communication between threads through the kernel and libc, other than by bytes in pipes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include <omp.h>
 #include "scenarios.h"
 
-/* Two threads have come here: whoever else runs what calls this, it is not the same thread. */
+/* Waits until two threads are here, so that the callers are different threads. */
 static void meet(void) {
     static int there;
     int seen = 0;

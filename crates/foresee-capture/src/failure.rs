@@ -67,7 +67,7 @@ pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symb
     finding
 }
 
-/// Adds what the log tells of the failure.
+/// Adds what the log shows about the failure.
 fn add_places(finding: &mut Finding, ended: &Ended, log: &Log, symbols: &Symbols) {
     let place = |pc: Pc| symbols.place(pc.address.wrapping_sub(1)).to_string();
     if ended.timed_out || ended.hung.contains(&log.header.pid) {
@@ -111,7 +111,7 @@ fn add_places(finding: &mut Finding, ended: &Ended, log: &Log, symbols: &Symbols
     }
 }
 
-/// A place that a thread was at.
+/// A place where a thread was.
 fn site(role: Role, thread: &str, place: &str) -> Site {
     Site {
         thread: Some(SiteThread { name: thread.to_owned(), forked: None }),

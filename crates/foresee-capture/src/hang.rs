@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use foresee_rt::format::{Head, MAGIC};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::family::{is_asleep, leading_number};
+use crate::process_tree::{is_asleep, leading_number};
 
 /// How long nothing must change.
 const CALM: Duration = Duration::from_millis(300);

@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::family::{Family, VARIABLE};
 use crate::hang::Hangs;
+use crate::process_tree::{ProcessTree, VARIABLE};
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
 pub struct Recording<'a> {
-    /// Whether threads run freely, so that only the order of notes is known.
+    /// Whether threads run freely, so that only the order of records is known.
     pub is_free_running: bool,
     /// Whether accesses to memory that only one thread uses are recorded, too.
     pub is_unfiltered: bool,
-    /// What is recorded in any case; see [`crate::watch`].
+    /// What is always recorded; see [`crate::watch`].
     pub watch: Option<&'a Path>,
     /// The maximum size of the log in bytes.
     pub limit: Option<u64>,
@@ -41,14 +41,14 @@ pub struct Ended {
     pub hung: Vec<u32>,
 }
 
-/// How long to wait.
-pub struct Patience<'p> {
+/// When to stop waiting.
+pub struct Timeouts<'p> {
     /// After this time, everything that still runs is killed.
     pub timeout: Option<Duration>,
     /// The user does not want to wait for what the program left running.
     pub is_interrupted: &'p AtomicBool,
     /// Called with the processes that outlive the program.
-    pub outlived: &'p mut dyn FnMut(Outlived<'_>),
+    pub on_orphans: &'p mut dyn FnMut(Orphans<'_>),
 }
 
 /// Runs a command to its end, with our own standard streams, and records into a directory. Waits
@@ -57,7 +57,7 @@ pub fn launch(
     command: &[OsString],
     folder: &Path,
     recording: &Recording<'_>,
-    patience: Patience<'_>,
+    timeouts: Timeouts<'_>,
 ) -> io::Result<Ended> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
@@ -73,9 +73,9 @@ pub fn launch(
         Some(bytes) => child.env("FORESEE_LIMIT", bytes.to_string()),
         None => child.env_remove("FORESEE_LIMIT"),
     };
-    let family = Family::of(folder);
+    let tree = ProcessTree::of(folder);
     let start = Instant::now();
-    let is_late = || patience.timeout.is_some_and(|limit| start.elapsed() >= limit);
+    let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut child = child.spawn()?;
     let process = child.id();
     let mut hangs = Hangs::in_folder(folder);
@@ -87,7 +87,7 @@ pub fn launch(
             Ok(status) => break status?,
             Err(mpsc::RecvTimeoutError::Timeout) if !is_late() => hangs.end(),
             Err(_) => {
-                end_all(&family, process)?;
+                end_all(&tree, process)?;
                 let status = told.recv().map_err(io::Error::other)??;
                 let (took, hung) = (start.elapsed(), hangs.ended);
                 return Ok(Ended { status, timed_out: true, took, process, hung });
@@ -96,25 +96,25 @@ pub fn launch(
     };
     let mut pause = Pause::default();
     let gone = Instant::now();
-    let (mut left, mut is_told) = (family.running(), false);
+    let (mut left, mut is_told) = (tree.running(), false);
     while !left.is_empty() {
-        let recording = family.recording();
-        if is_late() || patience.is_interrupted.load(Ordering::Relaxed) {
-            end_all(&family, process)?;
+        let recording = tree.recording();
+        if is_late() || timeouts.is_interrupted.load(Ordering::Relaxed) {
+            end_all(&tree, process)?;
             let (took, hung) = (start.elapsed(), hangs.ended);
             return Ok(Ended { status, timed_out: true, took, process, hung });
         }
         // Other processes are ignored once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
-            (patience.outlived)(Outlived::NotRecorded(&left));
+            (timeouts.on_orphans)(Orphans::NotRecorded(&left));
             break;
         }
         if !recording.is_empty() && !std::mem::replace(&mut is_told, true) {
-            (patience.outlived)(Outlived::Recorded(&recording));
+            (timeouts.on_orphans)(Orphans::Recorded(&recording));
         }
         hangs.end();
         pause.take();
-        left = family.running();
+        left = tree.running();
     }
     Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
 }
@@ -126,16 +126,16 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Processes that outlive the program that started them.
-pub enum Outlived<'p> {
+pub enum Orphans<'p> {
     /// Their logs are incomplete: the launcher waits for them.
     Recorded(&'p [u32]),
     /// They have no log, and are left running.
     NotRecorded(&'p [u32]),
 }
 
-fn end_all(family: &Family, first: u32) -> io::Result<()> {
-    family.end(first);
-    match family.recording().is_empty() {
+fn end_all(tree: &ProcessTree, first: u32) -> io::Result<()> {
+    tree.end(first);
+    match tree.recording().is_empty() {
         true => Ok(()),
         false => Err(io::Error::other("it goes on recording however often it is ended")),
     }

@@ -3,15 +3,15 @@
 pub mod assembler;
 pub mod compiler;
 pub mod failure;
-mod family;
+pub mod filter;
 mod hang;
 pub mod launch;
 pub mod log;
 pub mod naming;
 mod private;
+mod process_tree;
 pub mod program;
 pub mod runtime;
 pub mod store;
 pub mod summary;
 pub mod symbols;
-pub mod watch;

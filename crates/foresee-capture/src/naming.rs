@@ -20,7 +20,7 @@ pub fn symbols_of(log: &Log) -> Symbols {
 pub struct Naming<'s> {
     symbols: &'s Symbols,
     /// By address: the name in the specification, and the type.
-    spelt: BTreeMap<u64, (String, Scalar)>,
+    spec_vars: BTreeMap<u64, (String, Scalar)>,
     /// Locations that allocate.
     sites: HashMap<u64, Site>,
     /// The numbers of their names. A line of a template has one name and one address per instance.
@@ -36,15 +36,15 @@ struct Site {
 }
 
 impl<'s> Naming<'s> {
-    /// Names from symbols; `spelt` are the variables of a specification with its names for them,
+    /// Names from symbols; `spec_vars` are the variables of a specification with its names for them,
     /// the first of which is used.
-    pub fn new(symbols: &'s Symbols, spelt: &[(String, Variable)]) -> Naming<'s> {
+    pub fn new(symbols: &'s Symbols, spec_vars: &[(String, Variable)]) -> Naming<'s> {
         let mut names = BTreeMap::new();
-        for (name, variable) in spelt {
+        for (name, variable) in spec_vars {
             let entry = (name.clone(), variable.scalar);
             names.entry(variable.address).or_insert(entry);
         }
-        Naming { symbols, spelt: names, sites: HashMap::new(), site_names: HashMap::new() }
+        Naming { symbols, spec_vars: names, sites: HashMap::new(), site_names: HashMap::new() }
     }
 
     /// The location that allocates a block.
@@ -89,8 +89,8 @@ impl<'s> Naming<'s> {
 
 impl Names for Naming<'_> {
     fn scalar(&mut self, address: u64) -> Option<Piece> {
-        let spelt = self.spelt.range(..=address).next_back();
-        if let Some((&start, &(_, kind))) = spelt
+        let spec_vars = self.spec_vars.range(..=address).next_back();
+        if let Some((&start, &(_, kind))) = spec_vars
             && address - start < kind.size
         {
             return Some(Piece { start, kind, is_whole: true });
@@ -101,7 +101,7 @@ impl Names for Naming<'_> {
 
     fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String) {
         let size = u64::from(size);
-        if let Some((name, scalar)) = self.spelt.get(&start)
+        if let Some((name, scalar)) = self.spec_vars.get(&start)
             && scalar.size == size
         {
             out.push_str(name);

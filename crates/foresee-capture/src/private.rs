@@ -23,7 +23,7 @@ pub(crate) struct Owners {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Owner {
     #[default]
-    Nobody,
+    None,
     One(ThreadId),
     Many,
 }
@@ -55,7 +55,7 @@ impl Owners {
             *owner = match *owner {
                 // A thread blocks there, waiting for others.
                 _ if event.op() == Op::Block => Owner::Many,
-                Owner::Nobody => Owner::One(event.thread()),
+                Owner::None => Owner::One(event.thread()),
                 Owner::One(thread) if thread == event.thread() => continue,
                 _ => Owner::Many,
             };
@@ -145,7 +145,7 @@ mod tests {
     use foresee_testkit::trace;
 
     /// Events as text, with their names.
-    fn told(batch: &Batch, names: &Names) -> Vec<String> {
+    fn described(batch: &Batch, names: &Names) -> Vec<String> {
         batch.events.iter().map(|e| e.describe(names, &batch.pool).to_string()).collect()
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let shared = owners.shared(&trace.names).expect("few names").expect("some are private");
         shared.narrow(&mut batch);
         let left = ["acq(l)", "w(ours)=2", "w(named)=3", "rel(l)", "acq(l)", "r(ours)=2", "rel(l)"];
-        assert_eq!(told(&batch, &shared.names), left);
+        assert_eq!(described(&batch, &shared.names), left);
         assert_eq!(shared.names.vars.len(), 2);
         // A second pass removes nothing more.
         let mut owners = Owners::default();
@@ -187,6 +187,6 @@ mod tests {
             "event(heap_free,\"heap(a.c:1)#1\")",
             "event(done,\"heap(a.c:1)#2\")",
         ];
-        assert_eq!(told(&batch, &shared.names), left);
+        assert_eq!(described(&batch, &shared.names), left);
     }
 }

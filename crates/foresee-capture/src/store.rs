@@ -34,42 +34,42 @@ pub enum StoreError {
 }
 
 /// The conversion of a log to a trace.
-pub struct Told<'l> {
+pub struct LogConversion<'l> {
     /// The log.
     pub log: &'l Log,
     /// The names of its process; see [`crate::naming::symbols_of`].
     pub symbols: &'l Symbols,
     /// Variables of specifications, with their names there.
-    pub spelt: &'l [(String, Variable)],
+    pub spec_vars: &'l [(String, Variable)],
     /// Libraries that may be without hooks; see [`Summary::new`].
     pub trusted: &'l [String],
     /// Whether variables that only one thread accesses are kept.
     pub keeps_private: bool,
-    /// How many bytes may be taken, about. The trace ends where more would be needed, and says so.
+    /// The approximate memory limit in bytes. The trace ends where more would be needed, with a warning.
     pub memory: usize,
 }
 
-/// Up to so many events are kept in memory when a log is first read, so that it is read only once.
+/// The maximum number of events kept in memory when a log is first read, so that it is read only once.
 const KEPT_EVENTS: usize = 4 << 20;
 
 /// The log of a process as a trace with names, to be read as often as needed.
 pub struct LogTrace<'l> {
-    told: Told<'l>,
+    conversion: LogConversion<'l>,
     title: String,
     /// How order is kept for the sake of writes that no hook saw.
     plan: Option<Plan>,
-    /// What is left without what only one thread touches, if anything is left out.
+    /// What remains without private variables, if anything is left out.
     shared: Option<Shared>,
     /// The names, before anything is left out.
     names: Names,
     remarks: Remarks,
     /// The trace, if it is short.
     trace: Option<Trace>,
-    /// What there is to say about the trace besides.
+    /// Further notes about the trace.
     pub notes: Vec<String>,
 }
 
-/// What one reading of a log came to.
+/// The result of one pass over a log.
 struct Learnt {
     names: Names,
     remarks: Remarks,
@@ -79,11 +79,11 @@ struct Learnt {
     trace: Option<Trace>,
 }
 
-impl<'l> Told<'l> {
-    /// Reads the log for what has to be known before it can be told: its names, and which variables
-    /// are of one thread alone. Where order has to be kept for the sake of writes that no hook saw
-    /// is known only then, too: if there are such writes, it is read again. `title` is what the
-    /// trace is called; `progress` is told how many events there are so far.
+impl<'l> LogConversion<'l> {
+    /// Reads the log once for what must be known before its conversion: its names, and which
+    /// variables are private to a thread. Only then is it known where order must be kept because
+    /// of writes that no hook saw: if there are any, the log is read again. `title` is the name of
+    /// the trace; `progress` gets the number of events so far.
     pub fn read(
         self,
         title: String,
@@ -108,7 +108,7 @@ impl<'l> Told<'l> {
         notes.append(&mut remarks.warnings);
         let mut shared = None;
         if self.leaves_private_out() {
-            for (name, _) in self.spelt {
+            for (name, _) in self.spec_vars {
                 names.vars.lookup(name).into_iter().for_each(|var| owners.keep(var));
             }
             shared = owners.shared(&names)?;
@@ -126,7 +126,7 @@ impl<'l> Told<'l> {
             (trace.events, trace.pool) = (batch.events, batch.pool);
             trace.remarks = remarks.clone();
         }
-        Ok(LogTrace { told: self, title, plan, shared, names, remarks, trace, notes })
+        Ok(LogTrace { conversion: self, title, plan, shared, names, remarks, trace, notes })
     }
 
     fn learn(
@@ -161,14 +161,14 @@ impl<'l> Told<'l> {
 
     /// Reads the log. Every reading with the same plan yields the same events and names.
     fn source(&self, plan: Option<Plan>) -> Result<LogSource<'l, Naming<'l>>, LogError> {
-        let source = self.log.planned(Naming::new(self.symbols, self.spelt), plan)?;
+        let source = self.log.planned(Naming::new(self.symbols, self.spec_vars), plan)?;
         // Names are copied when private variables are left out.
         let source = source.within(self.memory / 2);
         if !self.leaves_private_out() {
             return Ok(source);
         }
         let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);
-        let wanted = self.spelt.iter().map(|(_, variable)| (variable.address, ends(variable)));
+        let wanted = self.spec_vars.iter().map(|(_, variable)| (variable.address, ends(variable)));
         Ok(source.briefly(wanted))
     }
 
@@ -182,11 +182,11 @@ impl<'l> Told<'l> {
         // They are not steps of any thread, but every event needs one.
         let thread = match batch.events.first() {
             Some(event) => event.thread(),
-            None if self.spelt.is_empty() => ThreadId(0),
+            None if self.spec_vars.is_empty() => ThreadId(0),
             None => names.thread("main")?,
         };
         let mut seen = Vec::new();
-        for (name, variable) in self.spelt {
+        for (name, variable) in self.spec_vars {
             // Another spelling of the same variable.
             if seen.contains(&variable.address) {
                 continue;
@@ -232,7 +232,7 @@ impl TraceInput for LogTrace<'_> {
         let damaged = |error: LogError| {
             ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
         };
-        let source = self.told.source(self.plan.clone()).map_err(damaged)?;
+        let source = self.conversion.source(self.plan.clone()).map_err(damaged)?;
         Ok(Box::new(Stream { trace: self, source, held: None, has_begun: false, names: None }))
     }
 
@@ -252,7 +252,7 @@ struct Stream<'l> {
     /// The first events of the log, which come after the initial values.
     held: Option<Batch>,
     has_begun: bool,
-    /// Present once somebody asked to add names.
+    /// Present once a caller has asked to add names.
     names: Option<Names>,
 }
 
@@ -262,7 +262,7 @@ impl Stream<'_> {
         if !std::mem::replace(&mut self.has_begun, true) {
             let mut held = Batch::default();
             let has_more = self.source.next_batch(&mut held)?;
-            let first = self.trace.told.initial_values(self.source.names_mut(), &held);
+            let first = self.trace.conversion.initial_values(self.source.names_mut(), &held);
             *batch = first.map_err(|error| {
                 ReadError::new(ErrorKind::Limit, Position::Unknown, error.to_string())
             })?;

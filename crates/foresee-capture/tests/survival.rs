@@ -137,7 +137,7 @@ fn a_race_of_a_million_accesses_has_no_wrong_value() {
     }
 }
 
-/// What the filter leaves out because locks order it must not be missed by those who read what is left.
+/// Accesses that the filter leaves out because locks order them must not be missing for readers of the trace.
 #[test]
 fn values_are_right_whatever_orders_the_accesses() {
     let workshop = Workshop::new();

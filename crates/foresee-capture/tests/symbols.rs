@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foresee_capture::symbols::{Kind, Module, Symbols, Trouble};
+use foresee_capture::symbols::{Kind, Module, NameError, Symbols};
 use foresee_testkit::tools::compilers;
 use tempfile::TempDir;
 
 /// What a program said of itself.
-struct Told {
+struct Probe {
     symbols: Symbols,
     /// Name, address and size.
     objects: Vec<(String, u64, u64)>,
@@ -30,7 +30,7 @@ fn call(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn build_c(compiler: &str, flags: &[&str]) -> Told {
+fn build_c(compiler: &str, flags: &[&str]) -> Probe {
     let dir = TempDir::new().unwrap();
     let at = |name: &str| dir.path().join(name);
     call(
@@ -45,13 +45,13 @@ fn build_c(compiler: &str, flags: &[&str]) -> Told {
         source("names_other.c"),
         at("libnames.so"),
     ]));
-    told(dir, "names")
+    probe(dir, "names")
 }
 
-fn told(dir: TempDir, program: &str) -> Told {
+fn probe(dir: TempDir, program: &str) -> Probe {
     let program = dir.path().join(program);
     let text = call(&mut Command::new(&program));
-    let mut told = Told { symbols: Symbols::default(), objects: vec![], code: None, _dir: dir };
+    let mut probe = Probe { symbols: Symbols::default(), objects: vec![], code: None, _dir: dir };
     for line in text.lines() {
         let words: Vec<&str> = line.rsplitn(3, ' ').collect();
         let hex = |s: &str| u64::from_str_radix(s, 16).unwrap();
@@ -63,27 +63,27 @@ fn told(dir: TempDir, program: &str) -> Told {
                 };
                 let bias = hex(bias);
                 let range = bias.max(0x1000)..hex(end);
-                told.symbols.add(Module { path, bias, range });
+                probe.symbols.add(Module { path, bias, range });
             }
             [size, at, rest] => {
                 let name = rest.trim_start_matches("object ").to_owned();
-                told.objects.push((name, hex(at), size.parse().unwrap()));
+                probe.objects.push((name, hex(at), size.parse().unwrap()));
             }
-            [code, _] => told.code = Some(hex(code)),
+            [code, _] => probe.code = Some(hex(code)),
             _ => panic!("{line}"),
         }
     }
-    told
+    probe
 }
 
-fn check_objects(told: &Told, how: &str) {
-    assert!(!told.objects.is_empty());
-    for (name, address, size) in &told.objects {
-        let part = told.symbols.object(*address, *size).unwrap_or_else(|| panic!("{how}: {name}"));
+fn check_objects(probe: &Probe, how: &str) {
+    assert!(!probe.objects.is_empty());
+    for (name, address, size) in &probe.objects {
+        let part = probe.symbols.object(*address, *size).unwrap_or_else(|| panic!("{how}: {name}"));
         assert_eq!(part.name, *name, "{how}");
         let slice = name.contains("..") || name.contains('+') || name == "matrix[0]";
         if !slice {
-            let found = told.symbols.find(name).unwrap_or_else(|e| panic!("{how}: {e}"));
+            let found = probe.symbols.find(name).unwrap_or_else(|e| panic!("{how}: {e}"));
             assert_eq!((found.address, found.scalar.size), (*address, *size), "{how}: {name}");
             assert_eq!(found.name, *name, "{how}");
         }
@@ -107,9 +107,9 @@ fn c_names_places_and_types() {
             &["-gdwarf-5", "-no-pie", "-fno-pie", "-gz"],
         ] {
             let how = format!("{compiler} {}", flags.join(" "));
-            let told = build_c(compiler, flags);
-            check_objects(&told, &how);
-            let symbols = &told.symbols;
+            let probe = build_c(compiler, flags);
+            check_objects(&probe, &how);
+            let symbols = &probe.symbols;
             let kind = |name: &str| symbols.find(name).unwrap().scalar.kind;
             assert_eq!(kind("ctl.valve.open"), Kind::Bool, "{how}");
             assert_eq!(kind("ctl.valve.level"), Kind::Float, "{how}");
@@ -127,7 +127,7 @@ fn c_names_places_and_types() {
             assert_eq!(initial("big"), Some(Uint(u64::MAX)), "{how}");
             assert_eq!(initial("matrix[1][0]"), Some(Int(4)), "{how}");
             assert_eq!(initial("fleet[0].pos.x"), Some(Int(0)), "{how}");
-            let place = symbols.place(told.code.unwrap() - 1);
+            let place = symbols.place(probe.code.unwrap() - 1);
             let lines: Vec<_> = place.0.iter().map(|f| (f.function.as_deref(), f.line)).collect();
             let [leaf, outer] = ["/* LEAF */", "/* OUTER */"].map(line_of);
             let expected = [(Some("leaf"), Some(leaf)), (Some("outer"), Some(outer))];
@@ -139,45 +139,45 @@ fn c_names_places_and_types() {
 
 #[test]
 fn names_that_mean_nothing_are_told_with_what_was_probably_meant() {
-    let told = build_c("gcc", &["-g"]);
-    let trouble = |name: &str| told.symbols.find(name).unwrap_err().trouble;
-    match trouble("landing") {
-        Trouble::Ambiguous(names) => {
+    let probe = build_c("gcc", &["-g"]);
+    let reason = |name: &str| probe.symbols.find(name).unwrap_err().reason;
+    match reason("landing") {
+        NameError::Ambiguous(names) => {
             assert_eq!(names, ["names.c:landing", "names_other.c:landing"]);
         }
         other => panic!("{other}"),
     }
-    assert_eq!(trouble("fleat[1].pos.y"), Trouble::Unknown(vec!["fleet".to_owned()]));
+    assert_eq!(reason("fleat[1].pos.y"), NameError::Unknown(vec!["fleet".to_owned()]));
     assert!(
-        matches!(trouble("fleet[1].pos.z"), Trouble::NoField { nearest, .. } if nearest.is_empty())
+        matches!(reason("fleet[1].pos.z"), NameError::NoField { nearest, .. } if nearest.is_empty())
     );
     assert!(
-        matches!(trouble("ctl.valve.opened"), Trouble::NoField { nearest, .. } if nearest == ["open"])
+        matches!(reason("ctl.valve.opened"), NameError::NoField { nearest, .. } if nearest == ["open"])
     );
-    assert!(matches!(trouble("fleet[3].pos.x"), Trouble::NoElement { count: 3, .. }));
-    assert!(matches!(trouble("fleet[0].next.pos.x"), Trouble::Pointer(_)));
-    assert!(matches!(trouble("ctl"), Trouble::NotScalar(_)));
-    assert_eq!(trouble("fleet[1]..x"), Trouble::Syntax);
+    assert!(matches!(reason("fleet[3].pos.x"), NameError::NoElement { count: 3, .. }));
+    assert!(matches!(reason("fleet[0].next.pos.x"), NameError::Pointer(_)));
+    assert!(matches!(reason("ctl"), NameError::NotScalar(_)));
+    assert_eq!(reason("fleet[1]..x"), NameError::Syntax);
     assert_eq!(
-        told.symbols.find("fleat").unwrap_err().to_string(),
+        probe.symbols.find("fleat").unwrap_err().to_string(),
         "`fleat` is no global or static variable of the program; did you mean `fleet`?"
     );
     // Folders may be left out, namespaces and functions as well.
-    assert_eq!(told.symbols.find("names_library.c:last").unwrap().name, "library_next::last");
+    assert_eq!(probe.symbols.find("names_library.c:last").unwrap().name, "library_next::last");
 }
 
 #[test]
 fn without_debugging_information_the_symbol_table_still_names_variables() {
-    let told = build_c("gcc", &["-O0"]);
-    let (_, address, size) = told.objects.iter().find(|(name, ..)| name == "big").unwrap();
-    let part = told.symbols.object(*address, *size).unwrap();
+    let probe = build_c("gcc", &["-O0"]);
+    let (_, address, size) = probe.objects.iter().find(|(name, ..)| name == "big").unwrap();
+    let part = probe.symbols.object(*address, *size).unwrap();
     assert_eq!((part.name.as_str(), part.scalar.kind), ("big", Kind::Unsigned));
-    assert_eq!(told.symbols.find("big").unwrap().address, *address);
-    assert!(matches!(told.symbols.find("ctl.inner").unwrap_err().trouble, Trouble::NoType(_)));
-    let place = told.symbols.place(told.code.unwrap() - 1);
+    assert_eq!(probe.symbols.find("big").unwrap().address, *address);
+    assert!(matches!(probe.symbols.find("ctl.inner").unwrap_err().reason, NameError::NoType(_)));
+    let place = probe.symbols.place(probe.code.unwrap() - 1);
     assert_eq!(place.0[0].function.as_deref(), Some("outer"));
-    let program = told.symbols.modules().next().unwrap();
-    assert_eq!(told.symbols.coverage(program), None);
+    let program = probe.symbols.modules().next().unwrap();
+    assert_eq!(probe.symbols.coverage(program), None);
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn cpp_names() {
             call(
                 Command::new(compiler).args(flags).arg("-o").arg(&program).arg(source("names.cc")),
             );
-            let told = told(dir, "names");
-            let atomic = told.objects.iter().find(|(name, ..)| name == "bank::ready").unwrap();
-            let found = told.symbols.find("ready").unwrap();
+            let probe = probe(dir, "names");
+            let atomic = probe.objects.iter().find(|(name, ..)| name == "bank::ready").unwrap();
+            let found = probe.symbols.find("ready").unwrap();
             assert_eq!((found.name.as_str(), found.address), ("bank::ready", atomic.1), "{how}");
             assert_eq!(found.scalar.kind, Kind::Signed, "{how}");
-            let rest = told.objects.iter().filter(|(name, ..)| name != "bank::ready").cloned();
+            let rest = probe.objects.iter().filter(|(name, ..)| name != "bank::ready").cloned();
             let rest: Vec<_> = rest.collect();
-            check_objects(&Told { objects: rest, ..told }, &how);
+            check_objects(&Probe { objects: rest, ..probe }, &how);
         }
     }
 }
@@ -213,6 +213,6 @@ fn files_that_are_no_programs_are_told() {
         symbols.add(module.clone());
         assert_eq!(symbols.object(10, 4), None);
         assert_eq!(symbols.place(10).to_string(), "");
-        assert!(symbols.trouble(&module).is_some());
+        assert!(symbols.error(&module).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! A mistake of ours, written down for whoever will look for it.
+//! Reports internal errors of foresee.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use foresee_trace::{Name, Trace};
 
 use crate::output;
 
-/// How many events of the trace go into the report; a trace of this length can be read by a person.
+/// The number of events in the report; a person can read a trace of this length.
 const EVENTS: usize = 10_000;
 
-/// Says that foresee made a mistake, and writes down what is needed to find out why.
+/// Prints an internal error, and writes a file with what is needed to find the cause.
 pub(crate) fn report(mistake: &InternalError<'_>) {
     let InternalError { property, error, candidate, trace, .. } = mistake;
     let text = describe(error, &format!("{candidate:?}"), *trace);

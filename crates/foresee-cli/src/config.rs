@@ -1,4 +1,4 @@
-//! `foresee.toml`: settings that belong to a program, so that nobody has to repeat them.
+//! `foresee.toml`: settings of a program, so that they need not be repeated.
 //!
 //! ```toml
 //! suppressions = "foresee.supp"          # a file, or a list of files, beside this one
@@ -77,7 +77,7 @@ impl Config {
         })
     }
 
-    /// The findings that are not wanted.
+    /// The suppressed findings.
     pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
         let mut suppressions = Suppressions::default();
         for path in &self.suppressions {
@@ -94,7 +94,7 @@ impl Config {
 fn nearest() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let found = here.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file())?;
-    // In this folder it is known by its name alone.
+    // In this folder, its name alone is used.
     Some(found.strip_prefix(&here).map(Path::to_owned).unwrap_or(found))
 }
 

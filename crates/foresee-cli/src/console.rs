@@ -12,12 +12,12 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Says in the progress bar what is being done.
+    /// Shows the current step in the progress bar.
     pub(crate) fn new(what: &'static str) -> Console {
         Console { bar: input::progress(what) }
     }
 
-    /// Takes the progress bar away.
+    /// Removes the progress bar.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }

@@ -12,16 +12,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::InputArgs;
 
-/// A trace that was asked for.
+/// A requested trace.
 pub(crate) struct Input<'a> {
     args: &'a InputArgs,
     format: Option<&'static dyn Format>,
-    /// What can be read only once, put aside.
+    /// A saved copy of input that can be read only once.
     spool: Option<Spool>,
 }
 
 impl<'a> Input<'a> {
-    /// The trace of the command line. What can be read only once is put aside if it is going to
+    /// The trace of the command line. Input that can be read only once is saved if it is going to
     /// be read `again`.
     pub(crate) fn new(args: &'a InputArgs, again: bool) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
@@ -90,13 +90,13 @@ impl TraceInput for Input<'_> {
     }
 }
 
-/// The longest trace that is put aside.
+/// The maximum size of a trace that is saved.
 const MOST_SPOOLED: u64 = 64 << 30;
 
 /// A trace that can be read only once, from a pipe or a socket, in a file without a name: the system
 /// removes it when the process ends, however it ends.
 struct Spool {
-    /// By which the file can be opened again.
+    /// The path by which the file can be opened again.
     path: PathBuf,
     _file: SpoolFile,
 }
@@ -107,11 +107,11 @@ type SpoolFile = std::fs::File;
 type SpoolFile = tempfile::NamedTempFile;
 
 impl Spool {
-    /// Puts the trace aside, unless it is a file that can be read again.
+    /// Saves the trace, unless it is a file that can be read again.
     fn of(trace: &Path) -> anyhow::Result<Option<Spool>> {
         let mut input: Box<dyn Read> = match trace == Path::new("-") {
             true => Box::new(io::stdin().lock()),
-            // That it cannot be opened is said where it is read.
+            // The reader reports that it cannot be opened.
             false => match File::open(trace) {
                 Ok(file) if file.metadata().is_ok_and(|about| !about.is_file()) => Box::new(file),
                 _ => return Ok(None),
@@ -145,7 +145,7 @@ impl Spool {
     }
 }
 
-/// A validated stream of the trace that was asked for, to be read once.
+/// A validated stream of the requested trace, to be read once.
 pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
     Input::new(args, false)?.open()
 }
@@ -155,7 +155,7 @@ pub(crate) fn name(args: &InputArgs) -> String {
     Input { args, format: None, spool: None }.name()
 }
 
-/// A counter on standard error, if it is a terminal, once something has taken a second.
+/// A counter on standard error, if it is a terminal, for work that takes longer than a second.
 pub(crate) fn progress(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} {human_pos} events, {per_sec}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());

@@ -1,4 +1,4 @@
-//! Saying things: results on standard output, troubles on standard error.
+//! Output: results on standard output, errors and notes on standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -21,13 +21,13 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a result with names from files in it, in characters that are seen.
+/// Prints a result with names from files in it, with all characters visible.
 pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
     let lines: Vec<String> = text.split('\n').map(|line| Visible(line).to_string()).collect();
     print(&lines.join("\n"))
 }
 
-/// Writes a file that appears under its name only when it is whole.
+/// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = foresee_support::output::folder(path);
     let (name, place) = (path.display(), folder.display());
@@ -36,7 +36,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {name}"))
 }
 
-/// Colours, if standard output is a terminal that wants them.
+/// Colours, if standard output is a terminal that supports them.
 pub(crate) fn style() -> Style {
     let colour = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
     if colour && io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
@@ -49,7 +49,7 @@ pub(crate) fn error(error: &anyhow::Error) {
         let _ = writeln!(err, "{bad}");
         return;
     }
-    // If standard error is gone there is nobody left to tell.
+    // If standard error is closed, the message is lost.
     let text = format!("{error:#}");
     let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
     let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", lines.join("\n"));
@@ -59,19 +59,19 @@ pub(crate) fn error(error: &anyhow::Error) {
     }
 }
 
-/// Prints something the user should know that is no failure.
+/// Prints a note for the user that is not an error.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{NOTE}note{NOTE:#}: {}", Visible(text));
 }
 
-/// Prints text that is already as it should be to standard error.
+/// Prints finished text to standard error.
 pub(crate) fn raw(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{}", text.trim_end());
 }
 
-/// Whether the reader of our output went away, as `head` does: no reason to complain.
+/// Whether the reader of our output went away, as `head` does, which is not an error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

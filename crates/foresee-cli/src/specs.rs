@@ -16,12 +16,12 @@ use crate::output;
 
 /// The text of a specification.
 pub(crate) struct Source {
-    /// What the user knows it by.
+    /// Its name for the user.
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-/// A specification that cannot be used: its mistakes, ready to be shown.
+/// A specification that cannot be used: its errors, ready to be shown.
 #[derive(Debug)]
 pub(crate) struct BadSpec(String);
 
@@ -30,7 +30,7 @@ impl BadSpec {
         BadSpec::render(&source.name, &source.text, diagnostics)
     }
 
-    /// What a session says of one.
+    /// From a session's error.
     pub(crate) fn of(bad: &session::BadSpec) -> BadSpec {
         BadSpec::render(&bad.name, &bad.text, &bad.diagnostics)
     }
@@ -53,7 +53,7 @@ impl fmt::Display for BadSpec {
 
 impl std::error::Error for BadSpec {}
 
-/// The largest specification that is read.
+/// The maximum size of a specification.
 const MAX_BYTES: u64 = 16 << 20;
 
 pub(crate) fn read(file: &Path) -> anyhow::Result<Source> {
@@ -75,7 +75,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Source> {
     Ok(Source { name, text })
 }
 
-/// Parses and compiles a specification; warnings are printed, mistakes are the error.
+/// Parses and compiles a specification; prints warnings, and returns mistakes as the error.
 pub(crate) fn compile(source: &Source) -> anyhow::Result<(Spec, Vec<Compiled>)> {
     let parsed = foresee_spec::parse(&source.text);
     settle(source, &parsed.diagnostics)?;
@@ -86,7 +86,7 @@ pub(crate) fn compile(source: &Source) -> anyhow::Result<(Spec, Vec<Compiled>)> 
     Ok((parsed.spec, compiled))
 }
 
-/// Reads a specification for a session; warnings are printed, mistakes are the error.
+/// Reads a specification for a session; prints warnings, and returns mistakes as the error.
 pub(crate) fn load(source: &Source) -> anyhow::Result<Specification> {
     let spec = Specification::new(&source.name, &source.text)
         .map_err(|bad| BadSpec::new(source, &bad.diagnostics))?;
@@ -119,7 +119,7 @@ pub(crate) fn settle(source: &Source, diagnostics: &[Diagnostic]) -> anyhow::Res
 
 /// Prints warnings.
 pub(crate) fn warn(name: &str, text: &str, diagnostics: &[Diagnostic]) {
-    // Tests that check thousands of traces look at results.
+    // Tests that check thousands of traces only need the results.
     if cfg!(test) {
         return;
     }

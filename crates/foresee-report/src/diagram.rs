@@ -1,4 +1,4 @@
-//! A stretch of a trace, ready to be drawn.
+//! A section of a trace, ready to be drawn.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use foresee_trace::{
     Batch, EventSource, Id, Location, Name, Names, Pool, ThreadId, Trace, Witness, location,
 };
 
-/// A stretch of a trace: a row for each event, a column for each thread that has one.
+/// A section of a trace: a row for each event, a column for each thread that has one.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
-    /// What stands above the columns.
+    /// The headings of the columns.
     pub threads: Vec<String>,
     /// The events.
     pub rows: Vec<Row>,
     /// Which event caused which, without those that follow from others.
     pub arrows: Vec<Arrow>,
-    /// How many events the trace has, as far as it was read.
+    /// The number of events in the trace, as far as it was read.
     pub events: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Row {
     pub location: Option<Location>,
     /// The same as text, or empty.
     pub loc: String,
-    /// Whether an event before the stretch caused it directly.
+    /// Whether an event before the section caused it directly.
     pub caused_earlier: bool,
     /// The first event observed before it that has not happened yet, in a reordering.
     pub overtakes: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Arrow {
 }
 
 impl Diagram {
-    /// Reads the trace up to the end of `range` and keeps that stretch.
+    /// Reads the trace up to the end of `range` and keeps that section.
     pub fn of(
         source: &mut dyn EventSource,
         range: Range<u64>,
@@ -82,7 +82,7 @@ impl Diagram {
                     index,
                     column,
                     text: event.describe(names, &batch.pool).to_string(),
-                    loc: told(location.as_ref()),
+                    loc: location_text(location.as_ref()),
                     location,
                     caused_earlier,
                     overtakes: None,
@@ -101,18 +101,17 @@ impl Diagram {
 
 impl Diagram {
     /// A witness, from the first event on that is not where it was observed, or the last `most`
-    /// events of it, and then what its threads are about to do. Values that nobody knows are not
-    /// shown.
+    /// events of it, and then what its threads are about to do. Unknown values are not shown.
     pub fn of_witness(trace: &Trace, witness: &Witness, most: usize) -> Diagram {
         let length = witness.observed as usize + witness.order.len();
         let is_same = |&(i, &index): &(usize, &u64)| witness.observed + i as u64 == index;
         let same = witness.order.iter().enumerate().take_while(is_same).count();
-        // Some events of the common beginning show where the orders part.
+        // Some events of the common prefix show where the orders diverge.
         let parting = (witness.observed as usize + same).saturating_sub(3);
         let start = parting.max(length.saturating_sub(most));
         let mut kept = Kept::default();
         let mut rows = Vec::new();
-        // By place after the observed beginning.
+        // By position after the observed prefix.
         let last = witness.order.iter().max().map_or(0, |last| last + 1);
         let mut happened = vec![false; last.saturating_sub(witness.observed) as usize];
         let mut missing = witness.observed;
@@ -142,7 +141,7 @@ impl Diagram {
         }
         for &index in &witness.next {
             let event = trace.events[index as usize];
-            // What it reads, or whether it gets its lock, is open.
+            // It is unknown what it reads, or whether it gets its lock.
             let event = if event.op().reads() {
                 event.with_values(&[], &mut Pool::default())
             } else {
@@ -168,7 +167,7 @@ impl Row {
             index,
             column: 0,
             text: String::new(),
-            loc: told(location.as_ref()),
+            loc: location_text(location.as_ref()),
             location,
             caused_earlier: false,
             overtakes: None,
@@ -177,7 +176,7 @@ impl Row {
     }
 }
 
-/// What is remembered of the rows while they are made.
+/// State kept while the rows are built.
 #[derive(Default)]
 struct Kept {
     columns: Vec<Option<usize>>,
@@ -217,12 +216,12 @@ impl Kept {
     }
 }
 
-/// A place as text; nothing for one that is not known.
-fn told(location: Option<&Location>) -> String {
+/// A place as text; empty if it is unknown.
+fn location_text(location: Option<&Location>) -> String {
     location.map_or_else(String::new, |location| Name(&location.to_string()).to_string())
 }
 
-/// A name from a trace, made safe to show; nothing for an empty one.
+/// A name from a trace, made safe to show; empty for an empty one.
 fn shown(name: &str) -> String {
     if name.is_empty() { String::new() } else { Name(name).to_string() }
 }

@@ -14,7 +14,7 @@ use foresee_trace::{
 use crate::diagram::{Diagram, Row};
 use crate::report::Report;
 
-/// Up to so many events that happen as observed are listed in a witness all the same.
+/// The maximum number of events that a witness lists although they happen as observed.
 const LISTED: u64 = 10_000;
 
 /// The report of `foresee check`, `run` and `observe` with `--format json`. Fields may be added.

@@ -1,7 +1,7 @@
 //! The lattice of a property as a picture: every cut with the values of the property's variables,
 //! the observed run, and the violating one.
 //!
-//! The two runs are told apart by more than colour: the observed one is a thick line, the violating
+//! The two runs differ in more than colour: the observed one is a thick line, the violating
 //! one a dashed line, and where both take a step they run side by side.
 
 mod layout;
@@ -20,7 +20,7 @@ use texts::{Label, NodeText, Texts, happened, wrapped};
 const CHAR: f64 = 7.3;
 const LINE: f64 = 15.0;
 const MARGIN: f64 = 20.0;
-/// How far the two runs stand apart where both take a step.
+/// The distance between the two runs where both take a step.
 const ASIDE: f64 = 3.5;
 /// The characters of a line of the legend.
 const LEGEND_LINE: usize = 72;
@@ -84,7 +84,7 @@ impl Drawing<'_> {
     }
 
     fn lattice(&mut self) -> fmt::Result {
-        // What matters more is drawn later, on top.
+        // More important lines are drawn later, on top.
         let Drawing { picture, texts, layout, .. } = *self;
         let rank = |(edge, _): &(&Edge, &Label)| (edge.violating, edge.observed);
         let mut edges: Vec<(&Edge, &Label)> = picture.edges.iter().zip(&texts.labels).collect();

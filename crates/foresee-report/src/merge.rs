@@ -1,11 +1,11 @@
-//! One report of several runs of a program.
+//! Merges the reports of several runs of a program.
 
 use foresee_predict::Analysed;
 use foresee_trace::{Finding, FindingKind, Outcome, ShownBy};
 
 use crate::report::Report;
 
-/// What was found in several runs, each finding once, with how many of them show it. `labels` name the runs.
+/// The findings of several runs, each once, with the number of runs that show it.
 pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
     let mut reports = reports.into_iter();
     let (label, mut all) = reports.next()?;
@@ -22,7 +22,7 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
                     if seen[at].1.last() != Some(&label) {
                         seen[at].1.push(label.clone());
                     }
-                    // What was seen says more than what could be.
+                    // An observed finding is stronger than a predicted one.
                     if all.findings[at].kind != FindingKind::Observed
                         && finding.kind == FindingKind::Observed
                     {
@@ -71,7 +71,7 @@ fn is_same(a: &Finding, b: &Finding) -> bool {
         }
 }
 
-/// What an analysis said of each run. It is as complete as the least complete of them.
+/// The results of an analysis for all runs, as complete as the least complete of them.
 fn one_for_all(all: Vec<Analysed>) -> Analysed {
     let outcomes = || all.iter().map(|one| one.outcome);
     let outcome = outcomes().find(|&outcome| outcome != Outcome::Exhausted);

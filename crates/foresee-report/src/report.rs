@@ -106,7 +106,7 @@ pub fn exit_status(report: &Report) -> u8 {
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        // A warning that nobody asked for is no answer to anything.
+        // A warning that was not requested does not count as an answer.
         let is_warning = a.name == MONITORABILITY && a.outcome == Outcome::Window;
         let is_uncut = match a.name {
             OBSERVED => true,

@@ -1,4 +1,4 @@
-//! For people, on a terminal or in a log.
+//! Reports as text, for a terminal or a log.
 
 use std::fmt::{self, Write as _};
 
@@ -14,7 +14,7 @@ use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::pattern::PATTERN;
 use foresee_predict::{Analysed, MONITORABILITY, OBSERVED, Stat};
 
-/// How to tell headings and findings from the rest: nothing but text, or with colours.
+/// How to highlight headings and findings: not at all, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For files, pipes and tests.
@@ -122,7 +122,7 @@ impl Columns {
     }
 }
 
-/// What stands behind an event: a cause out of sight, or an event that it overtakes.
+/// The note after an event: a cause that is not shown, or an event that it overtakes.
 fn mark(row: &Row) -> String {
     match row.overtakes {
         _ if row.is_next => " ← next".to_owned(),
@@ -146,11 +146,11 @@ impl Line {
     }
 }
 
-/// What every claim about other runs rests on.
+/// The assumption behind every claim about other runs.
 pub(crate) const ASSUMPTIONS: &str = "assuming that the run was sequentially consistent and that \
      the trace holds every shared access and all synchronisation";
 
-/// A report for people.
+/// A report as text.
 pub fn report(report: &Report, style: Style) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -158,8 +158,8 @@ pub fn report(report: &Report, style: Style) -> String {
     out
 }
 
-/// Whether something else says all that this one does: the whole lattice holds the observed run, and
-/// a prediction shows that the verdict depends on the schedule.
+/// Whether another result covers this one: the whole lattice includes the observed run, and a
+/// prediction shows that the verdict depends on the schedule.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
     let covers = |other: &Analysed| {
         predicts(other) && other.name != MONITORABILITY && other.property == one.property
@@ -168,7 +168,7 @@ fn is_covered(one: &Analysed, report: &Report) -> bool {
         finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
     };
     let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
-    // Why watching was given up is always said.
+    // The reason why monitoring was given up is always shown.
     let is_given_up = one.outcome == Outcome::StateLimit;
     one.name == OBSERVED && !is_given_up && report.analysed.iter().any(covers)
         || is_warning && report.findings.iter().any(is_shown)
@@ -308,7 +308,7 @@ fn nth<'p>(shown: &mut Vec<(&'p str, usize)>, property: &'p str) -> usize {
     }
 }
 
-/// How long a line of figures may get.
+/// The maximum length of a line of figures.
 const WIDTH: usize = 100;
 
 /// Figures, as many on a line as fit.
@@ -331,7 +331,7 @@ fn counts(stats: &[(&'static str, Stat)]) -> Vec<String> {
     lines
 }
 
-/// What was not wanted, and what of that was never met.
+/// The suppressions, and those that matched nothing.
 fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
     if report.suppressions.all.is_empty() {
         return Ok(());
@@ -351,7 +351,7 @@ fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::R
     Ok(())
 }
 
-/// Whether an analysis speaks of other runs.
+/// Whether an analysis makes claims about other runs.
 fn predicts(one: &Analysed) -> bool {
     let predictive = [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY];
     predictive.contains(&one.name) || is_check(one.name)

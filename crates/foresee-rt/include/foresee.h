@@ -1,15 +1,15 @@
-/* foresee.h: name events of your program, for specifications to speak of.
+/* foresee.h: name events of your program for use in specifications.
  *
  *     FORESEE_EVENT("closed", buf);                 an event with up to four numbers or pointers
- *     FORESEE_ATOMIC("transfer");                   from here to the end of the block is meant to be atomic
- *     FORESEE_ATOMIC_BEGIN("transfer"); ...         the same, where it is no block
+ *     FORESEE_ATOMIC("transfer");                   from here to the end of the block should be atomic
+ *     FORESEE_ATOMIC_BEGIN("transfer"); ...         the same without a block
  *     FORESEE_ATOMIC_END("transfer");
  *
- * For `--check order`, events named init or open, use, and free or close speak of the life of an object, their first number:
+ * For `--check order`, events named init or open, use, and free or close describe the lifetime of an object, their first number:
  *
  *     FORESEE_EVENT("open", fd); ... FORESEE_EVENT("use", fd); ... FORESEE_EVENT("close", fd);
  *
- * The functions behind these are weak: a program that is not built with `foresee cc` tests a null pointer, no more.
+ * The functions behind these are weak: a program that is not built with `foresee cc` only tests a null pointer.
  */
 #ifndef FORESEE_H
 #define FORESEE_H
@@ -49,8 +49,8 @@ void foresee_end(const char *name) __attribute__((weak));
 #define FORESEE_ATOMIC_BEGIN(name) do { if (foresee_begin) foresee_begin(name); } while (0)
 #define FORESEE_ATOMIC_END(name) do { if (foresee_end) foresee_end(name); } while (0)
 
-/* A region that lasts as long as the block it stands in, however that is left: by `return`, `break`, `goto` or, in C++, an
- * exception. Inlined without fail, so that places in reports are those of the program. */
+/* A region that ends with its block, however the block is left: by `return`, `break`, `goto` or, in C++, an exception. Always
+ * inlined, so that locations in reports are those of the program. */
 #ifdef __cplusplus
 namespace foresee {
 class Atomic {

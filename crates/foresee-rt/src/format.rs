@@ -1,5 +1,5 @@
-//! The raw log, as the runtime writes it and the host reads it; `docs/capture-log.md` describes it
-//! in words.
+//! The raw log, as the runtime writes it and the host reads it; `docs/formats/capture-log.md`
+//! describes it in words.
 //!
 //! A process image has two files. The program maps the *tail*: a page of [`Head`] and a buffer that
 //! is reused. When the buffer is full, it is appended to the *log* as one chunk. However the
@@ -13,7 +13,7 @@ pub const VERSION: u32 = 2;
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
 pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"frch");
-/// Size of a chunk's header: magic and payload length (four bytes each), checksum of the payload, zero (eight each).
+/// The size of a chunk's header: magic and payload length (four bytes each), checksum of the payload, zero (eight each).
 pub const CHUNK_HEAD: usize = 24;
 /// The maximum length of a record, including strings and runs of bytes; longer ones are split or
 /// cut.
@@ -91,7 +91,7 @@ pub mod last {
     pub const RAISE: u64 = 5;
 }
 
-/// How an access touches memory.
+/// The kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Access {
@@ -157,7 +157,7 @@ pub mod order {
 }
 
 /// Tags below this are accesses: the kind in bits 3 to 5, the size in bits 0 to 2 (0 to 3: one, two, four, eight bytes;
-/// 4: a run of bytes, which follow; 5: eight bytes again, see [`POINTER`]).
+/// 4: a run of bytes, which follow the record; 5: also eight bytes, see [`POINTER`]).
 pub const ACCESSES: u8 = 0x40;
 /// The size of an access that is a run of bytes.
 pub const RUN: u8 = 4;
@@ -207,21 +207,21 @@ pub mod channel {
     pub const FILE: u64 = 0;
     /// The environment of the process.
     pub const ENVIRONMENT: u64 = 1;
-    /// A team of OpenMP: its beginning, its barriers, its end (the number is that of its first thread).
+    /// An OpenMP team: its beginning, its barriers, its end (the number of its first thread).
     pub const TEAM: u64 = 2;
-    /// A task of OpenMP: made, then begun.
+    /// An OpenMP task: created, then begun.
     pub const TASK: u64 = 3;
-    /// The tasks of OpenMP that a thread has carried out.
+    /// The OpenMP tasks that a thread has executed.
     pub const TASKS_DONE: u64 = 4;
-    /// What tasks of OpenMP depend on.
+    /// What OpenMP tasks depend on.
     pub const DEPENDENCE: u64 = 5;
-    /// The ordered regions of a loop of OpenMP.
+    /// The ordered regions of an OpenMP loop.
     pub const ORDERED: u64 = 6;
     /// Signals that threads of the process send each other.
     pub const SIGNALS: u64 = 7;
-    /// A set of semaphores of System V (the number is its own).
+    /// A System V semaphore set (its own number).
     pub const SEMAPHORES: u64 = 8;
-    /// A queue of messages of System V (the number is its own).
+    /// A System V message queue (its own number).
     pub const MESSAGES: u64 = 9;
     /// A word that threads wait on with `syscall` (the number is the low half of its address).
     pub const FUTEX: u64 = 10;
@@ -410,7 +410,7 @@ pub struct Delayed {
     pub thread: u32,
     /// The number of counted records of the thread before it.
     pub place: u32,
-    /// How memory was touched; never [`Access::Rmw`].
+    /// The kind of access; never [`Access::Rmw`].
     pub access: Access,
     /// Which of the eight bytes it accessed.
     pub mask: u8,

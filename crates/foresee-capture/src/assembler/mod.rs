@@ -5,9 +5,9 @@
 //! and have no hook. In the assembly, all of them are visible: each access without a hook gets a
 //! call of the runtime that preserves all registers (`function/`).
 //!
-//! The compiler is told where to look for its assembler (`-B`) and finds this one in place of its
-//! own, which this one runs at the end. Nothing else in the build changes, whether files are
-//! compiled one by one or many at a time.
+//! The option `-B` makes the compiler find this assembler in place of its own, which this one runs
+//! at the end. Nothing else in the build changes, whether files are compiled one by one or many at
+//! a time.
 //!
 //! A section of the object records what was done, one item per line: `unit` for the file, and
 //! `doubt FUNCTION REASON` for functions in which something was not understood. Linkers concatenate

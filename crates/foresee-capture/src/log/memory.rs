@@ -49,7 +49,7 @@ impl Boundaries {
 /// The number of no variable.
 const NO_VARIABLE: u32 = u32::MAX;
 
-/// What is known of eight aligned bytes. There is one for all memory that is told of, so it is small.
+/// The state of eight aligned bytes. There is one for all memory that is kept, so it is small.
 #[derive(Clone, Debug)]
 pub(super) struct Granule {
     /// The bytes at which cells begin.
@@ -65,7 +65,7 @@ pub(super) struct Granule {
     vars: [u32; 8],
     /// How to read the cells whose types are known: those are as large as their types.
     kinds: [Option<Kind>; 8],
-    /// Whether it was freed: then libc writes there what it likes.
+    /// Whether it was freed: libc may then write anything there.
     pub(super) is_freed: bool,
 }
 
@@ -222,13 +222,13 @@ impl Memory {
         })
     }
 
-    /// How many bytes all this takes, about.
+    /// The approximate size of all this in bytes.
     pub(super) fn weight(&self) -> usize {
         // The table has room for more, and grows into a new one.
         2 * self.granules.len() * size_of::<(u64, Granule)>()
     }
 
-    /// Whether a stretch of memory has a variable.
+    /// Whether a range of memory has a variable.
     pub(super) fn has_variables(&self, address: u64, size: u64) -> bool {
         let has = |granule: &Granule| granule.vars.iter().any(|&var| var != NO_VARIABLE);
         let end = address.saturating_add(size);

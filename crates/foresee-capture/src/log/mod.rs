@@ -132,7 +132,7 @@ pub struct Module {
     pub instrumented: bool,
 }
 
-/// A log, as far as it must be known before its first event.
+/// What must be known about a log before its first event.
 #[derive(Debug)]
 pub struct Log {
     /// Its header.
@@ -148,9 +148,9 @@ pub struct Log {
     delayed: Vec<Held>,
     boundaries: Boundaries,
     channels: Channels,
-    /// Memory of which nothing has to be told unless everything is wanted.
+    /// Memory that can be left out unless everything is requested.
     quiet: Quiet,
-    /// Whether that was found out.
+    /// Whether that was determined.
     is_sieved: bool,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
@@ -279,7 +279,7 @@ impl Log {
         Log::open_within(tail, usize::MAX)
     }
 
-    /// The same with so many bytes for a table of the memory that it is about; what is private is not known beforehand if
+    /// The same with this many bytes for a table of the memory that it accesses; what is private is not known beforehand if
     /// they are too few.
     pub fn open_within(tail: &Path, most: usize) -> Result<Log, LogError> {
         let (head, mut records) = Log::records(tail)?;
@@ -307,7 +307,7 @@ impl Log {
         }
         let mut threads: HashMap<u32, Life> = HashMap::default();
         let mut instrumented = Vec::new();
-        // What a filtered log leaves out was held back, and may be told later.
+        // What a filtered log leaves out was held back, and may be recorded later.
         let is_sieved = !log.header.filtered;
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         while let Some(record) = records.next_record()? {
@@ -503,7 +503,7 @@ impl Log {
     }
 }
 
-/// How much of a store that was under way is told, at most.
+/// The maximum reported size of a store that was in progress.
 const PENDING: u64 = 4096;
 
 /// Libraries whose threads never end.

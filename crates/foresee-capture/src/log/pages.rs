@@ -58,7 +58,7 @@ impl<T: Copy + Default> Pages<T> {
         self.pages.len() * size_of::<[T; PER_PAGE]>()
     }
 
-    /// Changes the entries of a stretch of memory, as far as there are pages.
+    /// Changes the entries of a range of memory for which there are pages.
     pub(super) fn within(&mut self, address: u64, size: u64, mut change: impl FnMut(&mut T)) {
         let (first, end) = (address & !7, address.saturating_add(size));
         let mut on = |page: u64, entries: &mut [T; PER_PAGE]| {

@@ -1,10 +1,10 @@
-//! Memory of which nothing has to be told: a single thread ever touches it, gives it back itself, and finds there what it
-//! left there. Of a long run that is nearly everything, and it is known when the log has been gone through once, so that
-//! what comes after that needs neither a name nor a place for it.
+//! Memory that can be left out: only one thread ever accesses it, frees it itself, and reads only what it wrote. In a long
+//! run that is nearly all memory, and it is known after one pass over the log, so the next pass needs no names and no
+//! variables for it.
 //!
-//! This is a first sieve by addresses, whatever lives the memory had: what it lets through, `private` looks at variable
-//! by variable. It lets through what is touched after it was freed, and what holds something that no hook saw written,
-//! since that can be another thread's.
+//! This is a first filter by address, across all lives of the memory; `private` then examines each variable of what
+//! remains. Memory remains if it is accessed after it was freed, or holds a value that no hook saw written, because
+//! another thread may have written it.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ use super::source::KEPT_BY_LIBC;
 use super::unseen::Data;
 use super::{HashMap, HashSet};
 
-/// Nobody has touched it.
-const NOBODY: u16 = 0;
-/// It has to be told of.
-const TOLD: u16 = u16::MAX;
+/// No thread has accessed it.
+const NO_THREAD: u16 = 0;
+/// It must be kept.
+const KEPT: u16 = u16::MAX;
 
-/// What is known of eight aligned bytes.
+/// The state of eight aligned bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     bytes: [u8; 8],
     known: u8,
-    /// Whether it has been touched in its present life.
+    /// Whether it has been accessed in its current life.
     is_used: bool,
     /// Whether the block that it was in has been freed.
     is_freed: bool,
-    /// Who has touched it.
+    /// The thread that has accessed it.
     owner: u16,
 }
 
-/// A block of memory that was handed out.
+/// A block of memory that was allocated.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     size: u64,
     is_freed: bool,
 }
 
-/// Finds out while a log is gone through.
+/// Finds such memory during a pass over a log.
 #[derive(Debug, Default)]
 pub(super) struct Sieve {
     words: Pages<Word>,
@@ -52,7 +52,7 @@ pub(super) struct Sieve {
     is_free_running: bool,
 }
 
-/// What need not be told.
+/// What can be left out.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
     /// For each page a bit for each of its words.
@@ -92,13 +92,13 @@ impl Sieve {
         }
     }
 
-    /// How many bytes all this takes, about.
+    /// The approximate size of all this in bytes.
     #[inline]
     pub(super) fn weight(&self) -> usize {
         self.words.weight() + 32 * self.used.len()
     }
 
-    /// A thread touches some bytes of eight, of which nobody knows what they hold.
+    /// A thread accesses some bytes whose contents are unknown.
     pub(super) fn touch(&mut self, thread: u32, address: u64, size: u64) {
         for granule in (address & !7..address.saturating_add(size)).step_by(8) {
             own(self.words.entry(granule), thread);
@@ -113,7 +113,7 @@ impl Sieve {
             let from = (at & 7) as usize;
             let (now, others) = rest.split_at(rest.len().min(8 - from));
             let word = self.words.entry(at);
-            if word.owner == TOLD {
+            if word.owner == KEPT {
                 // Whether it was used before it is freed still counts.
                 word.is_used = true;
             } else {
@@ -123,7 +123,7 @@ impl Sieve {
                     let block = block.filter(|(start, block)| at < *start + block.size.max(1));
                     let holds = match block {
                         Some((_, block)) if block.is_freed => {
-                            word.owner = TOLD;
+                            word.owner = KEPT;
                             None
                         }
                         Some(_) => Some([0; 8]),
@@ -134,7 +134,7 @@ impl Sieve {
                     word.bytes = holds.unwrap_or_default();
                 }
                 if word.is_freed {
-                    word.owner = TOLD;
+                    word.owner = KEPT;
                 }
                 own(word, thread);
                 let skipped = (at - address) as usize;
@@ -146,7 +146,7 @@ impl Sieve {
                     };
                     let is_known = word.known & bit != 0 && !self.is_free_running;
                     if reads && is_known && word.bytes[from + i] != seen {
-                        word.owner = TOLD;
+                        word.owner = KEPT;
                     }
                     word.bytes[from + i] = byte;
                     word.known |= bit;
@@ -157,7 +157,7 @@ impl Sieve {
         }
     }
 
-    /// Whoever gives memory back touches all of it.
+    /// Freeing memory accesses all of it.
     fn free(&mut self, thread: u32, address: u64, size: u64, at: u64) {
         let mut is_used = false;
         self.words.within(address, size, |word| {
@@ -189,16 +189,16 @@ impl Sieve {
         }
     }
 
-    /// Begins a new life of a stretch of memory; who touched it before still counts.
+    /// Begins a new life of a range of memory; its earlier accesses still count.
     fn renew(&mut self, address: u64, size: u64) {
         self.words.within(address, size, |word| {
             (word.is_used, word.is_freed, word.known) = (false, false, 0);
         });
     }
 
-    /// What need not be told, when all records were seen.
+    /// What can be left out, once all records were seen.
     pub(super) fn finish(self) -> Quiet {
-        let is_quiet = |word: &Word| word.owner != TOLD && word.owner != NOBODY;
+        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
         let pages = self.words.iter().filter_map(|(page, words)| {
             let mut bits = [0u64; 8];
             for (i, _) in words.iter().enumerate().filter(|(_, word)| is_quiet(word)) {
@@ -213,11 +213,11 @@ impl Sieve {
 /// One more has touched it.
 #[inline]
 fn own(word: &mut Word, thread: u32) {
-    let me = u16::try_from(thread).unwrap_or(TOLD);
+    let me = u16::try_from(thread).unwrap_or(KEPT);
     word.owner = match word.owner {
-        NOBODY => me,
+        NO_THREAD => me,
         owner if owner == me => owner,
-        _ => TOLD,
+        _ => KEPT,
     };
 }
 

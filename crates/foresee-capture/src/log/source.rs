@@ -22,7 +22,7 @@ use super::{End, Held, Log, LogError, PENDING};
 /// recorded. Larger ones may go back to the kernel, and come again as anything.
 pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 
-/// How many bytes a name takes besides its text, about, in all tables that have an entry for it.
+/// The approximate size of a name in bytes, without its text, in all tables that have an entry for it.
 const NAME: usize = 64;
 
 /// What came out of a log; complete at its end.
@@ -40,7 +40,7 @@ pub struct Stats {
     pub checked_reads: u64,
 }
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Debug, Default)]
 struct Lock {
     id: Option<LockId>,
@@ -91,7 +91,7 @@ pub struct LogSource<'l, N> {
     barriers: HashMap<u64, Barrier>,
     /// Variables of semaphores and the like, and what they hold.
     objects: HashMap<u64, (VarId, Option<i64>)>,
-    /// What threads tell each other through.
+    /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
     /// How often each name was wanted for something new, by hashes: there are as many as variables.
@@ -107,7 +107,7 @@ pub struct LogSource<'l, N> {
     /// Whether quiet memory is left out, and the latest page of it.
     is_brief: bool,
     page: Page,
-    /// The words that are told of all the same.
+    /// The words that are kept nevertheless.
     wanted: HashSet<u64>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
@@ -207,13 +207,13 @@ impl<'l, N: Names> LogSource<'l, N> {
         self
     }
 
-    /// Ends where more than so many bytes would be needed for names and memory.
+    /// Ends where names and memory would need more than this many bytes.
     pub(crate) fn within(mut self, most: usize) -> Self {
         self.most = most;
         self
     }
 
-    /// Whether nothing has to be told of the eight bytes that an address lies in.
+    /// Whether the eight bytes that contain an address can be left out.
     #[inline]
     fn is_quiet(&mut self, address: u64) -> bool {
         if !self.is_brief {
@@ -225,7 +225,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.page.has(address) && (self.wanted.is_empty() || !self.wanted.contains(&(address & !7)))
     }
 
-    /// Whether nothing has to be told of any of these bytes. If so, all that is learnt from an access is where others lie.
+    /// Whether all of these bytes can be left out. If so, an access to them only shows where other memory lies.
     fn passes_over(&mut self, record: &Record<'_>, access: Access, size: usize) -> bool {
         let Record { thread: me, address, .. } = *record;
         let end = address.saturating_add(size as u64);
@@ -266,7 +266,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         &mut self.naming
     }
 
-    /// Makes the name in `self.text` one that nothing else has: the second of a name becomes `name#2`.
+    /// Makes the name in `self.text` unique: the second use of a name becomes `name#2`.
     fn make_unique(&mut self, space: Namespace) {
         let name = FixedState::default().hash_one((space as u8, &self.text));
         let times = self.taken.entry(name).or_insert(0);
@@ -401,7 +401,7 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// Handles a record, and the accesses that were held back behind it.
     fn record(&mut self, record: &Record<'_>, out: &mut Out<'_>) -> Result<()> {
-        // Most of a log is this, and nothing comes of it.
+        // Most of a log is this, and yields no event.
         if let What::Access(access, size) = record.what
             && self.plan.is_none()
             && self.log.delayed.is_empty()
@@ -472,7 +472,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         for &Held { address, pc, delayed } in held {
             let loc = self.location(log.place_of_half(pc))?;
             let mut at = 0;
-            // The bytes lie together most often; where not, each stretch is an access of its own.
+            // The bytes are usually contiguous; if not, each run is a separate access.
             while at < 8 {
                 let rest = delayed.mask >> at;
                 if rest & 1 == 0 {
@@ -604,7 +604,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             return Ok(());
         }
         let address = granule + u64::from(cell.offset);
-        // What is left out of a thinned log may be what another thread learnt an address by.
+        // A filtered log may lack the access from which another thread learnt an address.
         let is_own_stack = !self.log.header.filtered && self.stacks.is_own(me, address);
         let is_own = plan.is_some() || is_own_stack || self.history.is_own(known, me);
         let writer = if is_own { who } else { self.external()? };
@@ -837,7 +837,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     }
                     Op::ReleaseShared
                 } else {
-                    // Not held, as far as was seen: it was taken before recording began, or this failed.
+                    // Not known to be held: it was acquired before recording began, or this failed.
                     return Ok(());
                 };
                 out.put(event(op).with_target(id.0), &[]);
@@ -999,7 +999,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     let sym = self.names.syms.intern(HEAP_FREE).map_err(too_many)?;
                     out.put(event(Op::Event).with_target(sym.0), &[Value::Str(name)]);
                     if value <= KEPT_BY_LIBC {
-                        // Until it is handed out again, who touches it uses what was freed.
+                        // Until it is allocated again, any access to it is a use after free.
                         self.memory.free(address, value);
                         self.forget_sync(address, value);
                         return Ok(());
@@ -1093,7 +1093,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.forget_sync(address, size);
     }
 
-    /// Forgets the locks and the like in a stretch of memory.
+    /// Forgets the locks and the like in a range of memory.
     fn forget_sync(&mut self, address: u64, size: u64) {
         let within = |at: u64| (address..address.saturating_add(size)).contains(&at);
         if size / 8 > self.locks.len() as u64 {

@@ -1,24 +1,24 @@
-//! Writes that no hook saw, and who may have made them.
+//! Writes that no hook saw, and which threads may have made them.
 //!
 //! Recording is serialised: a thread runs between hooks only while it holds the token, and the first thing it does with the
-//! token is a record. So when a read finds memory other than it was last known to be, the write in between was made by a
-//! thread that has a record since. Nobody knows which one it was, nor when; so that nothing is claimed that might not be,
-//! the order is kept on both sides of the write:
+//! token is a record. So when a read finds memory changed since it was last known, the write in between was made by a
+//! thread that has a record since. The thread and the time are unknown. To claim nothing impossible, the order is kept on
+//! both sides of the write:
 //!
 //! - what each of these threads did after the memory was last known comes after all accesses that saw it so,
 //! - the read, and with it all that its thread does next, comes after everything that these threads had done by then, and
 //! - the writes of the memory, seen or not, keep their order, so that none comes in between.
 //!
-//! The first is said by a write of the memory at each end of the stretch, by a thread `external`, and by variables named
-//! `unseen` that threads read and write for nothing else.
+//! The first is expressed by a write of the memory at each end of the interval, by a thread `external`, and by variables
+//! named `unseen` that threads read and write only for this purpose.
 //!
-//! If the only thread that can have written is the reader itself, and nobody else ever touches the memory, the write is a
-//! step of the reader like any other.
+//! If the only thread that can have written is the reader itself, and no other thread ever accesses the memory, the write
+//! is an ordinary step of the reader.
 
 use super::{HashMap, HashSet};
 use foresee_trace::VarId;
 
-/// A stretch of records by one thread.
+/// Consecutive records of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Tenure {
     /// When it begins.
@@ -35,7 +35,7 @@ struct Past {
     place: u32,
     /// When it did its last record.
     last: u32,
-    /// The token was taken from it: it may run without.
+    /// The token was taken from it: it may run without it.
     is_outside: bool,
     /// The place of the wait that it is in.
     wait: Option<u32>,
@@ -74,7 +74,7 @@ impl Past {
     }
 }
 
-/// Who ran when. Time is the number of records so far, of those that are counted.
+/// Which thread ran when. Time is the number of counted records so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// By the numbers of threads.
@@ -256,7 +256,7 @@ impl Plan {
         self.cells.contains(&(granule, offset))
     }
 
-    /// Whom a read comes after that sees an unseen write; nothing if the write is the reader's own step.
+    /// The threads that a read of an unseen write comes after; `None` if the write is the reader's own step.
     pub(super) fn read(&self, clock: u32, granule: u64, offset: u8) -> Option<&[Candidate]> {
         self.reads.get(&(clock, granule, offset)).map(Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! From the name of a variable, as specifications write it, to where it is.
+//! Finds the address of a variable by its name in a specification.
 //!
 //! `[file.c:]name` and then fields and elements: `ctl.valve.open`, `fleet[1].pos.y`. A name may
 //! leave out namespaces and the function of a static local, a file may leave out folders.
@@ -10,30 +10,30 @@ use super::scalar::{Kind, Scalar};
 use super::types::{Shape, TypeId};
 use super::{Image, Symbols};
 
-/// A variable that a name means.
+/// A variable that a name denotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     /// Its full name, which means this variable alone.
     pub name: String,
-    /// Where the process has it.
+    /// Its address in the process.
     pub address: u64,
     /// How large it is and how to read it.
     pub scalar: Scalar,
 }
 
-/// Why a name means no variable.
+/// Why a name does not denote a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` {trouble}")]
+#[error("`{name}` {reason}")]
 pub struct Unmatched {
     /// The name.
     pub name: String,
     /// What is wrong with it.
-    pub trouble: Trouble,
+    pub reason: NameError,
 }
 
 /// What is wrong with a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum NameError {
     /// No variable has it.
     #[error("is no global or static variable of the program{}", hint(.0))]
     Unknown(Vec<String>),
@@ -43,14 +43,14 @@ pub enum Trouble {
     /// The variable has no such field.
     #[error("does not exist: `{within}` has no field `{field}`{}", hint(.nearest))]
     NoField {
-        /// What has fields.
+        /// What was searched for the field.
         within: String,
         /// The field it does not have.
         field: String,
         /// Fields it has.
         nearest: Vec<String>,
     },
-    /// The array ends before.
+    /// The array has fewer elements.
     #[error("does not exist: `{within}` has {count} elements")]
     NoElement {
         /// The array.
@@ -58,7 +58,7 @@ pub enum Trouble {
         /// How many it has.
         count: u64,
     },
-    /// It has no one value.
+    /// It has no single value.
     #[error("has no single value{}", hint(.0))]
     NotScalar(Vec<String>),
     /// The path goes through a pointer.
@@ -89,37 +89,37 @@ enum Step<'a> {
     Element(u64),
 }
 
-/// Names that a message lists at most.
+/// The maximum number of names in a message.
 const SHOWN: usize = 5;
 
 impl Symbols {
-    /// The variable that a name means.
+    /// The variable that a name denotes.
     pub fn find(&self, name: &str) -> Result<Variable, Unmatched> {
-        self.locate(name).map_err(|trouble| Unmatched { name: name.to_owned(), trouble })
+        self.locate(name).map_err(|reason| Unmatched { name: name.to_owned(), reason })
     }
 
-    fn locate(&self, name: &str) -> Result<Variable, Trouble> {
+    fn locate(&self, name: &str) -> Result<Variable, NameError> {
         let (file, path) = split_file(name);
-        let (base, steps) = split_path(path).ok_or(Trouble::Syntax)?;
+        let (base, steps) = split_path(path).ok_or(NameError::Syntax)?;
         let found = self.candidates(file, base);
         let entry = match found.as_slice() {
-            [] => return Err(Trouble::Unknown(self.nearest(base))),
+            [] => return Err(NameError::Unknown(self.nearest(base))),
             [one] => *one,
             several => {
                 let labels = several.iter().map(|e| self.label(e.module, self.global(*e)));
-                return Err(Trouble::Ambiguous(labels.take(SHOWN).collect()));
+                return Err(NameError::Ambiguous(labels.take(SHOWN).collect()));
             }
         };
         let global = self.global(entry);
         let loaded = &self.modules[entry.module];
         let label = self.label(entry.module, global);
-        let image = loaded.image().ok_or(Trouble::Syntax)?;
+        let image = loaded.image().ok_or(NameError::Syntax)?;
         let start = global.address.wrapping_add(loaded.module.bias);
         let (image, ty) = self.type_of(image, global);
         match ty {
             Some(ty) => walk(image, ty, label, start, &steps),
-            None if !steps.is_empty() => Err(Trouble::NoType(label)),
-            None if !matches!(global.size, 1 | 2 | 4 | 8) => Err(Trouble::NotScalar(Vec::new())),
+            None if !steps.is_empty() => Err(NameError::NoType(label)),
+            None if !matches!(global.size, 1 | 2 | 4 | 8) => Err(NameError::NotScalar(Vec::new())),
             None => Ok(Variable {
                 name: label,
                 address: start,
@@ -207,14 +207,14 @@ fn walk(
     mut name: String,
     mut address: u64,
     steps: &[Step<'_>],
-) -> Result<Variable, Trouble> {
+) -> Result<Variable, NameError> {
     let mut ty = ty;
     for step in steps {
         match (step, &image.types.get(ty).shape) {
-            (_, Shape::Pointer) => return Err(Trouble::Pointer(name)),
+            (_, Shape::Pointer) => return Err(NameError::Pointer(name)),
             (Step::Element(index), Shape::Array { element, count }) => {
                 if index >= count {
-                    return Err(Trouble::NoElement { within: name, count: *count });
+                    return Err(NameError::NoElement { within: name, count: *count });
                 }
                 let stride = image.types.get(*element).size;
                 address = address.wrapping_add(index.wrapping_mul(stride));
@@ -225,7 +225,7 @@ fn walk(
                 let Some((offset, inner)) = member(image, ty, field, 0) else {
                     let nearest = nearest(field, fields(image, ty).iter().map(String::as_str));
                     let field = (*field).to_owned();
-                    return Err(Trouble::NoField { within: name, field, nearest });
+                    return Err(NameError::NoField { within: name, field, nearest });
                 };
                 address = address.wrapping_add(offset);
                 name.push('.');
@@ -234,9 +234,9 @@ fn walk(
             }
             (Step::Field(field), _) => {
                 let field = (*field).to_owned();
-                return Err(Trouble::NoField { within: name, field, nearest: Vec::new() });
+                return Err(NameError::NoField { within: name, field, nearest: Vec::new() });
             }
-            (Step::Element(_), _) => return Err(Trouble::NoElement { within: name, count: 0 }),
+            (Step::Element(_), _) => return Err(NameError::NoElement { within: name, count: 0 }),
         }
     }
     // A `std::atomic<int>` or another wrapper of one value is that value.
@@ -251,12 +251,12 @@ fn walk(
             }
             Shape::Record { .. } => {
                 let fields = fields(image, ty).into_iter().take(SHOWN);
-                return Err(Trouble::NotScalar(fields.map(|f| format!("{name}.{f}")).collect()));
+                return Err(NameError::NotScalar(fields.map(|f| format!("{name}.{f}")).collect()));
             }
             Shape::Array { count, .. } if *count > 0 => {
-                return Err(Trouble::NotScalar(vec![format!("{name}[0]")]));
+                return Err(NameError::NotScalar(vec![format!("{name}[0]")]));
             }
-            _ => return Err(Trouble::NotScalar(Vec::new())),
+            _ => return Err(NameError::NotScalar(Vec::new())),
         };
         return Ok(Variable { name, address, scalar });
     }

@@ -15,7 +15,7 @@ use super::heap::Pointers;
 use super::types::Types;
 use super::{Frame, SymbolError};
 
-/// The largest file that is looked into.
+/// The maximum size of a file that is read.
 const LARGEST: u64 = 4 << 30;
 
 /// An ELF file.
@@ -104,8 +104,8 @@ impl Image {
         (address - global.address < global.size.max(1)).then_some(global)
     }
 
-    /// What the file holds at an address before the program begins; none where the dynamic linker
-    /// has the last word.
+    /// What the file holds at an address before the program begins; `None` if the dynamic
+    /// linker determines it.
     pub(super) fn initial(&self, address: u64, size: u64) -> Option<u64> {
         let end = address.checked_add(size)?;
         let at = self.relocated.partition_point(|&r| r.saturating_add(8) <= address);
@@ -190,12 +190,12 @@ impl Image {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
-    let trouble = |source| SymbolError::Unreadable { path: path.to_owned(), source };
-    let size = fs::metadata(path).map_err(trouble)?.len();
+    let unreadable = |source| SymbolError::Unreadable { path: path.to_owned(), source };
+    let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > LARGEST {
         return Err(SymbolError::TooLarge { path: path.to_owned() });
     }
-    fs::read(path).map_err(trouble)
+    fs::read(path).map_err(unreadable)
 }
 
 fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>, SymbolError> {

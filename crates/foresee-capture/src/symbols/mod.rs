@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use image::Image;
 
-pub use find::{Trouble, Unmatched, Variable};
+pub use find::{NameError, Unmatched, Variable};
 pub use globals::Coverage;
 pub use heap::Content;
 pub use objects::{Leaf, Part};
@@ -41,7 +41,7 @@ pub struct Module {
     pub range: Range<u64>,
 }
 
-/// Why a file has nothing to say.
+/// Why a file provides no symbols.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// It cannot be read.
@@ -58,7 +58,7 @@ pub enum SymbolError {
         /// Which file.
         path: PathBuf,
     },
-    /// It is no program or library.
+    /// It is not a program or library.
     #[error("{path} is not an ELF file: {why}", path = path.display())]
     NotElf {
         /// Which file.
@@ -150,13 +150,13 @@ impl Symbols {
     }
 
     /// Why a module has no names; none if it has, or if it has not been asked.
-    pub fn trouble(&self, module: &Module) -> Option<&SymbolError> {
+    pub fn error(&self, module: &Module) -> Option<&SymbolError> {
         let loaded = self.modules.iter().find(|m| m.module == *module)?;
         loaded.image.get()?.as_ref().err()
     }
 
     /// How much of a module was built for capture; none if its debugging information, or the lack
-    /// of it, does not tell.
+    /// of it, does not show it.
     pub fn coverage(&self, module: &Module) -> Option<Coverage> {
         let image = self.modules.iter().find(|m| m.module == *module)?.image()?;
         (image.coverage.units > 0).then_some(image.coverage)

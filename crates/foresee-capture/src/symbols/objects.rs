@@ -1,4 +1,4 @@
-//! From an address to the name of what is there.
+//! Finds the name of what is at an address.
 
 use std::collections::HashMap;
 
@@ -216,7 +216,7 @@ fn stretch(name: &mut String, offset: u64, size: u64) -> Scalar {
     untyped(size)
 }
 
-/// Bytes of which only the number is known.
+/// Bytes of which only the count is known.
 fn untyped(size: u64) -> Scalar {
     let kind = if matches!(size, 1 | 2 | 4 | 8) { Kind::Unsigned } else { Kind::Bytes };
     Scalar::new(kind, size)

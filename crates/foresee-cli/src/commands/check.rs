@@ -1,4 +1,4 @@
-//! `foresee check`: one pass over a trace for everything that was asked.
+//! `foresee check`: one pass over a trace for everything that was requested.
 
 use foresee_predict::nondeterminism::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::{asked, output, specs};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
-    // Specifications are judged before the trace is opened, which may take long.
+    // Specifications are checked before the trace is opened, which may take long.
     let mut session = asked::session(&args.analysis)?;
     let mut patterns = query::sources(&args.analysis)?;
     let index = query::find(args)?;
@@ -28,13 +28,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     if session.is_empty() && !is_indexed {
         session.add_default_checks();
     }
-    // What can be read only once is put aside if it may be read again.
+    // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
     tell(&args.analysis, examined)
 }
 
-/// Looks for everything in a trace.
+/// Analyses a trace.
 pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Result<Examined> {
     let mut console = Console::new("checking");
     let examined = session.run(trace, &mut console);
@@ -45,7 +45,7 @@ pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Resu
     })
 }
 
-/// Prints what came of a trace, and draws its pictures; returns the exit status.
+/// Prints the report on a trace, and draws its pictures; returns the exit status.
 pub(crate) fn tell(args: &AnalysisArgs, mut examined: Examined) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let drawings = std::mem::take(&mut examined.drawings);
@@ -56,7 +56,7 @@ pub(crate) fn tell(args: &AnalysisArgs, mut examined: Examined) -> anyhow::Resul
     Ok(status)
 }
 
-/// Prints what is left of a report without what is not wanted; returns the exit status.
+/// Prints a report without suppressed findings; returns the exit status.
 pub(crate) fn show(args: &AnalysisArgs, mut report: Report) -> anyhow::Result<u8> {
     report.suppress(Config::new(&args.checks)?.suppressions()?);
     draw_first(args, &report)?;

@@ -30,8 +30,8 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     ensure!(!same(&path, trace), "{}: the index would overwrite its trace", path.display());
     let place = path.display().to_string();
-    // What is put aside on the way is about as large as the index, so there is probably room beside it; not beside a
-    // device or a FIFO.
+    // Temporary files are about as large as the index, so they go beside it, where there is probably room; but not beside
+    // a device or a FIFO.
     let is_file = |path: &Path| path.metadata().map_or(true, |it| it.is_file());
     let temporary = std::env::temp_dir();
     let folder = if is_file(&path) { folder(&path) } else { &temporary };
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;
     bar.finish_and_clear();
     let (names, remarks) = (source.names().clone(), source.remarks().clone());
-    // An index covers every variable, but a thinned trace has all accesses of only a few.
+    // An index covers every variable, but a filtered trace has all accesses of only a few.
     ensure!(
         remarks.order != FileOrder::Thinned,
         "{name}: the capture left out accesses, so patterns could be missed: capture with --all \
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     };
     let out = OutputFile::create(&path).and_then(|out| builder.write(out, &about));
     out.and_then(OutputFile::finish).with_context(|| format!("cannot write {place}"))?;
-    // What went into a pipe cannot be read back.
+    // A pipe cannot be read back.
     if is_file(&path) {
         describe(&path, &place)?;
     }

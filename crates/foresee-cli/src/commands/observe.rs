@@ -1,7 +1,7 @@
 //! `foresee observe`: watches running programs.
 //!
-//! The sockets are `foresee-observe`'s, the analyses those of a session, as for `foresee check`; here
-//! is what is printed, and when to stop.
+//! `foresee-observe` handles the sockets, and a session runs the analyses, as for `foresee check`;
+//! this module prints the results and decides when to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,12 +21,12 @@ use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFor
 use crate::commands::observe_view::View;
 use crate::{asked, bug, output, specs};
 
-/// How many cuts of a level are followed if nothing else is asked for: memory must not depend on how
-/// long a program runs.
+/// The default number of cuts to follow per level: memory must not depend on how long a program
+/// runs.
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
-    let desk = Arc::new(Desk::new(args.analysis)?);
+    let observer = Arc::new(ConsoleObserver::new(args.analysis)?);
     let limits = Limits {
         connections: args.max_connections,
         frame: args.max_frame.saturating_mul(1 << 10),
@@ -41,7 +41,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Whoever asks twice does not want to wait for verdicts.
+        // A second signal means not to wait for verdicts.
         let register = signal_hook::flag::register_conditional_shutdown;
         register(signal, 2, Arc::clone(&stop)).context("cannot catch signals")?;
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
@@ -52,25 +52,25 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         keep: args.keep.clone(),
         limits,
     };
-    let server = Server::start(options, Arc::clone(&desk) as Arc<dyn Observer>)?;
+    let server = Server::start(options, Arc::clone(&observer) as Arc<dyn Observer>)?;
     for address in server.addresses() {
         let text = format!("observing on {address}");
-        desk.say(&text, json!({"what": "listening", "address": address.to_string()}));
+        observer.say(&text, json!({"what": "listening", "address": address.to_string()}));
     }
     let programs = args.programs.unwrap_or(u64::MAX);
-    while !stop.load(Ordering::SeqCst) && !desk.is_deaf() {
+    while !stop.load(Ordering::SeqCst) && !observer.is_deaf() {
         if server.wait(programs, Duration::from_millis(200)) {
             break;
         }
-        desk.view.show(&server.now(), desk.findings());
+        observer.view.show(&server.now(), observer.findings());
     }
-    desk.view.clear();
+    observer.view.clear();
     server.stop();
-    desk.finish()
+    observer.finish()
 }
 
-/// Where findings and verdicts come together.
-pub(crate) struct Desk {
+/// Prints the findings and verdicts of all programs.
+pub(crate) struct ConsoleObserver {
     format: ReportFormat,
     session: Session,
     view: View,
@@ -84,13 +84,13 @@ struct Totals {
     is_found: bool,
     errors: u64,
     incomplete: u64,
-    /// Nobody reads what is printed.
+    /// Standard output is closed.
     is_deaf: bool,
 }
 
-impl Desk {
-    /// Judges what is asked for before anybody is let in.
-    pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<Desk> {
+impl ConsoleObserver {
+    /// Checks the arguments before any program can connect.
+    pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(
             analysis.nondeterminism.witness_svg.is_none(),
@@ -101,7 +101,7 @@ impl Desk {
             analysis.window = Some(WINDOW);
         }
         if matches!(analysis.reorder, ReorderArg::Auto) {
-            // The stronger spaces keep the whole trace, so they have to be asked for.
+            // The stronger spaces keep the whole trace, so they must be requested.
             analysis.reorder = ReorderArg::Maz;
         }
         if analysis.jobs == 0 {
@@ -115,7 +115,7 @@ impl Desk {
              a check with --check NAME"
         );
         let view = View::new(analysis.format == ReportFormat::Text);
-        Ok(Desk { format: analysis.format, session, view, totals: Mutex::default() })
+        Ok(ConsoleObserver { format: analysis.format, session, view, totals: Mutex::default() })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -160,18 +160,18 @@ impl Desk {
     }
 }
 
-/// What a program is called: its name as it says, and enough of its number to tell it from others.
+/// A label for a program: the name that it gives, and enough of its id to be unique.
 fn label(program: &Program) -> String {
     format!("{} [{}]", Name(&program.name), &program.id.to_string()[..8])
 }
 
-impl Observer for Desk {
+impl Observer for ConsoleObserver {
     fn observe(&self, program: &Arc<Program>) -> Result<(), String> {
         let label = label(program);
         let about = json!({"name": program.name, "id": program.id.to_string()});
         self.say(&format!("{label}: connected"), json!({"what": "program", "program": about}));
-        let mut teller = Teller { desk: self, label: &label, about: &about };
-        let examined = self.session.follow(&Running(program), &mut teller);
+        let mut listener = ProgramListener { observer: self, label: &label, about: &about };
+        let examined = self.session.follow(&Running(program), &mut listener);
         self.totals().programs += 1;
         match examined {
             Ok(examined) => {
@@ -180,7 +180,7 @@ impl Observer for Desk {
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
                 totals.errors += u64::from(status == 2);
-                // Not everything is found before the end.
+                // Some findings appear only at the end.
                 totals.is_found |= status == 1;
                 drop(totals);
                 self.print(&match self.format {
@@ -241,17 +241,17 @@ impl GrowingTrace for Running<'_> {
     }
 }
 
-/// Tells of findings as they are made.
-struct Teller<'a> {
-    desk: &'a Desk,
+/// Prints findings as they are made.
+struct ProgramListener<'a> {
+    observer: &'a ConsoleObserver,
     label: &'a str,
     about: &'a serde_json::Value,
 }
 
-impl Teller<'_> {
+impl ProgramListener<'_> {
     fn tell(&self, what: &str, word: &str, finding: &Finding) {
         let Finding { property, message, .. } = finding;
-        self.desk.print(&match self.desk.format {
+        self.observer.print(&match self.observer.format {
             ReportFormat::Text => {
                 let property = Visible(property);
                 format!("{}: {word} {property}: {}\n", self.label, Visible(message))
@@ -265,9 +265,9 @@ impl Teller<'_> {
     }
 }
 
-impl Listener for Teller<'_> {
+impl Listener for ProgramListener<'_> {
     fn found(&mut self, finding: &Finding) {
-        self.desk.totals().findings += 1;
+        self.observer.totals().findings += 1;
         self.tell("finding", &finding.kind.word().to_uppercase(), finding);
     }
 
@@ -276,11 +276,11 @@ impl Listener for Teller<'_> {
     }
 
     fn warning(&mut self, spec: &Specification, diagnostics: &[Diagnostic]) {
-        self.desk.view.around(|| specs::warn(&spec.name, &spec.text, diagnostics));
+        self.observer.view.around(|| specs::warn(&spec.name, &spec.text, diagnostics));
     }
 
     fn internal_error(&mut self, error: &InternalError<'_>) {
-        self.desk.view.around(|| bug::report(error));
+        self.observer.view.around(|| bug::report(error));
     }
 }
 

@@ -10,13 +10,13 @@ use foresee_observe::{Listening, ProgramId};
 use foresee_trace::Name;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
-/// How many programs are shown.
+/// The maximum number of programs shown.
 const SHOWN: usize = 12;
 
-/// A block of lines at the bottom of the terminal; nothing where there is no terminal.
+/// A block of lines at the bottom of the terminal; nothing if there is no terminal.
 pub(crate) struct View {
     bar: Option<ProgressBar>,
-    /// How many events of each program there were when it was last shown.
+    /// The number of events of each program when it was last shown.
     last: Mutex<(Option<Instant>, HashMap<ProgramId, u64>)>,
 }
 
@@ -31,7 +31,7 @@ impl View {
         View { bar, last: Mutex::default() }
     }
 
-    /// Does something that prints, with the view out of its way.
+    /// Runs something that prints, with the view removed meanwhile.
     pub(crate) fn around<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(print),

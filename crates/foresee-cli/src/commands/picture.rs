@@ -11,7 +11,7 @@ use crate::output;
 /// Where the pictures go.
 pub(crate) struct Pictures<'a> {
     file: &'a Path,
-    /// Names that were given out, so that no picture overwrites another.
+    /// Names already used, so that no picture overwrites another.
     used: Vec<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Pictures<'a> {
         Ok(Pictures { file, used: Vec::new() })
     }
 
-    /// Draws a lattice. What cannot be drawn is said, and no file is left of it.
+    /// Draws a lattice. If that is impossible, prints a note and leaves no file.
     pub(crate) fn draw(&mut self, drawing: &Drawing) -> anyhow::Result<()> {
         let why = match drawing {
             Drawing::OrderUnknown => {
@@ -47,7 +47,7 @@ impl<'a> Pictures<'a> {
 
     fn write(&mut self, picture: &Picture, mut parts: Vec<String>) -> anyhow::Result<()> {
         let mut file = inserted(self.file, &parts);
-        // Properties of two specifications may have one name.
+        // Properties of two specifications may have the same name.
         for n in 2.. {
             if !self.used.contains(&file) {
                 break;

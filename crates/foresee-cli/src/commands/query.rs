@@ -1,4 +1,4 @@
-//! Patterns given on the command line, and what an index says of them.
+//! Patterns given on the command line, and their answers from an index.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn sources(args: &AnalysisArgs) -> anyhow::Result<Vec<Source>> {
     }
     for file in &args.patterns {
         let Source { name, text } = specs::read(file)?;
-        // Either a specification, or one pattern a line, named by its line.
+        // Either a specification, or one pattern per line, named by its line.
         let starts = |line: &str| is_item(line) || line.trim_start().starts_with("init ");
         let text = match text.lines().any(starts) {
             true => text,
@@ -40,7 +40,7 @@ fn is_item(line: &str) -> bool {
     line.trim_start().starts_with("pattern ")
 }
 
-/// A line of a specification: one that has no name yet is given one.
+/// A line of a specification; a pattern without a name gets one.
 fn item(line: &str, name: impl FnOnce() -> String) -> String {
     let bare = line.trim_start();
     match is_item(line) || bare.is_empty() || bare.starts_with('#') {
@@ -49,12 +49,12 @@ fn item(line: &str, name: impl FnOnce() -> String) -> String {
     }
 }
 
-/// The index to ask: the one that was named, which must fit; or the one beside the trace, if it
-/// does.
+/// The index to use: the one given by the user, which must match the trace; or the one beside the
+/// trace, if it matches.
 pub(crate) fn find(args: &CheckArgs) -> anyhow::Result<Option<Index>> {
     let trace = &args.input.trace;
     let wanted = !args.analysis.pattern.is_empty() || !args.analysis.patterns.is_empty();
-    // The observed run alone, another algorithm or other reorderings are not what an index has.
+    // An index does not cover the observed run alone, another algorithm or other reorderings.
     let is_sliced = matches!(args.analysis.reorder, ReorderArg::Sliced);
     let is_other = args.analysis.window.is_some() || args.analysis.algorithm != AlgorithmArg::Auto;
     if !wanted || is_sliced || is_other {

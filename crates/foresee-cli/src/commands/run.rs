@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_capture::failure;
-use foresee_capture::launch::{Ended, Outlived, Patience, Recording, launch};
+use foresee_capture::filter::CaptureFilter;
+use foresee_capture::launch::{Ended, Orphans, Recording, Timeouts, launch};
 use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
-use foresee_capture::store::Told;
+use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
-use foresee_capture::watch::Watch;
 use foresee_predict::session::{self, Session};
 use foresee_report::Report;
 use foresee_spec::Diagnostic;
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
-    let mut watch = watch(&session, &program)?;
+    let mut filter = filter(&session, &program)?;
     let regions = session.settings().regions.iter().cloned();
     for method in regions.chain(session.atomics()) {
-        let is_there = watch.functions_like(&program, &|name| method.matches_path(name));
+        let is_there = filter.functions_like(&program, &|name| method.matches_path(name));
         if !is_there && program.built == Built::ForCapture && !program.loads_more {
             output::note(&format!(
                 "no function is called `{}`: it does not exist, or every call of it was inlined",
@@ -52,17 +52,17 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
-    std::fs::write(&list, watch.text()).context("cannot write the list of what to watch")?;
-    let is_known = program.built == Built::ForCapture && watch.missing.is_empty();
+    std::fs::write(&list, filter.text()).context("cannot write the list of what to watch")?;
+    let is_known = program.built == Built::ForCapture && filter.missing.is_empty();
     let is_unfiltered = args.all
         // Variables that cannot be named beforehand are complete only if everything is recorded,
-        // and without the token the filter's books are not exact.
+        // and without the token the filter is not exact.
         || args.mode == CaptureMode::Async
         || session.goes_beyond_causality()
-        // Nobody knows yet what a kept trace will be asked.
+        // A kept trace may be analysed in any way later.
         || args.keep.is_some() && !matches!(args.analysis.reorder, ReorderArg::Maz)
         || !session.specs().is_empty() && !is_known;
-    // An interrupt is for the program; what it did until then is still to be told.
+    // An interrupt is for the program; the report still covers what it did until then.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
     for run in 0..args.runs {
@@ -85,18 +85,18 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     told.finish()
 }
 
-/// What there is to tell of all runs.
+/// The reports of all runs.
 struct Reports<'a> {
     args: &'a RunArgs,
     name: &'a str,
-    /// With the runs that they are of; of a single run, each is printed at once.
+    /// With their runs; the reports of a single run are printed at once.
     all: Vec<(String, Report)>,
     status: Option<u8>,
 }
 
 impl Reports<'_> {
     fn note(&mut self, status: u8) {
-        // What was found counts more than what was not looked at.
+        // Findings take precedence over an incomplete search.
         let weight = |status: u8| if status == 1 { 4 } else { status };
         self.status = Some(
             self.status.map_or(status, |s| if weight(s) < weight(status) { status } else { s }),
@@ -136,17 +136,17 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it, and tells what there is to tell.
+    /// Runs the program and reports on it.
     fn make(&self, folder: &Path, told: &mut Reports<'_>) -> anyhow::Result<()> {
         let Run { args, name, program, .. } = *self;
         let logs = folder.join("logs");
         std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
-        let patience = Patience {
+        let timeouts = Timeouts {
             timeout: args.timeout.map(Duration::from_secs),
             is_interrupted: &INTERRUPTED,
-            outlived: &mut |left| output::note(&outlived(name, &left)),
+            on_orphans: &mut |left| output::note(&orphans_note(name, &left)),
         };
-        let ended = launch(&args.command, &logs, &self.recording, patience)
+        let ended = launch(&args.command, &logs, &self.recording, timeouts)
             .with_context(|| format!("cannot run `{name}`"))?;
         let how = failure::how(&ended);
         if let Some(how) = &how {
@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 }
 
-/// That the program failed, as far as it has not been told yet.
+/// A failure of the program that has not been reported yet.
 #[derive(Clone, Copy)]
 struct Failed<'e> {
     how: &'e str,
@@ -175,8 +175,8 @@ struct Failed<'e> {
 }
 
 impl Failed<'_> {
-    /// Whether this is the process to tell it of: that which failed or hung, or the first if it was
-    /// not captured.
+    /// Whether the failure belongs in this process's report: the process that failed or hung, or
+    /// the first one if that was not captured.
     fn is_of(&self, number: usize, log: &Log, logs: &[Log]) -> bool {
         let is_it = |log: &Log| match self.ended.hung.as_slice() {
             [] => log.header.pid == self.ended.process,
@@ -185,14 +185,14 @@ impl Failed<'_> {
         is_it(log) || number == 0 && !logs.iter().any(is_it)
     }
 
-    /// Tells it of a program of which nothing was captured.
+    /// The report on a program of which nothing was captured.
     fn report(&self, name: &str) -> Report {
         let found = vec![failure::finding(name, self.how, self.ended, None)];
         session::Report::without_trace(name, found).into()
     }
 }
 
-/// What to look for: whatever goes wrong without a specification, if nothing is said.
+/// What to look for: by default, everything that needs no specification.
 fn session(args: &RunArgs) -> anyhow::Result<Session> {
     let mut session = asked::everything(&args.analysis)?;
     if session.specs().is_empty() && args.analysis.check.is_empty() {
@@ -218,7 +218,7 @@ impl Run<'_> {
         let logs = logs.context("the log cannot be read")?;
         for (i, log) in logs.iter().enumerate() {
             let symbols = symbols_of(log);
-            let (spelt, missing) = spelt(session, &symbols);
+            let (spec_vars, missing) = spec_vars(session, &symbols);
             // A process that runs another program has nothing to do with the specification.
             if let Some(missing) = missing {
                 absent = Some(missing);
@@ -231,10 +231,10 @@ impl Run<'_> {
                     format!("{name} (process {}, the {} captured)", log.header.pid, ordinal(i + 1))
                 }
             };
-            let stored = Told {
+            let stored = LogConversion {
                 log,
                 symbols: &symbols,
-                spelt: &spelt,
+                spec_vars: &spec_vars,
                 trusted: &args.trust,
                 keeps_private: args.all,
                 memory,
@@ -281,21 +281,21 @@ impl Run<'_> {
     }
 }
 
-/// What the specifications are about, in the program's files. Names that it cannot have are
-/// mistakes, unless it may load more.
-fn watch(session: &Session, program: &Program) -> anyhow::Result<Watch> {
-    let mut watch = Watch::default();
+/// The variables and functions of the specifications in the program's files. Names that do not
+/// exist there are errors, unless the program may load more files.
+fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter> {
+    let mut filter = CaptureFilter::default();
     if program.built != Built::ForCapture {
-        return Ok(watch);
+        return Ok(filter);
     }
     for source in session.specs() {
-        let before = watch.missing.len();
+        let before = filter.missing.len();
         let variables = foresee_spec::variables(&source.spec);
-        variables.iter().for_each(|(name, _)| watch.variable(program, name));
+        variables.iter().for_each(|(name, _)| filter.variable(program, name));
         let methods = foresee_spec::methods(&source.spec);
-        let mut diagnostics = diagnose(&watch.missing[before..], &variables);
+        let mut diagnostics = diagnose(&filter.missing[before..], &variables);
         for (name, span) in methods {
-            if !watch.function(program, name) {
+            if !filter.function(program, name) {
                 let message = format!("the program has no function `{name}`");
                 let diagnostic =
                     Diagnostic::error("unknown-function", message, span, "never called");
@@ -308,21 +308,21 @@ fn watch(session: &Session, program: &Program) -> anyhow::Result<Watch> {
             return Err(specs::BadSpec::of(&source.bad(diagnostics)).into());
         }
     }
-    Ok(watch)
+    Ok(filter)
 }
 
-/// The variables of the specifications in a process, and what is wrong with those it has not.
-fn spelt(
+/// The variables of the specifications in a process, and an error for those it does not have.
+fn spec_vars(
     session: &Session,
     symbols: &Symbols,
 ) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {
-    let (mut spelt, mut wrong) = (Vec::new(), None);
+    let (mut spec_vars, mut wrong) = (Vec::new(), None);
     for source in session.specs() {
         let variables = foresee_spec::variables(&source.spec);
         let mut missing = Vec::new();
         for (name, _) in &variables {
             match symbols.find(name) {
-                Ok(variable) => spelt.push(((*name).to_owned(), variable)),
+                Ok(variable) => spec_vars.push(((*name).to_owned(), variable)),
                 Err(unmatched) => missing.push(unmatched),
             }
         }
@@ -331,7 +331,7 @@ fn spelt(
             wrong = Some(specs::BadSpec::of(&source.bad(diagnostics)));
         }
     }
-    (spelt, wrong)
+    (spec_vars, wrong)
 }
 
 fn diagnose(
@@ -346,15 +346,15 @@ fn diagnose(
     missing.iter().filter_map(diagnostic).collect()
 }
 
-fn outlived(name: &str, left: &Outlived<'_>) -> String {
+fn orphans_note(name: &str, left: &Orphans<'_>) -> String {
     let list = |processes: &[u32]| {
         let es = if processes.len() == 1 { "" } else { "es" };
         let numbers: Vec<String> = processes.iter().map(u32::to_string).collect();
         format!("process{es} {} that it started", numbers.join(", "))
     };
     match left {
-        Outlived::Recorded(left) => format!("{name} has ended; waiting for the {}", list(left)),
-        Outlived::NotRecorded(left) => {
+        Orphans::Recorded(left) => format!("{name} has ended; waiting for the {}", list(left)),
+        Orphans::NotRecorded(left) => {
             format!("{name} has ended; the {} still run, and are not recorded", list(left))
         }
     }

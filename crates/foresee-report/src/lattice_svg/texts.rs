@@ -106,7 +106,7 @@ fn counted(n: &str, what: &str) -> String {
 
 fn label(edge: &Edge, picture: &Picture) -> Label {
     let thread = &picture.threads[edge.thread];
-    // With one thread or two, threads are told by where the line leads.
+    // With one or two threads, the direction of the line shows the thread.
     let text = match picture.threads.len() {
         1 | 2 => edge.text.clone(),
         _ => format!("{thread} {}", edge.text),

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
+use super::ownership::Cell;
 use super::shadow::Here;
-use super::tenancy::Cell;
 use super::thread::{self, Pending, Thread};
 use super::{config, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
@@ -42,7 +42,7 @@ pub(super) fn tag(access: Access, size: usize) -> u8 {
     (access as u8) << 3 | size.trailing_zeros() as u8
 }
 
-/// The bytes of an aligned eight that an access touches; it must not cross them.
+/// The bytes of an aligned eight that an access touches; it must lie within them.
 #[inline(always)]
 fn mask(address: usize, size: usize) -> u8 {
     (((1u32 << size) - 1) << (address & 7)) as u8
@@ -456,8 +456,8 @@ pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize
     }
 }
 
-/// Whatever is pending happens before the next hook: there is a call between a compiler's hook and
-/// this, or the store is the next instruction.
+/// A pending store happens before the next hook: there is a call between the compiler's hook and
+/// this one, or the store is the next instruction.
 ///
 /// # Safety
 /// The caller is `t`.

@@ -61,7 +61,7 @@ fn carry_out(
     }
 }
 
-/// What a compare-and-exchange expects is memory of the program: a plain read here, and a plain write if it fails.
+/// A compare-and-exchange reads its expected value from the program's memory, and writes it there if it fails.
 #[inline(never)]
 fn read_expected<T: Copy>(expected: &T, pc: usize) -> T {
     let t = enter();
@@ -213,8 +213,8 @@ atomics! {
          __tsan_atomic64_fetch_nand nand64 fetch_nand];
 }
 
-// What gcc makes of OpenMP's atomic operations on numbers that the processor cannot add at once comes too late for hooks; `foresee
-// cc` has it call libatomic's functions instead, which are these.
+// gcc expands OpenMP's atomic operations on numbers that the processor cannot add atomically too late for hooks; `foresee cc`
+// makes it call these functions of libatomic instead.
 hook! {
     __atomic_load_1 => load8, "rdx";
     __atomic_store_1 => store8, "rcx";
@@ -261,8 +261,8 @@ hook! {
 /// Compares and swaps sixteen bytes; returns the old value.
 fn cas_wide(a: *mut u128, expected: u128, v: u128) -> u128 {
     let (low, high): (u64, u64);
-    // SAFETY: the program hands an aligned sixteen bytes; every processor that runs it has the instruction, or the
-    // program could not use these atomics. rbx is the compiler's, and is put back.
+    // SAFETY: the program passes sixteen aligned bytes; every processor that runs it has the instruction, or the
+    // program could not use these atomics. rbx belongs to the compiler, and is restored.
     unsafe {
         core::arch::asm!(
             "xchg rbx, rsi", "lock cmpxchg16b xmmword ptr [rdi]", "mov rbx, rsi",

@@ -14,11 +14,11 @@ pub(super) enum Way {
     /// Within the hook: nothing it calls is recorded. For functions that cannot block and do not
     /// call the program.
     Inside,
-    /// With the token, but outside of the hook: it may call the program, allocate, or be where the thread is cancelled.
+    /// With the token, but outside the hook: it may call the program, allocate, or be a cancellation point.
     Outside,
     /// Without the token: it may block.
     Aside,
-    /// Without the token, and nothing that it calls is recorded: a library that may block and is modelled as a whole.
+    /// Without the token, and nothing that it calls is recorded: for a library that may block and is modelled as a whole.
     Away,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) t: *mut Thread,
     pub(super) pc: usize,
     pub(super) way: Way,
-    /// What will be written whatever the result.
+    /// What will be written regardless of the result.
     certain: [(usize, usize); 4],
     count: usize,
     /// What it receives from.
@@ -149,11 +149,11 @@ pub(super) fn carry_out(
     }
 }
 
-/// Stands in front of functions: `Way name(arguments) |call| { before } => |call, result| { after };`. Arguments and
-/// results are machine words, whatever their types: of an `int` only the lower half means anything.
+/// Intercepts functions: `Way name(arguments) |call| { before } => |call, result| { after };`. Arguments and results are
+/// machine words of any type: only the lower half of an `int` is meaningful.
 ///
-/// The return address comes in a register of floating-point numbers, of which these functions have none, because some of
-/// them need all others.
+/// The return address is passed in a floating-point register: these functions take no floating-point numbers, and some
+/// of them need all other registers.
 macro_rules! calls {
     ($($way:ident $name:ident($($arg:ident),*) $(|$c:ident| $before:block)? $(=> |$d:ident, $out:ident| $after:block)?;)*) => { $(
         pub(super) mod $name {
@@ -177,7 +177,7 @@ macro_rules! calls {
 }
 pub(super) use calls;
 
-/// Defines a function that programs call, and hands it on with the caller's return address as a floating-point number.
+/// Defines a function that programs call, and passes it on with the caller's return address as a floating-point number.
 macro_rules! stand_in_front {
     ($name:ident => $target:path) => {
         #[cfg_attr(foresee_object, unsafe(no_mangle))]
@@ -200,7 +200,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// A copy of a `va_list`, to look into.
+    /// A copy of a `va_list`, to be read.
     ///
     /// # Safety
     /// `list` is one.
@@ -225,7 +225,7 @@ impl List {
         }
     }
 
-    /// Goes past a `double`.
+    /// Skips a `double`.
     pub(super) fn skip_double(&mut self) {
         if self.fp_offset < 176 {
             self.fp_offset += 16;
@@ -234,15 +234,15 @@ impl List {
         }
     }
 
-    /// Goes past a `long double`.
+    /// Skips a `long double`.
     pub(super) fn skip_long_double(&mut self) {
         self.overflow = self.overflow.next_multiple_of(16) + 16;
     }
 }
 
-/// Stands in front of functions that take any number of arguments behind `fixed` named ones: gathers these as a
-/// `va_list` and calls what stands in front of the function that takes such a list. The frame can be unwound, for a thread
-/// may be cancelled within.
+/// Intercepts functions that take any number of arguments after `fixed` named ones: collects these in a `va_list` and
+/// calls our version of the function that takes such a list. The frame can be unwound, because a thread may be cancelled
+/// within.
 macro_rules! variadic {
     ($($name:ident, $fixed:literal, $list:literal => $target:path;)*) => { $(
         #[cfg_attr(foresee_object, unsafe(no_mangle))]

@@ -99,7 +99,7 @@ pub(super) fn channel(file: usize) -> Option<Channel> {
 /// Both ends of a connection have the same number; so do all unconnected sockets and all datagrams.
 fn connection(file: usize) -> usize {
     let (mut kind, mut size) = (0u32, 4u32);
-    // SAFETY: the kernel fills what it is given the size of.
+    // SAFETY: the kernel is given the size of what it fills.
     unsafe {
         sys::syscall!(GETSOCKOPT, file as u32, 1, 3, &raw mut kind, &raw mut size, 0);
         let end = |call: usize| {
@@ -134,10 +134,10 @@ fn is_ready(file: u32, for_what: u16) -> bool {
     wait_until(file, for_what, 0)
 }
 
-/// Waits until the kernel would not block a thread, for some milliseconds; for ever if negative.
+/// Waits until the kernel would not block a thread, for this many milliseconds; forever if negative.
 fn wait_until(file: u32, for_what: u16, time: isize) -> bool {
     let mut wish = u64::from(file) | u64::from(for_what) << 32;
-    // SAFETY: one wish, which outlives the call.
+    // SAFETY: one request, which outlives the call.
     unsafe { sys::syscall!(POLL, &raw mut wish, 1, time) == 1 }
 }
 

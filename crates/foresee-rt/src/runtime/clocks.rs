@@ -26,7 +26,7 @@ fn is_kept() -> bool {
     config::filter() && !config::free_running()
 }
 
-/// Whether what another thread did up to a place comes before what `t` does now.
+/// Whether everything that another thread did up to a place comes before what `t` does now.
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -38,7 +38,7 @@ pub(super) unsafe fn is_before(t: *mut Thread, other: u32, place: u32) -> bool {
 
 /// The clock of a lock.
 fn clock_of(index: u32) -> *mut Clock {
-    // SAFETY: the table has room for so many.
+    // SAFETY: the table has room for all of them.
     unsafe { CLOCKS.load(Relaxed).add(index as usize) }
 }
 
@@ -62,7 +62,7 @@ fn new_clock() -> u32 {
 unsafe fn join(into: *mut Clock, from: *const Clock) {
     let count = (thread::count() as usize).min(CLOCKED);
     for i in 0..count {
-        // SAFETY: by the caller's promise, both are clocks, and nobody else touches them.
+        // SAFETY: by the caller's promise, both are clocks, and no other thread uses them.
         unsafe { (*into)[i] = (*into)[i].max((*from)[i]) };
     }
 }
@@ -139,7 +139,7 @@ pub(super) unsafe fn given(t: *mut Thread, lock: usize, wholly: bool) -> bool {
     }
 }
 
-/// A lock is initialised, or as good as new: it carries nothing any more.
+/// A lock is initialised, or as good as new: it no longer carries anything.
 ///
 /// # Safety
 /// As [`taken`].

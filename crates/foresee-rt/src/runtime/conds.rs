@@ -45,7 +45,7 @@ pub(super) fn wait_on(
     }
 }
 
-/// A hook while the thread is in a wait: it was cancelled there and holds the lock again, or it runs a signal handler.
+/// Handles a hook during a wait: the thread was cancelled there and holds the lock again, or it runs a signal handler.
 ///
 /// # Safety
 /// In a hook of `t`.

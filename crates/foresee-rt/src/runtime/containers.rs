@@ -12,7 +12,7 @@ use super::hook;
 use super::next::real;
 
 fn word(at: usize) -> usize {
-    // SAFETY: callers look at nodes that the program hands to libstdc++.
+    // SAFETY: callers read nodes that the program passes to libstdc++.
     unsafe { (at as *const usize).read_volatile() }
 }
 
@@ -71,14 +71,14 @@ const MOST: usize = 768;
 
 /// The words of nodes that a call may change, and their previous contents.
 struct Words {
-    /// Where they are, and what they held; as many as there are.
+    /// Their addresses and contents; only the first ones are set.
     words: [MaybeUninit<(usize, usize)>; MOST],
     count: usize,
 }
 
 impl Words {
     fn all(&mut self) -> &mut [(usize, usize)] {
-        // SAFETY: so many have been set.
+        // SAFETY: this many have been set.
         unsafe { core::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.count) }
     }
 
@@ -105,7 +105,7 @@ fn relink(pc: f64, collect: impl FnOnce(&mut Words), act: impl FnOnce() -> usize
         Way::Inside,
         pc,
         |call| {
-            // SAFETY: nobody else has it.
+            // SAFETY: no other thread uses it.
             let words = unsafe { &mut *found };
             collect(words);
             for (at, before) in words.all() {
@@ -210,7 +210,7 @@ impl Words {
         }
     }
 
-    /// From a new node upwards, colours change as long as parent and uncle are red; then links change near by.
+    /// From a new node upwards, colours change while parent and uncle are red; then nearby links change.
     fn around_insertion(&mut self, parent: usize, header: usize) {
         let mut parent = parent;
         while parent != header {
@@ -222,7 +222,7 @@ impl Words {
             self.tree(grandparent, 1);
             let uncle = sibling(parent, grandparent);
             parent = word(grandparent + PARENT);
-            // The links that lead to the two who change places.
+            // The links to the two nodes that are swapped.
             self.tree_node(parent);
             if uncle == 0 || !is_red(uncle) {
                 break;
@@ -230,8 +230,8 @@ impl Words {
         }
     }
 
-    /// The node that follows takes the place of one with two children. From where a node is missing upwards, colours
-    /// change as long as nothing near is red; then links change near by.
+    /// The successor replaces a node with two children. From the gap upwards, colours change while no node nearby is red;
+    /// then nearby links change.
     fn around_removal(&mut self, node: usize, header: usize) {
         let (left, right, parent) = (word(node + LEFT), word(node + RIGHT), word(node + PARENT));
         self.tree_node(parent);
@@ -239,7 +239,7 @@ impl Words {
         self.tree_node(right);
         let (mut child, mut missing, mut above) = match (left, right) {
             (0, child) | (child, 0) => {
-                // The header's first and last may become what is the least or the greatest of the child.
+                // The header's first and last node may become the least or the greatest of the child.
                 self.edge(child, LEFT);
                 self.edge(child, RIGHT);
                 (child, node, parent)
@@ -327,7 +327,7 @@ calls! {
     Inside _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base(node) |c| { c.steps_back(node); };
 }
 
-// Hash tables: when to grow is known by a number of elements, behind the factor it is computed by.
+// Hash tables: the number of elements at which they grow follows the factor that it is computed from.
 const NEXT_RESIZE: usize = 8;
 
 calls! {
@@ -392,14 +392,14 @@ extern "C" fn need_rehash(
 
 // Threads: the object is the handle, which is zero when there is no thread.
 calls! {
-    // void thread::_M_start_thread(unique_ptr<_State>, void (*)()): what it is to do goes to the new thread.
+    // void thread::_M_start_thread(unique_ptr<_State>, void (*)()): the state goes to the new thread.
     Outside _ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(thread, state, depend)
         |c| { c.reads(state, 8); c.writes(state, 8); };
     Outside _ZNSt6thread4joinEv(thread) |c| { c.reads(thread, 8); c.writes(thread, 8); };
     Outside _ZNSt6thread6detachEv(thread) |c| { c.reads(thread, 8); c.writes(thread, 8); };
 }
 
-// Futures sleep until a word of memory changes, which the program itself looks at.
+// Futures sleep until a word of memory changes, which the program itself also reads.
 calls! {
     Aside _ZNSt28__atomic_futex_unsigned_base19_M_futex_wait_untilEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE(it, at, value, timed, seconds, rest);
     Aside _ZNSt28__atomic_futex_unsigned_base26_M_futex_wait_until_steadyEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE(it, at, value, timed, seconds, rest);

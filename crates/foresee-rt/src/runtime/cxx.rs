@@ -95,7 +95,7 @@ extern "C" fn new_array_nothrow(size: usize, tag: usize, pc: usize) -> usize {
     from_site(pc, || real!(_ZnamRKSt9nothrow_t(size => usize, tag => usize) -> usize))
 }
 
-/// The standard streams, which the first one to include `<iostream>` has made, and their sizes.
+/// The standard streams, which the first module that includes `<iostream>` constructs, and their sizes.
 const STREAMS: [(&CStr, usize); 8] = [
     (c"_ZSt3cin", 280),
     (c"_ZSt4cout", 272),
@@ -107,7 +107,7 @@ const STREAMS: [(&CStr, usize); 8] = [
     (c"_ZSt5wclog", 272),
 ];
 
-/// Where a stream is, if it has not been made.
+/// The address of a stream, if it has not been constructed yet.
 fn unmade(name: &CStr) -> Option<usize> {
     // SAFETY: a stream begins with the address of its table of functions.
     unsafe {
@@ -148,7 +148,7 @@ macro_rules! exceptions {
             Outside $by_text(it, text) |c| { c.reads_text(text); } => |c, out| { c.wrote(it, 16); };
             Outside $by_string(it, text) |c| {
                 c.reads(text, 16);
-                // SAFETY: a string begins with the address of its text and the length of that.
+                // SAFETY: a string begins with the address and the length of its text.
                 let (at, size) = unsafe { (access::load(text, 8), access::load(text + 8, 8)) };
                 c.reads(at as usize, size as usize);
             } => |c, out| { c.wrote(it, 16); };

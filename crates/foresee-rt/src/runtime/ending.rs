@@ -79,7 +79,7 @@ impl Others {
         let mut others = Others::default();
         for id in 1..thread::count() {
             let other = thread::get(id);
-            // SAFETY: threads stay where they are; these fields are shared, or set before the thread started.
+            // SAFETY: threads are never moved; these fields are shared, or set before the thread started.
             unsafe {
                 if other == t || (*other).is_reserve {
                     continue;

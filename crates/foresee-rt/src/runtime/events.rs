@@ -27,7 +27,7 @@ extern "C" fn event(name: *const c_char, count: c_int, values: *const u64, pc: u
     let mut bytes = [0u8; 1024];
     let count = count.clamp(0, 16) as usize;
     bytes[0] = count as u8;
-    // SAFETY: the header hands over so many values, and a name.
+    // SAFETY: the header passes this many values, and a name.
     unsafe {
         for i in 0..count {
             bytes[1 + 8 * i..9 + 8 * i].copy_from_slice(&values.add(i).read().to_le_bytes());

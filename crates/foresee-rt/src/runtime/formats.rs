@@ -24,14 +24,14 @@ pub(super) enum Length {
 pub(super) enum Count {
     None,
     Fixed(usize),
-    /// It is an argument: the next, or that with the number.
+    /// It is an argument: the next one, or the one with this number.
     Argument(Option<usize>),
 }
 
 /// One conversion of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
-    /// Which argument it is for, where the format says.
+    /// The number of its argument, if the format gives one.
     pub(super) number: Option<usize>,
     pub(super) width: Count,
     pub(super) precision: Count,
@@ -64,7 +64,7 @@ impl Conversion {
     }
 }
 
-/// The modifiers of a conversion, and how much of the format they take.
+/// The modifiers of a conversion, and their length in the format.
 pub(super) fn length(rest: &[u8]) -> (Length, usize) {
     match rest {
         [b'h', b'h', ..] => (Length::Char, 2),
@@ -76,7 +76,7 @@ pub(super) fn length(rest: &[u8]) -> (Length, usize) {
     }
 }
 
-/// A number in a format, and how many digits it has.
+/// A number in a format, and its number of digits.
 pub(super) fn number(rest: &[u8]) -> (usize, usize) {
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let value = rest[..digits]
@@ -85,7 +85,7 @@ pub(super) fn number(rest: &[u8]) -> (usize, usize) {
     (value, digits)
 }
 
-/// The number of an argument, as in `2$`, which is taken off the format; libc knows no more than this many.
+/// Removes the number of an argument, as in `2$`, from the format; libc has an upper limit for it.
 pub(super) fn numbered(rest: &mut &[u8]) -> Option<usize> {
     let (value, digits) = number(rest);
     if digits == 0 || rest.get(digits) != Some(&b'$') || !(1..=4096).contains(&value) {
@@ -136,7 +136,7 @@ impl Iterator for Conversions<'_> {
         if let [b'.', behind @ ..] = self.rest {
             self.rest = behind;
             precision = match self.count() {
-                // A point alone is a precision of nothing.
+                // A point alone is a precision of zero.
                 Count::None => Count::Fixed(0),
                 count => count,
             };
@@ -161,7 +161,7 @@ impl<'a> Arguments<'a> {
         Arguments { all, first: list, next: list }
     }
 
-    /// The argument with a number, or the next one, if it is a whole number or a pointer; else it is gone past.
+    /// The argument with a number, or the next one, if it is an integer or a pointer; otherwise it is skipped.
     ///
     /// # Safety
     /// The list holds what the format says.
@@ -177,8 +177,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// How the argument with this number is passed: as the conversion that it is for says. One that is for none is taken
-    /// to be a whole number, as by libc.
+    /// How the argument with this number is passed: its conversion says so. An argument without a conversion is assumed to
+    /// be an integer, as libc does.
     fn class_of(&self, number: usize) -> Class {
         let find = |c: Conversion| {
             if c.number == Some(number) {
@@ -190,7 +190,7 @@ impl<'a> Arguments<'a> {
         self.all.clone().find_map(find).unwrap_or(Class::Word)
     }
 
-    /// What a width or a precision amounts to; none also if it is negative, which is as good as none.
+    /// The value of a width or a precision; `None` also if it is negative, which means the same.
     ///
     /// # Safety
     /// As [`Arguments::take`].

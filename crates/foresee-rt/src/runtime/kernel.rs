@@ -69,7 +69,7 @@ calls! {
         => |c, out| { c.received_signal(out as i32 > 0); if out as i32 > 0 { c.wrote(to, 128); } };
 }
 
-// Timers and the like have functions of the program called by threads that libc starts without telling.
+// Timers and the like call functions of the program in threads that libc starts by itself.
 
 const HELPERS: Channel = Channel::made(channel::HELPERS, 0, 0);
 
@@ -111,7 +111,7 @@ fn messages(id: usize) -> Channel {
 }
 
 impl Call {
-    /// Semaphores are raised now, and what is lowered, or waited for, afterwards.
+    /// Semaphores that are raised are recorded now, those that are lowered or waited for afterwards.
     fn operates(&mut self, id: usize, list: usize, count: usize) {
         self.reads(list, 6 * count);
         let mut waits = false;
@@ -160,7 +160,7 @@ fn file_name(path: usize) -> Channel {
 }
 
 impl Call {
-    /// A file of that name comes or goes, or may.
+    /// A file with that name is, or may be, created or removed.
     pub(super) fn changes_name(&mut self, path: usize) {
         if path != 0 {
             self.note(Tag::Send, file_name(path));
@@ -168,19 +168,19 @@ impl Call {
         }
     }
 
-    /// What happens depends on whether there is a file of that name.
+    /// The result depends on whether a file with that name exists.
     pub(super) fn looks_at_name(&mut self, path: usize) {
         if path != 0 {
             self.note(Tag::Look, file_name(path));
         }
     }
 
-    /// What happens depends on which files there are.
+    /// The result depends on which files exist.
     pub(super) fn looks_at_names(&mut self) {
         self.note(Tag::Look, NAMES);
     }
 
-    /// A file is opened, and may be made.
+    /// A file is opened, and perhaps created.
     pub(super) fn opens_with(&mut self, path: usize, flags: usize) {
         const CREATE: usize = 0o100;
         if flags & CREATE != 0 { self.changes_name(path) } else { self.looks_at_name(path) }
@@ -194,7 +194,7 @@ impl Call {
     }
 }
 
-// Locks on files exclude each other by the file that was opened, not by the thread: given back before they are taken.
+// File locks belong to the open file, not to the thread: they are released before they are acquired.
 
 static HAS_LOCKED: AtomicBool = AtomicBool::new(false);
 const UNLOCK: usize = 8;
@@ -223,7 +223,7 @@ const OFD_SETLKW: u32 = 38;
 const DUPFD: u32 = 0;
 const DUPFD_CLOEXEC: u32 = 1030;
 
-/// A lock on part of a file, or its end.
+/// A lock on part of a file is acquired or released.
 fn is_unlock(lock: usize) -> bool {
     // SAFETY: the program's own structure, which begins with the kind.
     unsafe { *(lock as *const i16) == 2 }
@@ -259,7 +259,7 @@ impl Call {
     }
 }
 
-// Words that are waited at.
+// Words that threads wait on.
 
 const FUTEX: usize = 202;
 
@@ -344,7 +344,7 @@ pub(super) fn told_by(file: u32) -> Option<Channel> {
     }
 }
 
-// What `epoll` watches: which descriptor the program's word for it stands for.
+// What `epoll` watches: the descriptor that the program's word for it denotes.
 
 const WATCHED: usize = 1 << 16;
 static WATCHES: AtomicPtr<[AtomicUsize; 2]> = AtomicPtr::new(core::ptr::null_mut());
@@ -358,7 +358,7 @@ fn watches() -> *mut [AtomicUsize; 2] {
     table
 }
 
-/// Goes through the entries that may be about a word, until `each` has seen enough or there are no more.
+/// Visits the entries that may belong to a word, until `each` stops or there are no more.
 fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) -> bool) {
     let table = watches();
     if table.is_null() {
@@ -366,7 +366,7 @@ fn entries(epoll: usize, data: usize, mut each: impl FnMut(&[AtomicUsize; 2]) ->
     }
     let start = (data ^ epoll << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
     for i in 0..WATCHED {
-        // SAFETY: the table has so many entries.
+        // SAFETY: the table has this many entries.
         if each(unsafe { &*table.add((start + i) & (WATCHED - 1)) }) {
             return;
         }
@@ -406,7 +406,7 @@ pub(super) fn watched(epoll: usize, data: usize, mut each: impl FnMut(usize)) {
 
 // From one file to another, through the kernel: what is sent comes after what was received.
 
-/// Moves bytes from one file to another by `act`, after waiting for some to be there.
+/// Moves bytes from one file to another with `act`, after waiting until some are available.
 fn relay(from: usize, to: usize, waits: bool, pc: f64, act: impl Fn() -> usize) -> usize {
     let mut t = enter();
     if t.is_null() {
@@ -435,12 +435,12 @@ fn relay(from: usize, to: usize, waits: bool, pc: f64, act: impl Fn() -> usize) 
     }
 }
 
-/// Whether reading from the file waits for something to be there.
+/// Whether reading from the file waits for data.
 fn does_wait(file: usize) -> bool {
     const NONBLOCK: isize = 0o4000;
     const GET_FLAGS: usize = 3;
     const FCNTL: usize = 72;
-    // SAFETY: a plain question.
+    // SAFETY: the call only returns flags.
     unsafe { sys::syscall!(FCNTL, file as u32, GET_FLAGS, 0) & NONBLOCK == 0 }
 }
 

@@ -18,7 +18,7 @@ const EOWNERDEAD: c_int = 130;
 
 type Lock = *mut c_void;
 
-/// Whether a call of libc's took the lock. C11's `thrd_success` is zero as well.
+/// Whether a call of libc acquired the lock. C11's `thrd_success` is zero as well.
 fn took(result: c_int) -> bool {
     result == 0 || result == EOWNERDEAD
 }
@@ -33,21 +33,21 @@ fn shared(tag: Tag) -> u64 {
     if tag == Tag::AcquireShared { how::SHARED } else { 0 }
 }
 
-/// What is to be known of a mutex besides how it is taken.
+/// The properties of a mutex, recorded with each acquire.
 pub(super) fn of_mutex(lock: Lock) -> u64 {
-    // SAFETY: libc keeps the kind of a mutex there; it is part of the binary interface, for initialisers say it.
+    // SAFETY: libc keeps the kind of a mutex there; static initialisers make it part of the binary interface.
     let kind = unsafe { lock.cast::<u32>().add(4).read_volatile() };
     let foreign = if kind & 128 != 0 { how::FOREIGN } else { 0 };
     foreign | if kind & 16 != 0 { how::ROBUST } else { 0 }
 }
 
-/// The same of a read-write lock.
+/// The same for a read-write lock.
 fn of_rwlock(lock: Lock) -> u64 {
     // SAFETY: as above.
     if unsafe { lock.cast::<u32>().add(7).read_volatile() } != 0 { how::FOREIGN } else { 0 }
 }
 
-/// Acquires a lock: `attempt` does not wait, `wait` does, for ever or, with `how::TIMED`, for a
+/// Acquires a lock: `attempt` does not wait, `wait` does, forever or, with `how::TIMED`, for a
 /// limited time. Locks that are too small for a clock carry none.
 pub(super) fn take<const CARRIES: bool>(
     lock: Lock,
@@ -88,7 +88,7 @@ pub(super) fn take<const CARRIES: bool>(
     }
 }
 
-/// Records that a lock was taken, and how.
+/// Records that a lock was acquired, and how.
 unsafe fn took_it<const CARRIES: bool>(
     t: *mut Thread,
     lock: Lock,
@@ -108,7 +108,7 @@ unsafe fn took_it<const CARRIES: bool>(
     }
 }
 
-/// Tries to take a lock.
+/// Tries to acquire a lock.
 pub(super) fn try_take<const CARRIES: bool>(
     lock: Lock,
     tag: Tag,
@@ -157,7 +157,7 @@ pub(super) fn give<const CARRIES: bool>(
     }
 }
 
-/// Makes a lock.
+/// Initialises a lock.
 pub(super) fn make(lock: Lock, pc: usize, init: impl FnOnce() -> c_int) -> c_int {
     let t = enter();
     if t.is_null() {
@@ -359,7 +359,7 @@ extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
     give::<false>(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
 }
 
-/// The locks of stdio's files; what stdio takes them for itself is not seen, and orders nothing.
+/// The locks of stdio's files. When stdio itself acquires them, that is not recorded and orders nothing.
 fn file_attempt(file: Lock) -> c_int {
     if real!(ftrylockfile(file => Lock) -> c_int) == 0 { 0 } else { EBUSY }
 }

@@ -30,7 +30,7 @@ struct Log {
 }
 
 struct Shared(UnsafeCell<Log>);
-// SAFETY: used by the holder of the token or of LOCK alone.
+// SAFETY: used only by the holder of the token or of LOCK.
 unsafe impl Sync for Shared {}
 
 static LOG: Shared = Shared(UnsafeCell::new(Log {
@@ -230,8 +230,8 @@ impl Log {
     }
 
     unsafe fn commit(&mut self) {
-        // SAFETY: the head is mapped as long as the process lives. What was written before is in memory before the new
-        // end is, and what is in memory outlives the process.
+        // SAFETY: the head is mapped as long as the process lives. The records are in memory before the new end is, and
+        // the mapped memory outlives the process.
         unsafe {
             let end = (*self.head).base + self.at as u64;
             AtomicU64::from_ptr(&raw mut (*self.head).end).store(end, Ordering::Release);
@@ -296,7 +296,7 @@ impl Log {
 /// # Safety
 /// The caller holds the token, or the mode is free-running.
 pub(super) unsafe fn put(t: *mut Thread, tag: u8, pc: usize, address: usize, value: u64) {
-    // SAFETY: by the caller's promise, and under the lock if need be.
+    // SAFETY: by the caller's promise, and under the lock if necessary.
     unsafe { put_with(t, tag, pc, address, value, &[]) }
 }
 
@@ -343,7 +343,7 @@ pub(super) unsafe fn put_turn(t: *mut Thread) {
     unsafe {
         let log = &*LOG.0.get();
         if log.thread != (*t).id {
-            // What differs least from the record before is shortest.
+            // The smallest difference from the previous record is the shortest.
             put(t, Tag::Turn as u8, log.pc as usize, log.addresses[1] as usize, 0);
         }
     }
@@ -368,7 +368,7 @@ pub(super) unsafe fn put_uncounted(
     }
 }
 
-/// The same with a return address, of a record without bytes.
+/// The same with a return address, for a record without bytes.
 ///
 /// # Safety
 /// As [`put`].
@@ -401,7 +401,7 @@ pub(super) unsafe fn put_delayed(
     len: usize,
 ) {
     lock();
-    // SAFETY: the log is ours while the lock or the token is; behind what is valid of the buffer there is always room.
+    // SAFETY: the log is ours while the lock or the token is; there is always room after the valid part of the buffer.
     unsafe {
         let log = &mut *LOG.0.get();
         if config::recording() {
@@ -410,7 +410,7 @@ pub(super) unsafe fn put_delayed(
         if config::recording() {
             let pc = log.pc & !0xffff_ffff | u64::from(pc);
             log.record(Tag::Delayed as u8, pc, address as u64, len as u64);
-            // All of it, in words: a call of `memcpy` would cost more, and be one of ours.
+            // In words: calling `memcpy` would cost more, and call our own.
             let (from, to) = (bytes.as_ptr().cast::<u64>(), log.buffer.add(log.at).cast::<u64>());
             for i in 0..DELAYED_MAX / 8 {
                 to.add(i).write_unaligned(from.add(i).read_unaligned());
@@ -461,10 +461,10 @@ pub(super) fn note_last(what: u64, pc: usize, value: u64, thread: u32) {
     }
 }
 
-/// Notes what lies on top of a stack, as far as it goes.
+/// Records the top words of a stack.
 ///
 /// # Safety
-/// `top` is the stack pointer of a thread; if its stack is not as deep as that, the process dies here, of the same signal.
+/// `top` is the stack pointer of a thread. If its stack is less deep, the process dies here, from the same signal.
 pub(super) unsafe fn note_stack(top: *const u64) {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -477,7 +477,7 @@ pub(super) unsafe fn note_stack(top: *const u64) {
     }
 }
 
-/// Whether this is the process that the log is of: the child of a `vfork` is not.
+/// Whether this is the process of the log: the child of a `vfork` is not.
 pub(super) fn is_ours() -> bool {
     // SAFETY: the head is mapped once there is a log.
     unsafe {
@@ -486,9 +486,9 @@ pub(super) fn is_ours() -> bool {
     }
 }
 
-/// Counts threads that have begun or ended, and those that only others can help.
+/// Counts living threads, and those that wait for another thread.
 pub(super) fn count_threads(living: i32, blocked: i32) {
-    // SAFETY: the head is mapped once there is a log; the words are the counters', by all threads at once.
+    // SAFETY: the head is mapped once there is a log; all threads update the counters atomically.
     unsafe {
         let head = (*LOG.0.get()).head;
         if !head.is_null() {
@@ -513,7 +513,7 @@ pub(super) fn note_handler() {
     }
 }
 
-/// How many hooks were counted.
+/// The number of hooks counted.
 ///
 /// # Safety
 /// The caller holds the token.
@@ -522,7 +522,7 @@ pub(super) unsafe fn hooks() -> u64 {
     unsafe { (*(*LOG.0.get()).head).hooks }
 }
 
-/// Records nothing from now on, because there is more than can be recorded.
+/// Stops recording, because there is more than can be recorded.
 ///
 /// # Safety
 /// As [`put`].

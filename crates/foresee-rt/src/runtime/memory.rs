@@ -18,9 +18,9 @@ hook! {
     __tsan_memset => fill, "rcx";
 }
 
-/// Carries out a write of `size` bytes at `to`, in a hook, and has it recorded.
+/// Performs a write of `size` bytes at `to`, in a hook, and records it.
 fn writing<T>(t: *mut Thread, to: Bytes, size: usize, pc: usize, act: impl FnOnce() -> T) -> T {
-    // SAFETY: the program asked for this write.
+    // SAFETY: the program requested this write.
     unsafe {
         access::range(t, to as usize, size, pc, true);
         let out = act();
@@ -34,7 +34,7 @@ fn moving(to: Bytes, from: Bytes, size: usize, pc: usize, act: impl FnOnce() -> 
     if t.is_null() {
         return act();
     }
-    // SAFETY: the program asked for this copy.
+    // SAFETY: the program requested this copy.
     unsafe {
         access::settle(t);
         access::range(t, from as usize, size, pc, false);

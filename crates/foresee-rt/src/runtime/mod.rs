@@ -24,6 +24,7 @@ mod modules;
 mod next;
 mod openmp;
 mod others;
+mod ownership;
 mod printing;
 mod process;
 mod scanning;
@@ -33,7 +34,6 @@ mod sorting;
 mod stdio;
 mod strings;
 pub(crate) mod sys;
-mod tenancy;
 mod thread;
 mod threads;
 mod token;
@@ -100,7 +100,7 @@ fn enter_first() -> *mut Thread {
     if !process::is_recorded() {
         return core::ptr::null_mut();
     }
-    // Beginning to record has introduced the thread already.
+    // The start of the recording has registered the thread already.
     if !thread::current().is_null() {
         return enter_again();
     }
@@ -155,7 +155,7 @@ unsafe fn leave(t: *mut Thread) {
     }
 }
 
-/// Ends a hook before a call that may block: others may go on.
+/// Ends a hook before a call that may block: other threads may continue.
 unsafe fn step_aside(t: *mut Thread) {
     // SAFETY: a thread's own state.
     unsafe {
@@ -193,7 +193,7 @@ unsafe fn go_to_library<R>(t: *mut Thread, act: impl FnOnce() -> R) -> R {
     in_library(act)
 }
 
-/// Runs code of the program that a library calls. `before` and `after` are steps of the thread in hooks around it.
+/// Runs code of the program that a library calls. `before` and `after` are steps of the thread, in hooks around it.
 fn back_in_program(
     before: impl FnOnce(*mut Thread),
     run: impl FnOnce(),

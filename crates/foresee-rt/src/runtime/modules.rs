@@ -11,19 +11,19 @@ use crate::format::Tag;
 
 /// Where each known module begins.
 static KNOWN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
-/// Functions whose calls are wanted: first and last byte.
+/// Functions whose calls are recorded: first and last byte.
 static WANTED: [[AtomicUsize; 2]; 1024] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 1024];
-/// The text that says what is wanted.
+/// The text of the launcher's requests.
 static WISHES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const PF_W: u32 = 2;
-/// Larger stretches of variables are not looked through.
+/// Larger ranges of variables are not scanned.
 const MOST_DATA: usize = 64 << 20;
 
-/// Reads what the launcher wants to know.
+/// Reads the launcher's requests.
 pub(super) fn read_wishes() {
     let Some(path) = config::variable(c"FORESEE_WATCH") else { return };
     let mut name = sys::Text::<4096>::new();
@@ -60,7 +60,7 @@ pub(super) unsafe fn announce(t: *mut Thread) {
     unsafe { sys::dl_iterate_phdr(each, t.cast()) };
 }
 
-/// Whether an address lies in a library that keeps its threads in reserve until the program ends, as those of OpenMP do.
+/// Whether an address lies in a library that keeps its threads in a pool until the program ends, as OpenMP's do.
 pub(super) fn is_of_runtime(pc: usize) -> bool {
     let nothing = core::ptr::null();
     let mut info =
@@ -101,7 +101,7 @@ pub(super) fn start_over() {
 
 unsafe extern "C" fn each(info: *mut PhdrInfo, _size: usize, data: *mut c_void) -> c_int {
     let t: *mut Thread = data.cast();
-    // SAFETY: the dynamic linker hands over what it describes, for the time of this call.
+    // SAFETY: what the dynamic linker passes is valid during this call.
     unsafe {
         let headers = core::slice::from_raw_parts((*info).headers, usize::from((*info).count));
         let base = (*info).base;
@@ -154,7 +154,7 @@ unsafe extern "C" fn each(info: *mut PhdrInfo, _size: usize, data: *mut c_void) 
         };
         push(path);
         log::put_uncounted(t, Tag::Module, low, len as u64, &text[..len]);
-        // What is in the program's own variables before any hook. Of libraries it is taken as it is found.
+        // The program's own variables before any hook. Those of libraries have the values found here.
         let writable = headers.iter().filter(|h| h.kind == PT_LOAD && h.flags & PF_W != 0);
         for header in writable.filter(|h| is_first && h.in_memory <= MOST_DATA) {
             tell_data(t, base + header.address, header.in_memory);
@@ -204,7 +204,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Finds what is wanted of a module.
+/// Finds the requests for a module.
 fn grant_wishes(base: usize, path: &[u8], is_main: bool) {
     // SAFETY: written once by `read_wishes`.
     let wishes = unsafe {
@@ -249,7 +249,7 @@ fn want(at: usize, size: usize) {
     }
 }
 
-/// Whether calls of the function that `pc` lies in are wanted.
+/// Whether calls of the function that contains `pc` are recorded.
 pub(super) fn is_wanted(pc: usize) -> bool {
     WANTED
         .iter()

@@ -37,7 +37,7 @@ impl Next {
                 // There is an older kind of condition variables whose functions have the same names.
                 at = sys::dlvsym(sys::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.3.2".as_ptr());
             } else if self.name == c"malloc_usable_size" {
-                // That of libc, whose allocator is the one used, whatever other allocator is there.
+                // libc's: its allocator is used even if there is another one.
                 at = sys::dlvsym(sys::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.2.5".as_ptr());
             }
             if at.is_null() {
@@ -54,7 +54,7 @@ impl Next {
 }
 
 impl Next {
-    /// The linker leaves out a library all of whose functions that the program calls are ours.
+    /// The linker omits a library if the program calls only those of its functions that we intercept.
     #[cold]
     fn find_in_openmp(&self) -> *mut c_void {
         const NOW: c_int = 2;
@@ -67,7 +67,7 @@ impl Next {
             (_, true) => [c"libgomp.so.1", c"libgomp.so", c"libomp.so.5"],
             _ => return core::ptr::null_mut(),
         };
-        // Found by name: a program that imports `dlopen` is one that loads more by itself.
+        // Found by name: importing `dlopen` marks a program as one that loads libraries by itself.
         // SAFETY: names are C strings, and this is the function's type.
         let open: Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> =
             unsafe { core::mem::transmute(sys::dlsym(core::ptr::null_mut(), c"dlopen".as_ptr())) };
@@ -85,13 +85,13 @@ impl Next {
     }
 }
 
-/// `real!(name(argument: type, …) -> type)`: calls the function behind ours.
+/// `real!(name(argument: type, …) -> type)`: calls the function that ours intercepts.
 macro_rules! real {
     ($name:ident($($arg:expr => $kind:ty),*) $(-> $out:ty)?) => {{
         static NEXT: $crate::runtime::next::Next = $crate::runtime::next::Next::new(
             // SAFETY: ends with its only zero byte.
             unsafe { core::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) });
-        // SAFETY: the function has the type that its manual page says; a null one crashes as a missing one would.
+        // SAFETY: the function has the type in its manual page; a null pointer crashes, as a missing function would.
         unsafe {
             let f: unsafe extern "C" fn($($kind),*) $(-> $out)? = core::mem::transmute(NEXT.address());
             f($($arg),*)

@@ -65,11 +65,11 @@ extern "C" fn semaphore_post(semaphore: Object, pc: usize) -> c_int {
 
 /// Whether no other process can reach an object, according to this word of it.
 fn is_private(object: Object, word: usize) -> bool {
-    // SAFETY: the word is one of the object's, as libc has it on this machine.
+    // SAFETY: the word belongs to the object in libc's layout on this machine.
     unsafe { object.cast::<u32>().add(word).read_volatile() == 0 }
 }
 
-/// Lowers a semaphore; where it cannot at once, by `wait`, if that is wanted, which waits `for_ever` or for some time.
+/// Lowers a semaphore. If that would block, calls `wait`, if given, which waits `for_ever` or for a limited time.
 fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() -> c_int>) -> c_int {
     let attempt = || real!(sem_trywait(semaphore => Object) -> c_int);
     let t = enter();
@@ -79,7 +79,7 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
     // SAFETY: in a hook of `t`.
     unsafe {
         access::settle(t);
-        // The attempt sets errno when it fails; what the program sees is that of its own call.
+        // A failed attempt sets errno; the program must see the errno of its own call.
         let errno = super::Errno::save();
         let mut out = attempt();
         match wait {
@@ -155,7 +155,7 @@ pub(super) fn run_once(
     if t.is_null() {
         return act(routine);
     }
-    // SAFETY: in a hook of `t`; `once` is put back, for initialisations within initialisations.
+    // SAFETY: in a hook of `t`; `once` is restored, because initialisations may nest.
     unsafe {
         let outer = core::mem::replace(&mut (*t).once, [routine, control as usize, pc]);
         step_aside(t);

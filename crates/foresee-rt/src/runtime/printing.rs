@@ -49,27 +49,27 @@ pub(super) fn reads_arguments(c: &mut Call, format: usize, list: usize) {
     }
 }
 
-/// How long a text is going to be, with its zero.
+/// The length that a text will have, including its zero.
 fn printed(format: usize, list: usize) -> usize {
-    // SAFETY: a copy of the program's list; libc goes through it as it will through the list itself.
+    // SAFETY: a copy of the program's list; libc reads it as it will read the list itself.
     let copy = unsafe { List::copy(list) };
     let n = real!(vsnprintf(0 => usize, 0 => usize, format => usize, &raw const copy as usize => usize) -> c_int);
     usize::try_from(n).map_or(0, |n| n + 1)
 }
 
-/// Into memory of any size.
+/// Prints to memory of any size.
 fn prints_freely(c: &mut Call, to: usize, format: usize, list: usize) {
     reads_arguments(c, format, list);
     c.writes(to, printed(format, list));
 }
 
-/// Into memory of some size.
+/// Prints to memory of limited size.
 fn prints_within(c: &mut Call, to: usize, room: usize, format: usize, list: usize) {
     reads_arguments(c, format, list);
     c.writes(to, printed(format, list).min(room));
 }
 
-/// To a file that stdio keeps.
+/// Prints to a stdio file.
 fn prints_to(c: &mut Call, file: usize, format: usize, list: usize) {
     reads_arguments(c, format, list);
     c.puts_to(file);

@@ -15,10 +15,10 @@ const RECORDED: u32 = 2;
 pub(super) const NOT_RECORDED: u32 = 3;
 
 pub(super) static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
-/// Whether the fork that is under way is that of a recorded process.
+/// Whether the current fork is that of a recorded process.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// Whether this program is recorded; the first to ask begins the recording.
+/// Whether this program is recorded; the first call begins the recording.
 #[inline]
 pub(super) fn is_recorded() -> bool {
     match STATE.load(Ordering::Acquire) {
@@ -28,7 +28,7 @@ pub(super) fn is_recorded() -> bool {
     }
 }
 
-/// A copy of the runtime that another one has taken the place of answers differently here.
+/// A copy of the runtime that another copy has replaced returns a different value.
 #[cfg_attr(foresee_object, unsafe(no_mangle))]
 extern "C" fn foresee_runtime() -> usize {
     (&raw const STATE) as usize
@@ -43,7 +43,7 @@ fn begin() -> bool {
     }
     let _errno = super::Errno::save();
     let is_ours = || {
-        // SAFETY: looks a name up, and calls our own function, of this copy or the other.
+        // SAFETY: looks up a name, and calls our own function, in this copy or the other.
         unsafe {
             let found = sys::dlsym(sys::RTLD_DEFAULT, c"foresee_runtime".as_ptr() as *const c_char);
             if found.is_null() {
@@ -88,7 +88,7 @@ unsafe extern "C" fn before_fork() {
     let t = enter();
     FORKING.store(!t.is_null(), Ordering::Relaxed);
     if !t.is_null() {
-        // SAFETY: in a hook of `t`, which goes on until `after_fork`.
+        // SAFETY: in a hook of `t`, which lasts until `after_fork`.
         unsafe { access::settle(t) };
         log::freeze();
     }
@@ -106,7 +106,7 @@ unsafe extern "C" fn in_child() {
     if !FORKING.load(Ordering::Relaxed) {
         return;
     }
-    // The log of the parent is not to be written to, whatever fails below.
+    // Never write to the parent's log, even if something fails below.
     config::stop();
     log::thaw();
     token::start_over();
@@ -153,7 +153,7 @@ fn settle() {
             // SAFETY: in a hook of `t`.
             unsafe {
                 access::settle(t);
-                // What was loaded since and has no hooks.
+                // Modules that were loaded since and have no hooks.
                 modules::announce(t);
                 token::tally(t);
                 leave(t);

@@ -8,10 +8,10 @@ use super::formats::{Length, length, number, numbered};
 use super::strings::{text, wide_text};
 use super::sys;
 
-/// Texts without a bound in the format are taken to be no longer than this beforehand.
+/// Texts without a limit in the format are first assumed to be no longer than this.
 const USUAL: usize = 256;
 
-/// Something that is scanned for.
+/// A target of a scan.
 struct Target {
     at: usize,
     kind: Kind,
@@ -25,7 +25,7 @@ enum Kind {
     Wide,
     /// The address of a text that libc allocates.
     Allocated,
-    /// How much was scanned: it does not count in the result.
+    /// The number of bytes scanned: it does not count in the result.
     Count(usize),
 }
 
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Goes through the targets of a format, with the bound that it names.
+/// Visits the targets of a format, with the limits that it gives.
 fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize>) -> bool) {
     // SAFETY: the program's own format and arguments.
     let (mut rest, first) = unsafe { (sys::bytes(format as *const _), List::copy(list)) };
@@ -61,7 +61,7 @@ fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize
         let Some((&conversion, behind)) = rest.split_first() else { return };
         rest = behind;
         if conversion == b'[' {
-            // A bracket right at the beginning is one of the set.
+            // A bracket at the very beginning belongs to the set.
             let start = usize::from(rest.first() == Some(&b'^'));
             let start = start + usize::from(rest.get(start) == Some(&b']'));
             let Some(end) = rest.iter().skip(start).position(|&b| b == b']') else { return };
@@ -100,7 +100,7 @@ fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize
         }
         if let Some(which) = which {
             list = first;
-            // SAFETY: all arguments are pointers, and the format says that there are as many.
+            // SAFETY: all arguments are pointers, and the format gives their number.
             (1..which).for_each(|_| unsafe {
                 list.word();
             });
@@ -112,7 +112,7 @@ fn targets(format: usize, list: usize, mut each: impl FnMut(Target, Option<usize
     }
 }
 
-/// Before the scan. `most` is as long as a text can become, if that is known.
+/// Before the scan. `most` is the maximum length of a text, if known.
 fn may_scan(c: &mut Call, format: usize, list: usize, most: Option<usize>) {
     c.reads_text(format);
     targets(format, list, |target, width| {
@@ -126,7 +126,7 @@ fn may_scan(c: &mut Call, format: usize, list: usize, most: Option<usize>) {
     });
 }
 
-/// After the scan, which found this many.
+/// After the scan, which found this many targets.
 fn scanned(c: &mut Call, format: usize, list: &List, found: usize) {
     let mut left = usize::try_from(found as c_int).unwrap_or(0);
     targets(format, list as *const List as usize, |target, _| {
@@ -146,7 +146,7 @@ macro_rules! scans {
             use super::*;
 
             pub(in $crate::runtime) extern "C" fn handle($($arg: usize,)* format: usize, list: usize, pc: f64) -> usize {
-                // SAFETY: the program's list, of which libc leaves nothing that could be gone through again.
+                // SAFETY: a copy of the program's list, because libc consumes the list itself.
                 let copy = unsafe { List::copy(list) };
                 super::super::calls::carry_out(
                     super::super::calls::Way::Outside,

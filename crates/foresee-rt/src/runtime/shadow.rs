@@ -1,10 +1,10 @@
 //! A cell for every eight bytes of memory, and per-thread entries for cells that several threads
-//! read: see [`super::tenancy`].
+//! read: see [`super::ownership`].
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use super::clocks::{self, CLOCKED};
-use super::tenancy::{Cell, Entry, Held, LockWords, Touch, World};
+use super::ownership::{Cell, Entry, Held, LockWords, Touch, World};
 use super::thread::{self, Thread};
 use super::{config, log, sys};
 use crate::format::Delayed;
@@ -35,8 +35,8 @@ fn table<T>() -> *mut AtomicPtr<T> {
     sys::reserve(size_of::<usize>() << (ADDRESS_BITS - REACH_BITS)).cast()
 }
 
-/// The cell of an address, if it or one nearby was requested before. Without the filter there is
-/// none.
+/// The cell of an address, if it or one nearby was requested before. Without the filter there are
+/// no cells.
 #[inline(always)]
 pub(super) fn existing_cell(address: usize) -> *mut Cell {
     let group = address >> REACH_BITS;
@@ -85,7 +85,7 @@ unsafe fn new_group<T>(entry: *mut AtomicPtr<T>) -> *mut T {
     }
 }
 
-/// The entry for a cell in a thread's table, if there are both.
+/// The entry for a cell in a thread's table, if both exist.
 ///
 /// # Safety
 /// The table is a thread's, and the caller holds the token.
@@ -104,7 +104,7 @@ pub(super) unsafe fn entry<'a>(reads: Reads, address: usize) -> Option<&'a Entry
     }
 }
 
-/// Eight bytes, as a thread comes upon them in a hook.
+/// Eight bytes, as a thread accesses them in a hook.
 pub(super) struct Here {
     pub(super) t: *mut Thread,
     pub(super) address: usize,
@@ -119,7 +119,7 @@ impl World for Here {
 
     #[inline(always)]
     fn entry(&self, thread: u32) -> Option<&Entry> {
-        // SAFETY: a table of a thread, which only the holder of the token looks at.
+        // SAFETY: a thread's table, which only the holder of the token reads.
         unsafe { entry((*thread::get(thread)).reads, self.address) }
     }
 
@@ -144,7 +144,7 @@ impl World for Here {
     }
 
     fn new_phase(&self) -> u32 {
-        // Zero is what entries begin with.
+        // Entries begin as zero.
         PHASES.fetch_add(1, Relaxed).wrapping_add(1).max(1)
     }
 
@@ -158,7 +158,7 @@ impl World for Here {
     }
 }
 
-/// An access that happens now, as cells want to know it.
+/// The current access, in the form that cells need.
 ///
 /// # Safety
 /// The caller is `t`, in a hook.
@@ -175,7 +175,7 @@ pub(super) unsafe fn touch(
     Touch { thread, place, mask, pc: pc as u32, write, atomic }
 }
 
-/// Notes an access of bytes of the eight at `address`, given by `mask`, and says whether it must be recorded now.
+/// Notes an access to the bytes in `mask` of the eight at `address`; returns whether it must be recorded now.
 ///
 /// # Safety
 /// The caller is `t`, in a hook; no store of it is pending.
@@ -214,7 +214,7 @@ unsafe fn about_to_write(t: *mut Thread, mask: u8) -> Touch {
     unsafe { touch(t, mask, 0, true, false) }
 }
 
-/// What is known of a lock, whose memory it is from now on.
+/// The lock's words in its cell; the memory is a lock's from now on.
 ///
 /// # Safety
 /// As [`must_record`].
@@ -223,7 +223,7 @@ pub(super) unsafe fn lock(t: *mut Thread, address: usize) -> Option<LockWords<'s
     if cell.is_null() {
         return None;
     }
-    // SAFETY: the cell exists, and for as long as the process does; the thread is the caller's.
+    // SAFETY: the cell exists until the process ends; the thread is the caller's.
     unsafe { (*cell).as_lock(about_to_write(t, 0xff), &mut Here { t, address }) }
 }
 
@@ -231,8 +231,8 @@ pub(super) unsafe fn lock(t: *mut Thread, address: usize) -> Option<LockWords<'s
 #[inline(never)]
 unsafe fn tell(t: *mut Thread, address: usize, held: Held) {
     let Held { thread, access, mask, place, pc } = held;
-    // SAFETY: some byte of the eight was touched before, so all of them are mapped: they are aligned. The caller is in a
-    // hook of `t`.
+    // SAFETY: one of the eight aligned bytes was accessed before, so all of them are mapped. The caller is in a hook of
+    // `t`.
     unsafe {
         let bytes = (address as *const u64).read_volatile().to_le_bytes();
         let (delayed, len) = Delayed { thread, place, access, mask, bytes }.to_bytes();
@@ -240,7 +240,7 @@ unsafe fn tell(t: *mut Thread, address: usize, held: Held) {
     }
 }
 
-/// Says that everything is to be known of a stretch of memory.
+/// Records all accesses to a range of memory from now on.
 pub(super) fn watch(address: usize, size: usize) {
     for at in (address & !7..address + size).step_by(8) {
         let cell = cell(at);
@@ -251,7 +251,7 @@ pub(super) fn watch(address: usize, size: usize) {
     }
 }
 
-/// Forgets a stretch of memory: it was given back, or is about to be used for something new.
+/// Forgets a range of memory: it was freed, or is about to be reused.
 pub(super) fn forget(address: usize, size: usize) {
     if !config::filter() {
         return;
@@ -261,7 +261,7 @@ pub(super) fn forget(address: usize, size: usize) {
     while at < end {
         let group_end = ((at >> REACH_BITS) + 1) << REACH_BITS;
         let stop = end.min(group_end);
-        // SAFETY: the table has an entry for the address; the cells of the stretch are those from `first` on.
+        // SAFETY: the table has an entry for the address; the cells of the range begin with `first`.
         unsafe {
             let group = (*ROOT.load(Relaxed).add(at >> REACH_BITS)).load(Relaxed);
             if !group.is_null() {
@@ -274,13 +274,13 @@ pub(super) fn forget(address: usize, size: usize) {
     }
 }
 
-/// Makes cells fresh; whole pages of them are given back to the kernel.
+/// Resets cells; whole pages of them are returned to the kernel.
 unsafe fn clear(first: usize, bytes: usize) {
     let end = first + bytes;
     let (page, last) = ((first + 4095) & !4095, end & !4095);
     let zero = |from: usize, to: usize| {
         for at in (from..to).step_by(4) {
-            // SAFETY: cells are made of words, and these are cells.
+            // SAFETY: these are cells, which consist of words.
             unsafe { (*(at as *const AtomicU32)).store(0, Relaxed) };
         }
     };

@@ -17,7 +17,7 @@ impl Action {
     const DEFAULT: Action = Action { handler: 0, mask: [0; 16], flags: 0, restorer: 0 };
 }
 
-/// `struct sigaction` of libc on this machine.
+/// libc's `struct sigaction` on this machine.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Action {
@@ -29,7 +29,7 @@ struct Action {
 
 type Handler = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void);
 
-/// What an instruction does that cannot be carried out: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
+/// The signals of instructions that fault: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
 const FAULTS: [c_int; 4] = [4, 7, 8, 11];
 
 const SIGNALS: usize = 65;
@@ -39,26 +39,26 @@ const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
 const SA_RESTART: c_int = 0x1000_0000;
 const SIG_ERR: usize = usize::MAX;
 
-/// The program's handlers, and the flags they were set with.
+/// The program's handlers and their flags.
 static HANDLERS: [[AtomicUsize; 2]; SIGNALS] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; SIGNALS];
 
-/// What came with the latest signal of each kind that had to wait.
+/// The data of the latest deferred signal of each kind.
 struct Information(UnsafeCell<[[u64; 16]; SIGNALS]>);
-// SAFETY: a later signal of the same kind may take the place of an earlier one, as the kernel does it too.
+// SAFETY: a later signal of the same kind may replace an earlier one, as in the kernel.
 unsafe impl Sync for Information {}
 static INFORMATION: Information = Information(UnsafeCell::new([[0; 16]; SIGNALS]));
 
-/// What libc does.
+/// libc's function.
 fn set_plainly(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     real!(sigaction(signal => c_int, new => *const Action, old => *mut Action) -> c_int)
 }
 
-/// Has faults noted that kill the program.
+/// Arranges for fatal faults to be recorded.
 pub(super) fn prepare() {
     for signal in FAULTS {
         let (mut old, new) = (Action::DEFAULT, noting_faults());
-        // What is anything but the default is left alone.
+        // Only the default action is replaced.
         if set_plainly(signal, core::ptr::null(), &mut old) == 0 && old.handler == 0 {
             set_plainly(signal, &new, core::ptr::null_mut());
         }
@@ -75,7 +75,7 @@ fn noting_faults() -> Action {
 const RSP: usize = 20;
 const RIP: usize = 21;
 
-/// Notes where it happened, and lets it happen again, without us.
+/// Records where the fault happened, and lets it happen again without our handler.
 unsafe extern "C" fn fault(signal: c_int, information: *mut c_void, context: *mut c_void) {
     let t = thread::current();
     // SAFETY: the kernel's arguments; the thread's own state.
@@ -105,7 +105,7 @@ extern "C" fn set_action(signal: c_int, new: *const Action, old: *mut Action, _p
     if !process::is_recorded() {
         return set(new, old);
     }
-    // SAFETY: the program's own structures, as long as the call lasts.
+    // SAFETY: the program's own structures, which outlive the call.
     unsafe {
         let before = [mine[0].load(Ordering::Relaxed), mine[1].load(Ordering::Relaxed)];
         let mut ours = core::ptr::null();
@@ -149,7 +149,7 @@ extern "C" fn set_handler(signal: c_int, handler: usize, pc: usize) -> usize {
     if set_action(signal, &new, &mut old, pc) == 0 { old.handler } else { SIG_ERR }
 }
 
-/// Called by the kernel in the place of every handler.
+/// The kernel calls this instead of every handler.
 unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *mut c_void) {
     let t = thread::current();
     // SAFETY: the kernel's arguments; the thread's own state.
@@ -164,11 +164,11 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
             (*t).signals |= 1 << (signal - 1);
             return;
         }
-        // The handler's hooks are not to take the announced store, or the wait, of what it interrupts for over.
+        // The handler's hooks must not assume that the announced store, or the wait, that it interrupts is over.
         let pending = (*t).pending;
         (*t).pending.size = 0;
         let waiting = core::mem::take(&mut (*t).waiting);
-        // A thread that has said farewell is not recorded any more; all others are.
+        // A thread whose end is recorded is no longer recorded; all others are.
         let is_recorded = matches!(busy, 1 | super::IN_LIBRARY);
         if is_recorded {
             (*t).busy.store(0, Ordering::Relaxed);
@@ -195,7 +195,7 @@ unsafe fn call(signal: c_int, information: *mut c_void, context: *mut c_void) {
         _ => mine[0].swap(0, Ordering::Relaxed),
     };
     if handler > 1 {
-        // SAFETY: the program set this handler; one without SA_SIGINFO looks at its first argument alone.
+        // SAFETY: the program set this handler; one without SA_SIGINFO reads only its first argument.
         unsafe {
             let handler: Handler = core::mem::transmute(handler);
             handler(signal, information, context);
@@ -203,7 +203,7 @@ unsafe fn call(signal: c_int, information: *mut c_void, context: *mut c_void) {
     }
 }
 
-/// Runs the handlers of signals that had to wait.
+/// Runs the handlers of deferred signals.
 ///
 /// # Safety
 /// The caller is `t`, at the end of a hook.

@@ -16,20 +16,20 @@ const MUNMAP: usize = 11;
 #[derive(Clone, Copy)]
 struct Comparison {
     call: usize,
-    /// `qsort_r` hands it on.
+    /// `qsort_r` passes it on.
     extra: usize,
 }
 
 impl Comparison {
     fn is_greater(self, a: usize, b: usize) -> bool {
-        // SAFETY: the program's own function; one that takes two arguments does not look at the third.
+        // SAFETY: the program's own function; one with two parameters ignores the third argument.
         let call: extern "C" fn(usize, usize, usize) -> i32 =
             unsafe { core::mem::transmute(self.call) };
         call(a, b, self.extra) > 0
     }
 }
 
-/// Sorts addresses of elements by merging ever longer stretches; says in which of the two places the result is.
+/// Sorts addresses of elements by merging ever longer runs; returns which of the two buffers has the result.
 fn sort<'a>(
     mut order: &'a mut [usize],
     mut room: &'a mut [usize],
@@ -55,12 +55,12 @@ fn sort<'a>(
     order
 }
 
-/// By libc's own function: the compiler would call the one that we stand in front of.
+/// Calls libc's own function: the compiler would call ours.
 fn copy(to: usize, from: usize, size: usize) {
     real!(memcpy(to => usize, from => usize, size => usize) -> usize);
 }
 
-/// Sorts as the program asked; `false` if there is no memory for it.
+/// Sorts for the program; `false` if there is not enough memory.
 fn sort_elements(base: usize, count: usize, size: usize, comparison: Comparison) -> bool {
     let all = size.checked_add(16).and_then(|n| n.checked_mul(count));
     let Some(all) = all.filter(|&n| n < 1 << 46) else { return false };

@@ -21,12 +21,12 @@ pub(super) fn input() -> usize {
 }
 
 fn word(at: usize) -> usize {
-    // SAFETY: callers look at words that the program hands to libc.
+    // SAFETY: callers read words that the program passes to libc.
     if at == 0 { 0 } else { unsafe { (at as *const usize).read_volatile() } }
 }
 
-/// Whether a character can be had (or put) without a look at the file: a place of stdio's buffer before its end. Where
-/// these stand in the structure has been the same ever since `getc` was a macro.
+/// Whether a character can be read (or written) without accessing the file: stdio's buffer is not at its end. The layout of
+/// the structure has been the same ever since `getc` was a macro.
 fn has_room(file: usize, place: usize) -> bool {
     word(file + place) + 1 < word(file + place + 8)
 }
@@ -146,7 +146,7 @@ calls! {
     Outside __xpg_strerror_r(error, to, n) |c| { c.may_write(to, n); } => |c, out| { if n > 0 { c.wrote_text(to); } };
 }
 
-/// Structures that are filled if the call succeeds: zero says so.
+/// Structures that are filled if the call succeeds, that is, returns zero.
 macro_rules! fills {
     ($($name:ident($($arg:ident),*), $to:ident, $size:literal $(, $path:ident)?;)*) => {
         calls! { $(

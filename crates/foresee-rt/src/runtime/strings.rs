@@ -1,4 +1,4 @@
-//! Texts and blocks of bytes: `str*`, `mem*`, `wcs*`. What is recorded as read is what the result depends on, no more.
+//! Texts and blocks of bytes: `str*`, `mem*`, `wcs*`. Only the bytes that the result depends on are recorded as read.
 
 use core::ffi::c_int;
 
@@ -16,7 +16,7 @@ pub(super) fn text_within(text: usize, most: usize) -> usize {
 }
 
 fn byte(at: usize) -> u8 {
-    // SAFETY: callers look at memory that the program has libc read.
+    // SAFETY: callers read memory that the program passes to libc to read.
     unsafe { (at as *const u8).read_volatile() }
 }
 
@@ -54,7 +54,7 @@ fn searched(from: usize, found: usize, width: usize, all: usize) -> usize {
     if found == 0 { all } else { found - from + width }
 }
 
-/// The bytes of a text before the zero or the first byte of which `stop` says so, and that one.
+/// The bytes of a text up to and including the zero or the first byte for which `stop` is true.
 fn spanned(from: usize, stop: impl Fn(u8) -> bool) -> usize {
     (0..).find(|&i| byte(from + i) == 0 || stop(byte(from + i))).map_or(1, |i: usize| i + 1)
 }
@@ -81,7 +81,7 @@ fn compared_wide(a: usize, b: usize, most: usize) -> usize {
     4 * most
 }
 
-/// The token that a text begins with, for `strtok`: where it ends, if a delimiter is overwritten there.
+/// The token at the beginning of a text, for `strtok`; its end, if a delimiter is overwritten there.
 fn token_end(from: usize, delimiters: usize) -> Option<usize> {
     let mut at = from;
     while byte(at) != 0 && has(delimiters, byte(at)) {
@@ -252,7 +252,7 @@ calls! {
             c.writes(place, 8);
         }
     };
-    // Which text it is about is libc's secret after the first call: the token it found is what is known.
+    // After the first call only libc knows the text; we know the token that it found.
     Inside strtok(s, set) |c| {
         c.reads_text(set);
         c.reads_text(s);
@@ -286,7 +286,7 @@ calls! {
     Inside atoll(s) |c| { c.reads(s, number(s)); };
 }
 
-/// How much of a text is looked at to find the number that it begins with: a little more than the number at most.
+/// How much of a text is read to parse the number at its beginning: at most a little more than the number.
 fn number(s: usize) -> usize {
     let blank = (0..).find(|&i| !byte(s + i).is_ascii_whitespace()).unwrap_or(0);
     blank

@@ -71,7 +71,7 @@ pub(super) fn reserve(size: usize) -> *mut u8 {
     map(core::ptr::null_mut(), size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1)
 }
 
-/// Maps memory for reading and writing; null if that cannot be.
+/// Maps memory for reading and writing; null if that fails.
 pub(super) fn map(at: *mut u8, size: usize, flags: usize, file: isize) -> *mut u8 {
     // SAFETY: without MAP_FIXED nothing that exists is replaced; with it, callers name their own mapping.
     let out = unsafe { syscall!(MMAP, at, size, PROT_READ_WRITE, flags, file, 0) };
@@ -102,7 +102,7 @@ pub(super) fn futex_wait_as(
     };
 }
 
-/// Wakes one of those that sleep on `word` and have these numbers, modulo 32, if there is one; else one of the others.
+/// Wakes one of the threads that sleep on `word` and have these numbers, modulo 32; if there is none, another one.
 pub(super) fn futex_wake_among(word: &core::sync::atomic::AtomicU32, set: u32) {
     const WAKE_BITSET: usize = 10 | 128;
     for set in [set, !set] {

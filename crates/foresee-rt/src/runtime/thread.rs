@@ -7,7 +7,7 @@ use super::clocks::Clock;
 use super::shadow::Reads;
 use super::sys;
 
-/// A plain store that was announced and is carried out after its hook; its value is known at the thread's next hook.
+/// A plain store that was announced and happens after its hook; its value is known at the thread's next hook.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Pending {
@@ -31,22 +31,22 @@ pub(super) struct Thread {
     pub(super) id: u32,
     /// Set while the thread is in a hook: what the runtime itself calls is not recorded, and signals wait.
     pub(super) busy: AtomicU32,
-    /// How many more hooks before the token is handed on.
+    /// The number of hooks left before the token is passed on.
     pub(super) fuel: i32,
-    /// How many there were when the turn began.
+    /// The number of hooks left when the turn began.
     pub(super) turn: i32,
-    /// How many records the thread has that are counted.
+    /// The number of counted records of the thread.
     pub(super) place: u32,
     pub(super) pending: Pending,
     /// Signals that arrived while the thread was in a hook.
     pub(super) signals: u64,
-    /// Its last reads of memory that several threads read; null if there is none.
+    /// Its last reads of memory that several threads read; null if there are none.
     pub(super) reads: Reads,
-    /// Where the memory allocated next is asked for, if that is not the caller of `malloc`.
+    /// The place that requests the next allocation, if it is not the caller of `malloc`.
     pub(super) site: usize,
     /// The condition and the lock of a wait that has not returned.
     pub(super) waiting: [usize; 2],
-    /// Whether the lock was the thread's when the wait began.
+    /// Whether the thread held the lock when the wait began.
     pub(super) gave: bool,
     /// The thread, as the kernel knows it.
     pub(super) tid: u32,
@@ -54,35 +54,35 @@ pub(super) struct Thread {
     pub(super) go: AtomicU32,
     pub(super) start: usize,
     pub(super) argument: usize,
-    /// What `pthread_once` is to call, its control word, and who asked; zero once it was called.
+    /// The routine of `pthread_once`, its control word, and the caller; zero once it was called.
     pub(super) once: [usize; 3],
     /// Whether it was started by a library that is modelled as a whole.
     pub(super) is_of_library: bool,
-    /// The team of OpenMP that it is a member of; null outside of parallel regions.
+    /// Its OpenMP team; null outside parallel regions.
     pub(super) team: *const super::openmp::Team,
-    /// How many barriers of the team it has been through, its beginning included.
+    /// The number of barriers of the team that it has passed, including the team's beginning.
     pub(super) round: u32,
-    /// The function that copies what a `single` has made, while it is under way.
+    /// The function that copies the result of a `single`, while that is in progress.
     pub(super) copies: usize,
     /// Whether the pending store may have happened without the token.
     pub(super) inexact: bool,
-    /// How much of `fuel` was taken for other reasons than that a hook was counted.
+    /// How much of `fuel` was used for other reasons than hooks.
     pub(super) charged: i32,
     /// How often the destructor of the thread's key has run.
     pub(super) farewells: u32,
     /// Whether the log has a record of the thread.
     pub(super) begun: bool,
-    /// How far its life has come, see [`life`].
+    /// The stage of its life, see [`life`].
     pub(super) life: AtomicU32,
-    /// Whether it waits for what only another thread can give it.
+    /// Whether it waits for something that only another thread can provide.
     pub(super) blocked: AtomicU32,
-    /// Whether it is one of those that a library keeps in reserve and never ends.
+    /// Whether it belongs to a library's pool of threads that never end.
     pub(super) is_reserve: bool,
-    /// For each of the first threads, how many of its records come before what this thread does now.
+    /// For each of the first threads, the number of its records that come before what this thread does now.
     pub(super) clock: Clock,
 }
 
-/// How far the life of a thread has come.
+/// The stages of a thread's life.
 pub(super) mod life {
     /// It was started and has not run yet.
     pub(in crate::runtime) const STARTED: u32 = 1;
@@ -100,14 +100,14 @@ static LATEST: AtomicU32 = AtomicU32::new(0);
 /// The key whose destructor reports the end of a thread.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Makes room. The kernel empties it in the child of a fork, so that a child without a log of its own records nothing.
+/// Allocates the table. The kernel clears it in the child of a fork, so that a child without its own log records nothing.
 pub(super) fn prepare(farewell: unsafe extern "C" fn(*mut c_void)) -> bool {
     let size = MAX as usize * size_of::<Thread>();
     let room = sys::reserve(size);
     if room.is_null() {
         return false;
     }
-    // SAFETY: the room is ours; the key is made once.
+    // SAFETY: the memory is ours; the key is created once.
     unsafe {
         sys::syscall!(sys::MADVISE, room, size, sys::MADV_WIPEONFORK);
         let mut key = 0;
@@ -133,7 +133,7 @@ pub(super) fn allocate() -> *mut Thread {
         return core::ptr::null_mut();
     }
     let t = get(id);
-    // SAFETY: nobody else knows the thread yet.
+    // SAFETY: no other thread knows this one yet.
     unsafe { (*t).id = id };
     t
 }
@@ -181,7 +181,7 @@ pub(super) fn current() -> *mut Thread {
     t
 }
 
-/// Says who the calling thread is.
+/// Sets the calling thread.
 pub(super) fn set_current(t: *mut Thread) {
     // SAFETY: writes the thread's own word.
     unsafe {

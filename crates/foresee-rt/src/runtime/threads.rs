@@ -20,11 +20,11 @@ hook! {
     pthread_setname_np => set_name, "rdx";
 }
 
-/// Which thread has which handle of libc's. Handles are used again; the latest wins.
+/// The threads by libc's handles. Handles are reused; the latest thread wins.
 static HANDLES: AtomicPtr<[AtomicUsize; 2]> = AtomicPtr::new(core::ptr::null_mut());
 const SLOTS: usize = 1 << 19;
 
-/// Makes room for the handles.
+/// Allocates the table of handles.
 pub(super) fn prepare() -> bool {
     let room = sys::reserve(SLOTS * size_of::<[AtomicUsize; 2]>());
     HANDLES.store(room.cast(), Ordering::Relaxed);
@@ -34,7 +34,7 @@ pub(super) fn prepare() -> bool {
 /// Forgets all handles, in the child of a fork.
 pub(super) fn start_over() {
     let room = HANDLES.load(Ordering::Relaxed);
-    // SAFETY: the room is ours.
+    // SAFETY: the memory is ours.
     unsafe {
         sys::syscall!(sys::MADVISE, room, SLOTS * size_of::<[AtomicUsize; 2]>(), sys::MADV_DONTNEED)
     };
@@ -65,7 +65,7 @@ fn by_handle(handle: usize) -> Option<u64> {
     slot(handle).map(|slot| slot[1].load(Ordering::Relaxed) as u64).filter(|&id| id != 0)
 }
 
-/// The first hook of a thread: makes it known and waits for its turn.
+/// The first hook of a thread: registers it and waits for its turn.
 pub(super) fn begin(t: *mut Thread) -> *mut Thread {
     let _errno = Errno::save();
     thread::set_current(t);
@@ -87,13 +87,13 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
                 sys::pthread_attr_getstack(&attributes, &mut low, &mut size);
                 sys::pthread_attr_destroy(&mut attributes);
             }
-            // Above it libc describes the thread. That address is the handle, which others may have though they know of nothing
-            // that lies on the stack.
+            // libc's description of the thread lies above it. Its address is the handle, which other threads may have without
+            // knowing anything on the stack.
             if (low..low.saturating_add(size)).contains(&handle) {
                 size = handle - low;
             }
         }
-        // The one that started us lets us get into line before it goes on.
+        // The thread that started this one lets it queue for the token before it continues.
         (*t).go.store(2, Ordering::Release);
         sys::futex_wake(&(*t).go, 1);
         if come_in(t).is_null() {
@@ -102,7 +102,7 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
         if is_main {
             (low, size) = main_stack();
         } else {
-            // The stack may be one that another thread had.
+            // Another thread may have used the stack before.
             shadow::forget(low, size);
         }
         log::put(t, Tag::ThreadBegin as u8, 0, low, size as u64);
@@ -114,7 +114,7 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
     t
 }
 
-/// Where the first thread's stack is, as far as it usually grows.
+/// The range of the first thread's stack, as far as it usually grows.
 fn main_stack() -> (usize, usize) {
     const USUAL: usize = 8 << 20;
     // SAFETY: the name is a C string, and what it names is a word.
@@ -129,7 +129,8 @@ fn main_stack() -> (usize, usize) {
     (end.saturating_sub(USUAL), USUAL.min(end))
 }
 
-/// Where libc says whether there is but one thread; zero if it does not say. Programs look at it: `shared_ptr` does.
+/// The address where libc stores whether there is only one thread; zero if there is none. Programs read it: `shared_ptr`
+/// does.
 fn single_threaded() -> usize {
     static AT: AtomicUsize = AtomicUsize::new(usize::MAX);
     match AT.load(Ordering::Relaxed) {
@@ -143,14 +144,14 @@ fn single_threaded() -> usize {
     }
 }
 
-/// The thread's last words, said by the destructor of a key: again and again, so that the destructors of other keys that
-/// use memory come before.
+/// Records the end of a thread, as the destructor of a key. It runs repeatedly, so that the destructors of other keys, which
+/// use memory, come first.
 pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
     let t: *mut Thread = value.cast();
     // SAFETY: the thread's own state.
     unsafe {
         (*t).farewells += 1;
-        // libc goes through the keys four times.
+        // libc runs the destructors of all keys four times.
         if (*t).farewells < 4 {
             thread::ask_for_farewell(t);
             return;
@@ -167,7 +168,7 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
         blocking::end(t);
         (*t).life.store(life::ENDED, Ordering::SeqCst);
         log::count_threads(-1, 0);
-        // For good: there is no way to tell of what comes now.
+        // Forever: nothing can be recorded from now on.
         (*t).busy.store(2, Ordering::Relaxed);
     }
 }
@@ -211,8 +212,8 @@ extern "C" fn create(
     start_thread(handle, attributes, start, argument, false, pc)
 }
 
-/// Starts a thread; the new one waits until its start is recorded. One that `is_of_library` begins in a library that is
-/// modelled as a whole.
+/// Starts a thread, which waits until its start is recorded. If it `is_of_library`, it begins in a library that is modelled
+/// as a whole.
 pub(super) fn start_thread(
     handle: *mut usize,
     attributes: *const c_void,
@@ -226,7 +227,7 @@ pub(super) fn start_thread(
     if t.is_null() {
         return plain(start, argument);
     }
-    // SAFETY: in a hook of `t`; the new thread is nobody else's.
+    // SAFETY: in a hook of `t`; no other thread uses the new one yet.
     unsafe {
         access::before_write(t, handle as usize, 8);
         let single = single_threaded();
@@ -270,22 +271,22 @@ pub(super) fn start_thread(
     }
 }
 
-/// Waits, for a moment, until a new thread is ready for its first step. Otherwise a thread of a short program would have ended
-/// before the next one is there, and they would never be seen side by side.
+/// Waits briefly until a new thread is ready for its first step. Otherwise a thread of a short program would end before the
+/// next one begins, and the two would never run concurrently.
 unsafe fn wait_until_in_line(new: *mut Thread) {
     let since = sys::now();
-    // SAFETY: threads stay where they are.
+    // SAFETY: threads are never moved.
     let go = unsafe { &(*new).go };
     while go.load(Ordering::Acquire) == 1 && sys::now().wrapping_sub(since) < TO_GET_IN_LINE {
         sys::futex_wait(go, 1, TO_GET_IN_LINE);
     }
 }
 
-/// How long that may take.
+/// The maximum time to wait for that.
 const TO_GET_IN_LINE: u64 = 5_000_000;
 
-/// Waits for a thread by `wait`, at the latest for some time if it `is_timed`, and records it, and what libc writes of its
-/// result, if that worked.
+/// Waits for a thread with `wait`, for a limited time if it `is_timed`. If that succeeds, records the join and the result that
+/// libc writes.
 pub(super) fn wait_for(
     handle: usize,
     result: *mut c_void,

@@ -17,7 +17,7 @@ use crate::format::Tag;
 /// No thread holds the token.
 pub(super) const FREE: u32 = u32::MAX;
 
-/// Who holds the token.
+/// The thread that holds the token.
 pub(super) static OWNER: AtomicU32 = AtomicU32::new(FREE);
 static WAITERS: AtomicU32 = AtomicU32::new(0);
 
@@ -44,11 +44,11 @@ pub(super) unsafe fn acquire(t: *mut Thread) {
     }
 }
 
-/// How many hooks' worth of a turn an atomic access takes more than a plain one.
+/// How many more hooks of a turn an atomic access counts than a plain one.
 const ATOMIC: i32 = 7;
 
-/// Makes an atomic access count for more: it takes as long as several plain ones, and it is what threads spin with, who should
-/// not have to wait for what others do for longer than need be.
+/// Makes an atomic access count for more: it takes as long as several plain ones, and threads spin with atomic accesses, which
+/// should not keep the others waiting.
 ///
 /// # Safety
 /// In a hook of `t`.
@@ -62,7 +62,7 @@ pub(super) unsafe fn charge_for_atomic(t: *mut Thread) {
     }
 }
 
-/// How many hooks there were since the turn began or they were counted.
+/// The number of hooks since the turn began or they were last counted.
 unsafe fn hooks_since(t: *mut Thread) -> u64 {
     // SAFETY: a thread that the caller acts for.
     unsafe {
@@ -71,7 +71,7 @@ unsafe fn hooks_since(t: *mut Thread) -> u64 {
     }
 }
 
-/// Counts a hook of the free-running mode, now and then for all since.
+/// Counts a hook of the free-running mode; the total is updated from time to time.
 ///
 /// # Safety
 /// The caller is `t`.
@@ -88,7 +88,7 @@ pub(super) unsafe fn count_freely(t: *mut Thread) {
     }
 }
 
-/// Gives the token up.
+/// Releases the token.
 ///
 /// # Safety
 /// The caller is `t` and holds the token.
@@ -190,10 +190,10 @@ fn progress(owner: u32) -> (i32, u32, bool) {
     }
 }
 
-/// Takes the token from `owner` if it sleeps outside of the runtime.
+/// Takes the token from `owner` if it sleeps outside the runtime.
 unsafe fn take(t: *mut Thread, owner: u32) -> bool {
     let other = thread::get(owner);
-    // SAFETY: `other` lives as long as the process; its plain fields are looked at only once the token is ours.
+    // SAFETY: `other` lives as long as the process; its plain fields are read only once we have the token.
     unsafe {
         if (*other).busy.load(Ordering::SeqCst) != 0
             || is_runnable((&raw const (*other).tid).read_volatile())
@@ -203,8 +203,8 @@ unsafe fn take(t: *mut Thread, owner: u32) -> bool {
         if OWNER.compare_exchange(owner, (*t).id, Ordering::SeqCst, Ordering::Relaxed).is_err() {
             return false;
         }
-        // The owner says that it is busy before it looks whether the token is its own, without a fence, which would cost
-        // each hook. The kernel puts one into it now: either it sees that the token is gone, or we see that it is busy.
+        // The owner sets its busy flag before it checks whether it has the token, without a fence, which every hook would
+        // pay for. The kernel executes a fence in it now: either it sees that the token is gone, or we see that it is busy.
         sys::syscall!(sys::MEMBARRIER, 8, 0, 0);
         if (*other).busy.load(Ordering::SeqCst) != 0 {
             OWNER.store(owner, Ordering::SeqCst);
@@ -245,13 +245,13 @@ fn is_runnable(tid: u32) -> bool {
     }
 }
 
-/// Lets everybody through, when recording is over.
+/// Lets all threads through, when recording is over.
 pub(super) fn open_for_all() {
     OWNER.store(FREE, Ordering::SeqCst);
     sys::futex_wake(&OWNER, i32::MAX as u32);
 }
 
-/// Forgets who held the token and who waited, in the child of a fork.
+/// Forgets the holder of the token and the waiting threads, in the child of a fork.
 pub(super) fn start_over() {
     WAITERS.store(0, Ordering::SeqCst);
     OWNER.store(FREE, Ordering::SeqCst);

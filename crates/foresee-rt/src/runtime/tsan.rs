@@ -107,7 +107,7 @@ fn range(address: usize, size: usize, pc: usize, write: bool) {
     }
 }
 
-/// A pointer to a table of virtual functions is set; most often to what it is already, in the destructor of a base.
+/// A pointer to a virtual function table is set, usually to the value that it has already, in the destructor of a base class.
 extern "C" fn vptr_update(address: usize, value: usize, pc: usize) {
     // SAFETY: the object exists.
     if unsafe { access::load(address, 8) } == value as u64 {
@@ -117,7 +117,7 @@ extern "C" fn vptr_update(address: usize, value: usize, pc: usize) {
     }
 }
 
-/// A store is in the function that announced it.
+/// A store happens in the function that announced it.
 #[inline(always)]
 fn announced_are_over() {
     let t = thread::current();
@@ -155,7 +155,7 @@ fn call(tag: Tag, pc: usize) {
 
 hook! { __tsan_init => init, "rdi"; }
 
-/// Called by constructors that the compiler adds to every instrumented file, those of plugins too.
+/// Called by constructors that the compiler adds to every instrumented file, including plugins.
 extern "C" fn init(pc: usize) {
     let _errno = Errno::save();
     let t = enter();

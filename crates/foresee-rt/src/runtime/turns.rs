@@ -3,7 +3,7 @@
 //! Turns are short at first, because most errors of small programs show only when threads
 //! interleave, and grow with the run, because passing the token on costs as much as hundreds of
 //! hooks. Occasionally there are some short turns between long ones. The figures were chosen by
-//! measurement (`docs/capture.md`).
+//! measurement (`docs/capture/`).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ const SHARE: u64 = 64;
 /// How many short turns come in a row between long ones.
 const BURST: u32 = 16;
 
-/// The generator's state, and how many short turns are still to come; only the holder of the token uses them.
+/// The generator's state, and the number of short turns left; only the holder of the token uses them.
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 static SHORT: AtomicU32 = AtomicU32::new(0);
 
@@ -54,7 +54,7 @@ pub(super) unsafe fn begin(t: *mut Thread) {
         0 => length(unsafe { log::hooks() }),
         fixed => fixed,
     };
-    // SAFETY: the thread's own state, or that of one that the caller acts for.
+    // SAFETY: the thread's own state, or that of a thread the caller acts for.
     unsafe { ((*t).turn, (*t).fuel) = (length, length) };
 }
 

@@ -56,9 +56,9 @@ fn said(result: anyhow::Result<Examined>) -> Said {
     Ok(serde_json::from_str(&text).unwrap())
 }
 
-/// Examines programs, each with the desk that its name says, and keeps what comes out.
+/// Examines programs, each with the observer that its name says, and keeps what comes out.
 struct Record {
-    desks: Vec<Desk>,
+    observers: Vec<ConsoleObserver>,
     said: Mutex<HashMap<String, (Said, Heard)>>,
 }
 
@@ -80,9 +80,9 @@ impl Listener for Heard {
 impl Observer for Record {
     fn observe(&self, program: &Arc<Program>) -> Result<(), String> {
         let seed: usize = program.name.parse().unwrap();
-        let desk = &self.desks[seed % self.desks.len()];
+        let observer = &self.observers[seed % self.observers.len()];
         let mut heard = Heard::default();
-        let examined = desk.session.follow(&Running(program), &mut heard);
+        let examined = observer.session.follow(&Running(program), &mut heard);
         let said = said(examined.map_err(specs::failed));
         self.said.lock().unwrap().insert(program.name.clone(), (said, heard));
         Ok(())
@@ -98,9 +98,10 @@ fn online_equals_offline() {
     const TRACES: u64 = 5000;
     let folder = tempfile::tempdir().unwrap();
     let path = |seed: u64| folder.path().join(format!("{seed}.std"));
-    let desks: Vec<Desk> =
-        (0..ASKED.len()).map(|i| Desk::new(analysis(folder.path(), i)).unwrap()).collect();
-    let record = Arc::new(Record { desks, said: Mutex::default() });
+    let observers: Vec<ConsoleObserver> = (0..ASKED.len())
+        .map(|i| ConsoleObserver::new(analysis(folder.path(), i)).unwrap())
+        .collect();
+    let record = Arc::new(Record { observers, said: Mutex::default() });
     let options = ServerOptions {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         token: None,
@@ -137,10 +138,10 @@ fn online_equals_offline() {
     server.stop();
     let (mut early, mut predicted, mut failed) = (0, 0, 0);
     for seed in 0..TRACES {
-        let desk = &record.desks[seed as usize % record.desks.len()];
+        let observer = &record.observers[seed as usize % record.observers.len()];
         let args = input(path(seed));
         let trace = Input::new(&args, true).unwrap();
-        let offline = said(check::examine(&desk.session, &trace));
+        let offline = said(check::examine(&observer.session, &trace));
         let all = record.said.lock().unwrap();
         let (online, heard) = &all[&seed.to_string()];
         match (&offline, online) {
@@ -156,7 +157,7 @@ fn online_equals_offline() {
         let report = online.as_ref().unwrap();
         predicted += report["summary"]["predicted"].as_u64().unwrap();
         early += heard.findings.iter().filter(|f| f.kind == FindingKind::Predicted).count() as u64;
-        // What was told while the program ran is in the last word, or was withdrawn.
+        // What was printed while the program ran is in the final report, or was withdrawn.
         let analyses = report["analyses"].as_array().unwrap().iter();
         let last: Vec<&serde_json::Value> =
             analyses.flat_map(|a| a["findings"].as_array().unwrap()).collect();

@@ -14,7 +14,7 @@ fn place(pc: f64) -> usize {
 
 /// What libgomp runs in each member of a team.
 unsafe extern "C" fn member(team: *const Team) {
-    // SAFETY: as `begin` was told.
+    // SAFETY: what `begin` was given.
     unsafe {
         take_part(team, [(0, 0); 2], || {
             let function: unsafe extern "C" fn(usize) = core::mem::transmute((*team).function);
@@ -23,7 +23,7 @@ unsafe extern "C" fn member(team: *const Team) {
     }
 }
 
-/// Parallel regions: the function, what it is called with, and what concerns only the library.
+/// Parallel regions: the function, its argument, and what concerns only the library.
 macro_rules! parallel {
     ($($name:ident($($arg:ident),*);)*) => {
         entries! { $(
@@ -89,7 +89,7 @@ entries! {
     omp_fulfill_event(event), pc => void!(tasks::complete(place(pc), || real!(omp_fulfill_event(event => usize))));
 }
 
-/// One member gets null, makes something and hands it to the others, who wait for it here.
+/// One member gets null, creates something and passes it to the others, which wait for it here.
 fn single_copy_start(pc: usize) -> usize {
     let act = || real!(GOMP_single_copy_start() -> usize);
     let t = enter();
@@ -116,11 +116,11 @@ crate::runtime::calls::variadic! {
     GOMP_doacross_ull_wait, "1", "rsi" => doacross_ull_wait;
 }
 
-/// Hands on as many words as loops that depend on each other can be nested.
+/// Passes on one word for each level of nesting that dependent loops can have.
 macro_rules! doacross {
     ($name:ident, $handle:ident) => {
         extern "C" fn $handle(first: usize, list: usize, pc: f64) -> usize {
-            // SAFETY: a `va_list`; what is read beyond its end is the caller's stack, and not used.
+            // SAFETY: a `va_list`; anything read beyond its end is the caller's stack, and is not used.
             let mut list = unsafe { crate::runtime::calls::List::copy(list) };
             // SAFETY: as above.
             let w: [usize; 7] = core::array::from_fn(|_| unsafe { list.word() });
@@ -148,13 +148,13 @@ struct Given {
     align: usize,
 }
 
-/// A task of the program that waits in libgomp, before what it is called with.
+/// A task of the program that waits in libgomp; its argument follows.
 #[repr(C)]
 struct Waiting {
     task: Task,
-    /// What the program's function is called with.
+    /// The argument of the program's function.
     data: usize,
-    /// What `free` wants back.
+    /// The pointer to pass to `free`.
     block: usize,
 }
 
@@ -164,10 +164,10 @@ unsafe extern "C" {
 }
 
 impl Given {
-    /// Copies what the task is called with, in the thread that makes it, in a hook.
+    /// Copies the task's argument, in the thread that creates it, in a hook.
     unsafe fn set_aside(self, t: *mut Thread, task: Task, pc: usize) -> *mut Waiting {
         let align = self.align.max(16);
-        // SAFETY: a block of our own; the program says what it hands over.
+        // SAFETY: a block of our own; the program gives the size of what it passes.
         unsafe {
             let block = __libc_malloc(size_of::<Waiting>() + self.size + align);
             if block == 0 {
@@ -193,9 +193,9 @@ impl Given {
 }
 
 impl Waiting {
-    /// Carries the task out; libgomp put some `words` at the beginning of what it is called with.
+    /// Executes the task; libgomp has put some `words` at the beginning of its argument.
     unsafe fn carry_out(waiting: *mut Waiting, words: &[usize]) {
-        // SAFETY: made by `set_aside`, and nobody else's any more.
+        // SAFETY: made by `set_aside`, and no longer used by any other thread.
         unsafe {
             let Waiting { task, data, block } = waiting.read();
             for (i, &word) in words.iter().enumerate() {
@@ -216,10 +216,10 @@ impl Waiting {
     }
 }
 
-/// `depend` as libgomp reads it: how many, how many of these change, then the addresses; or zero, and more numbers before them.
+/// `depend` as libgomp reads it: the number of entries, the number that change, then the addresses; or zero, and more numbers first.
 unsafe fn dependences(list: usize) -> *mut Dependence {
     let word = |i: usize| {
-        // SAFETY: the program's own list, of which the first words say how long it is.
+        // SAFETY: the program's own list, whose first words give its length.
         unsafe { *((list + 8 * i) as *const usize) }
     };
     if word(0) != 0 {
@@ -229,7 +229,7 @@ unsafe fn dependences(list: usize) -> *mut Dependence {
             changes: i < changing,
         });
     }
-    // Those that change, those that exclude each other, those that look, and those that say themselves what they are.
+    // Those that change, those that exclude each other, those that only read, and those that give their kind themselves.
     let (looking, objects) = (word(2) + word(3), word(2) + word(3) + word(4));
     tasks::keep(word(1), |i| match word(5 + i) {
         object if i >= objects => Dependence {
@@ -271,7 +271,7 @@ fn task(
         let task = tasks::new(t, function, depends);
         let waiting = given.set_aside(t, task, pc);
         task.made(t, pc);
-        // libgomp puts the event that a detached task waits for at the beginning of what it is called with.
+        // libgomp puts the event that a detached task waits for at the beginning of its argument.
         let is_detached = flags & FLAG_DETACH != 0;
         let handed = [0, waiting as usize, usize::from(is_detached)];
         let run: unsafe extern "C" fn(*const [usize; 3]) = run_task;
@@ -287,26 +287,26 @@ fn task(
 }
 
 unsafe extern "C" fn run_task(handed: *const [usize; 3]) {
-    // SAFETY: what `task` handed over, copied.
+    // SAFETY: a copy of what `task` passed.
     unsafe {
         let [event, waiting, is_detached] = *handed;
         Waiting::carry_out(waiting as *mut Waiting, &[event][..is_detached]);
     }
 }
 
-/// What libgomp copies for each task of a loop, and calls it with.
+/// What libgomp copies for each task of a loop and passes to it.
 #[repr(C)]
 struct Stretch {
     /// The iterations, written by libgomp.
     from: usize,
     to: usize,
-    /// Where libgomp expects what is known of reductions.
+    /// Where libgomp expects the description of reductions.
     reductions: usize,
     /// The task of the program.
     waiting: *mut Waiting,
 }
 
-/// What is to be copied for each task.
+/// What each task gets a copy of.
 #[repr(C)]
 struct Pattern {
     stretch: Stretch,
@@ -328,7 +328,7 @@ fn task_loop(
     if t.is_null() {
         return act(function, given.data, given.copy, given.size, given.align);
     }
-    // SAFETY: in a hook of `t`; what is known of reductions is the third word of the program's data.
+    // SAFETY: in a hook of `t`; the description of reductions is the third word of the program's data.
     unsafe {
         access::settle(t);
         let reductions = match flags & FLAG_REDUCTION {
@@ -355,7 +355,7 @@ fn task_loop(
     }
 }
 
-/// Called by libgomp for each task of a loop, in the thread that makes them.
+/// libgomp calls this for each task of a loop, in the thread that creates them.
 unsafe extern "C" fn copy_stretch(to: *mut Stretch, pattern: *const Pattern) {
     let mut waiting = core::ptr::null_mut();
     // SAFETY: `task_loop` made the pattern, and libgomp has room for the copy.
@@ -442,7 +442,7 @@ shares! {
     GOMP_loop_ull_maybe_nonmonotonic_runtime_next(from, to), from, to;
 }
 
-// The iterations of ordered loops are handed out in turn: libgomp has threads wait for each other here.
+// The iterations of ordered loops are assigned in order: libgomp makes threads wait for each other here.
 macro_rules! waits_for_shares {
     ($($name:ident)*) => {
         calls! { $(
@@ -458,7 +458,7 @@ waits_for_shares! {
     GOMP_loop_ull_ordered_runtime_next
 }
 
-/// What a loop with reductions over tasks, or with memory of its own, begins with.
+/// The beginning of a loop with task reductions, or with its own memory.
 macro_rules! shares_with_memory {
     ($($name:ident($($arg:ident),*), $from:ident, $to:ident, $memory:ident;)*) => {
         calls! { $(

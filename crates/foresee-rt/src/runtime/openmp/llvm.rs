@@ -1,5 +1,5 @@
-//! The entry points of libomp, as clang calls them. The first two arguments of nearly all are a place in the source and the
-//! number of the thread.
+//! The entry points of libomp, as clang calls them. The first two arguments of nearly all of them are a source location and
+//! the number of the thread.
 
 use super::tasks::{self, Dependence, Task};
 use super::{Team, arrive, barrier, begin, depart, locks, ordered, take_part};
@@ -40,7 +40,7 @@ macro_rules! forks {
         ) -> usize {
             let count = count as u32 as usize;
             // Four words are always loaded into registers, whether they are needed or not.
-            // SAFETY: a block of our own; the list has so many words.
+            // SAFETY: a block of our own; the list has this many words.
             let words = unsafe {
                 let mut list = List::copy(list);
                 let block = __libc_malloc(8 * count.max(4)) as *mut usize;
@@ -66,7 +66,7 @@ forks! { __kmpc_fork_call, fork_call }
 forks! { __kmpc_fork_teams, fork_teams }
 
 unsafe extern "C" fn member(whole: usize, bound: usize, team: *const Team) {
-    // SAFETY: as `begin` was told; the numbers are libomp's.
+    // SAFETY: what `begin` was given; the numbers are libomp's.
     unsafe {
         let run = || invoke((*team).function, whole, bound, (*team).count, (*team).words);
         if (*team).is_recorded() {
@@ -144,7 +144,7 @@ entries! {
     __kmpc_reduce_nowait(source, who, count, size, data, function, lock), pc => reduce(source, lock, pc, |source| real!(__kmpc_reduce_nowait(
         source => *const Source, who => usize, count => usize, size => usize, data => usize, 0 => usize, lock => usize) -> usize));
     __kmpc_end_reduce(source, who, lock), pc => void!({
-        // The lock, if it was taken, is given back before the barrier is reached.
+        // The lock, if it was acquired, is released before the barrier.
         locks::unlock(lock, pc, || ());
         barrier(place(pc), || real!(__kmpc_end_reduce(source => usize, who => usize, lock => usize)))
     });
@@ -220,7 +220,7 @@ unsafe extern "C" fn copy_for_member(to: usize, from: usize) {
     }
 }
 
-/// A place in the source, and what the compiler can do there.
+/// A source location, and what the compiler supports there.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Source {
@@ -254,14 +254,14 @@ fn reduce(source: usize, lock: usize, pc: f64, act: impl FnOnce(*const Source) -
 #[repr(C)]
 struct Trailer {
     task: Task,
-    /// Where the task is, if it is not a copy, and its size.
+    /// The address of the task, if it is not a copy, and its size.
     at: usize,
     size: usize,
-    /// Whether it is one of a loop: libomp writes into these.
+    /// Whether it belongs to a loop: libomp writes to such tasks.
     is_stretch: bool,
 }
 
-/// The pointer to what a task shares is its first word: we have it set in any case, to find what is before.
+/// The first word of a task points to what it shares. We always have it set, to find what precedes that.
 unsafe fn trailer(task: usize) -> *mut Trailer {
     // SAFETY: by the caller's promise, a task that `allocate` made, or a copy of one.
     unsafe { (*(task as *const usize) - size_of::<Trailer>()) as *mut Trailer }
@@ -279,7 +279,7 @@ fn allocate(
         return act(size, shared, function);
     }
     let run: unsafe extern "C" fn(usize, usize) -> i32 = run_task;
-    // SAFETY: in a hook of `t`; libomp aligns what is shared to eight bytes and keeps room for the trailer before it.
+    // SAFETY: in a hook of `t`; libomp aligns what is shared to eight bytes and leaves room for the trailer before it.
     unsafe {
         access::settle(t);
         let whole = size.next_multiple_of(8) + size_of::<Trailer>();
@@ -289,7 +289,7 @@ fn allocate(
         sync(t, Tag::Alloc, pc, at, size as u64);
         let task = tasks::new(t, function, core::ptr::null_mut());
         trailer(at).write(Trailer { task, at, size, is_stretch: false });
-        // What libomp fills in: the pointer to what is shared, the function, the part that is next, and two more words.
+        // libomp fills in the pointer to what is shared, the function, the next part, and two more words.
         let filled = 40.min(size);
         access::before_write(t, at, filled);
         access::written(t, at, filled, pc);
@@ -309,8 +309,7 @@ fn hand_over(
     if t.is_null() {
         return act();
     }
-    // SAFETY: in a hook of `t`; entries of the list have an address, a size and flags, of which the lowest says that what is there
-    // is only looked at.
+    // SAFETY: in a hook of `t`; entries of the list have an address, a size and flags, whose lowest bit marks what is only read.
     unsafe {
         access::settle(t);
         let at = trailer(task);
@@ -348,12 +347,12 @@ fn hand_over_loop(
     tasks::wait(pc, act)
 }
 
-/// What libomp calls for a task.
+/// libomp calls this for each task.
 unsafe extern "C" fn run_task(who: usize, task: usize) -> i32 {
     // SAFETY: a task that `allocate` made, or a copy of one.
     unsafe {
         let Trailer { task: ours, at, size, is_stretch } = trailer(task).read();
-        // Copies are libomp's, and it sets the bounds of loops in all of them.
+        // Copies are libomp's own, and it sets the bounds of loops in all of them.
         let first = |t: *mut Thread| {
             if at != task {
                 sync(t, Tag::Alloc, 0, task, size as u64);
@@ -373,7 +372,7 @@ unsafe extern "C" fn run_task(who: usize, task: usize) -> i32 {
     }
 }
 
-/// Loops that are shared out: libomp writes the first and last iterations, the distance to the next stretch, and whether it is the last.
+/// Worksharing loops: libomp writes the first and last iterations, the distance to the next chunk, and whether it is the last.
 macro_rules! shares {
     ($($name:ident($($arg:ident),*), $size:literal, $is_last:ident, [$($bound:ident),*];)*) => {
         calls! { $(
@@ -395,7 +394,7 @@ shares! {
     __kmpc_dist_for_static_init_8u(source, who, kind, last, from, to, all, step, by, chunk), 8, last, [from, to, all, step];
 }
 
-/// The next stretch of a loop, if there is one. Of ordered loops libomp has threads wait for each other here.
+/// The next chunk of a loop, if there is one. In ordered loops libomp makes threads wait for each other here.
 macro_rules! stretches {
     ($($name:ident, $size:literal;)*) => {
         calls! { $(

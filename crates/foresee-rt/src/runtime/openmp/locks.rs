@@ -1,4 +1,4 @@
-//! The locks of OpenMP, and what it does one at a time.
+//! The locks and critical regions of OpenMP.
 
 use core::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use crate::runtime::next::real;
 
 const EBUSY: i32 = 16;
 
-/// Takes the lock by `act`, which waits for it.
+/// Acquires the lock with `act`, which waits for it.
 pub(super) fn lock(lock: usize, pc: f64, attempt: impl FnOnce() -> bool, act: impl FnOnce()) {
     take::<false>(
         lock as *mut _,
@@ -24,7 +24,7 @@ pub(super) fn lock(lock: usize, pc: f64, attempt: impl FnOnce() -> bool, act: im
     );
 }
 
-/// Takes a lock that cannot be tried.
+/// Acquires a lock for which there is no attempt without waiting.
 pub(super) fn lock_untried(at: usize, pc: f64, act: impl FnOnce()) {
     lock(at, pc, || false, act);
 }
@@ -45,7 +45,7 @@ fn attempt(lock: usize, pc: f64, act: impl FnOnce() -> usize) -> usize {
     out
 }
 
-/// What all regions without a name exclude each other by, and all atomic operations that are too large for the processor.
+/// The locks of all critical regions without a name, and of all atomic operations that are too large for the processor.
 /// The names appear in reports.
 #[cfg_attr(foresee_object, unsafe(export_name = "foresee_omp_critical"))]
 static OMP_CRITICAL: AtomicU64 = AtomicU64::new(0);

@@ -25,7 +25,7 @@ macro_rules! entries {
     )* };
 }
 
-/// Of what returns nothing.
+/// The same for functions that return nothing.
 macro_rules! void {
     ($body:expr) => {{
         $body;
@@ -46,25 +46,25 @@ use super::thread::Thread;
 use super::{access, back_in_program, enter, go_to_library, leave};
 use crate::format::{Tag, channel};
 
-/// A team, for as long as its parallel region lasts; it lives in the frame of who began it.
+/// A team, which lives as long as its parallel region, in the frame of the thread that began it.
 pub(super) struct Team {
     /// The thread that began it.
     first: u32,
-    /// How many teams that thread is in besides.
+    /// The number of other teams of that thread.
     level: u32,
-    /// What members run, and with what.
+    /// What members run, and its argument.
     function: usize,
     words: *const usize,
     count: usize,
-    /// The threads that have carried out tasks of the team, as bits.
+    /// The threads that have executed tasks of the team, as bits.
     workers: AtomicU64,
 }
 
-/// What is told of a team, besides its barriers by turns, of which the first two numbers are.
+/// The channels of a team besides those of its alternating barriers, which have the first two numbers.
 const END: usize = 2;
 
 impl Team {
-    /// What is to be called where nothing is recorded.
+    /// What to call if nothing is recorded.
     fn unrecorded(function: usize, words: &[usize]) -> Team {
         let (words, count) = (words.as_ptr(), words.len());
         Team { first: 0, level: 0, function, words, count, workers: AtomicU64::new(0) }
@@ -105,7 +105,7 @@ pub(super) fn retire() {
     }
 }
 
-/// Begins a team: `act` has the library run its first argument, with the second, in all members.
+/// Begins a team: `act` makes the library run its first argument, with the second, in all members.
 fn begin<R>(
     function: usize,
     words: &[usize],
@@ -147,7 +147,7 @@ fn begin<R>(
 /// # Safety
 /// The library calls this for a team that [`begin`] passed to it.
 unsafe fn take_part(team: *const Team, given: [(usize, usize); 2], run: impl FnOnce()) {
-    // SAFETY: the team lasts; what is given is the library's own.
+    // SAFETY: the team lasts; `given` is the library's own.
     unsafe {
         let mut outer = (core::ptr::null(), 0);
         back_in_program(
@@ -239,7 +239,7 @@ fn ordered(pc: usize, before: Option<Tag>, after: Option<Tag>, act: impl FnOnce(
     }
 }
 
-// Questions and settings: whichever comes first has the library initialise itself.
+// Queries and settings: the first of them makes the library initialise itself.
 calls! {
     Inside omp_get_thread_num();
     Inside omp_get_num_threads();

@@ -15,14 +15,14 @@ use crate::runtime::thread::Thread;
 use crate::runtime::{access, back_in_program, enter, go_to_library, leave, thread};
 
 static LATEST: AtomicU64 = AtomicU64::new(0);
-/// Threads that have completed tasks without carrying them out, as bits.
+/// Threads that have completed tasks without executing them, as bits.
 static COMPLETED: AtomicU64 = AtomicU64::new(0);
 
-/// What is to be known of a task when it is carried out.
+/// What must be known about a task when it is executed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Task {
-    /// What the program wants done.
+    /// The program's function.
     pub(super) function: usize,
     number: u64,
     team: *const Team,
@@ -40,7 +40,7 @@ pub(super) struct Dependence {
 }
 
 impl Dependence {
-    /// Of what is only looked at several tasks may make use at once, so there are two channels.
+    /// Several tasks may read an object at once, so there are two channels.
     fn channel(self, of_changes: bool) -> Channel {
         Channel::made(
             channel::DEPENDENCE,
@@ -55,7 +55,7 @@ unsafe extern "C" {
     fn __libc_free(block: usize);
 }
 
-/// Keeps what a task depends on until it is done; null if that is nothing.
+/// Keeps a list of what a task depends on until it is done; null if there is nothing.
 pub(super) fn keep(count: usize, each: impl Fn(usize) -> Dependence) -> *mut Dependence {
     if count == 0 {
         return core::ptr::null_mut();
@@ -88,7 +88,7 @@ impl Task {
         Channel::made(channel::TASK, self.number as usize, self.number as u32)
     }
 
-    /// Says what the task depends on.
+    /// Sets what the task depends on.
     pub(super) fn depend(&mut self, list: *mut Dependence) {
         self.depends = list;
     }
@@ -102,10 +102,10 @@ impl Task {
         unsafe { self.channel().note(t, Tag::Send, pc) }
     }
 
-    /// Carries the task out by `run`, after a step `first`.
+    /// Executes the task with `run`, after a step `first`.
     ///
     /// # Safety
-    /// The library calls for it, in whichever thread.
+    /// The library requests it, in any thread.
     pub(super) unsafe fn carry_out(self, first: impl FnOnce(*mut Thread), run: impl FnOnce()) {
         let mut outer = (core::ptr::null(), 0);
         back_in_program(
@@ -141,7 +141,7 @@ impl Task {
     }
 }
 
-/// Comes after what the list depends on.
+/// Orders the thread after what the list depends on.
 ///
 /// # Safety
 /// In a hook of `t`; a list of [`keep`].
@@ -176,7 +176,7 @@ unsafe fn done(t: *mut Thread, team: *const Team, pc: usize) {
     }
 }
 
-/// Comes after all tasks of the team that are done.
+/// Orders the thread after all finished tasks of the team.
 ///
 /// # Safety
 /// In a hook of `t`; the team lasts, or is null.
@@ -192,7 +192,7 @@ pub(super) unsafe fn look_at_all(t: *mut Thread, team: *const Team, pc: usize) {
     }
 }
 
-/// Waits for tasks by `act`.
+/// Waits for tasks with `act`.
 pub(super) fn wait<R>(pc: usize, act: impl FnOnce() -> R) -> R {
     let t = enter();
     if t.is_null() {
@@ -210,7 +210,7 @@ pub(super) fn wait<R>(pc: usize, act: impl FnOnce() -> R) -> R {
     }
 }
 
-/// A task that waits for an event is completed by it: by `act`.
+/// Completes a task that waits for an event, with `act`.
 pub(super) fn complete(pc: usize, act: impl FnOnce()) {
     let t = enter();
     if t.is_null() {

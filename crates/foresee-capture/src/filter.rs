@@ -1,14 +1,14 @@
-//! What a specification is about, found in a program before it runs, so that the runtime records
-//! it whatever else it leaves out.
+//! The variables and functions of specifications, found in a program before it runs, so that the
+//! runtime's filter never leaves them out.
 
 use std::fmt::Write as _;
 
 use crate::program::Program;
 use crate::symbols::{Unmatched, Variable};
 
-/// What is recorded in any case.
+/// What the runtime always records.
 #[derive(Default)]
-pub struct Watch {
+pub struct CaptureFilter {
     text: String,
     /// Names that were found, as the specification spells them.
     pub variables: Vec<(String, Variable)>,
@@ -16,7 +16,7 @@ pub struct Watch {
     pub missing: Vec<Unmatched>,
 }
 
-impl Watch {
+impl CaptureFilter {
     /// Adds a variable by the name that a specification gives it.
     pub fn variable(&mut self, program: &Program, name: &str) {
         let found = program.symbols.find(name);
@@ -30,7 +30,7 @@ impl Watch {
         }
     }
 
-    /// Adds the functions of a name; false if there are none.
+    /// Adds the functions with a name; false if there are none.
     pub fn function(&mut self, program: &Program, name: &str) -> bool {
         let found = program.symbols.functions(name);
         for (address, size) in &found {

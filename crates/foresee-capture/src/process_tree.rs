@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable that tells a process where to record.
+/// The environment variable with the directory to record into.
 pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
 
 /// The processes that record into a directory.
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     folder: PathBuf,
     /// The entry for the directory in the environment of its processes.
     mark: Vec<u8>,
 }
 
-impl Family {
+impl ProcessTree {
     /// The processes that record into this directory.
-    pub(crate) fn of(folder: &Path) -> Family {
+    pub(crate) fn of(folder: &Path) -> ProcessTree {
         let mut mark = VARIABLE.as_bytes().to_vec();
         mark.push(b'=');
         mark.extend(folder.as_os_str().as_bytes());
-        Family { folder: folder.to_owned(), mark }
+        ProcessTree { folder: folder.to_owned(), mark }
     }
 
     /// The running processes with a log, which cannot be read yet.

@@ -1,58 +1,60 @@
-//! Which accesses need not be recorded: the tenancy filter.
+//! The ownership filter: which accesses need not be recorded.
 //!
-//! For every eight bytes of memory there is a [`Cell`] that says who touched them last: the *tenant*. While nobody else
-//! comes, most of the tenant's accesses add nothing to the order of events: whatever they come after, the first ones come
-//! after, and whatever comes after them comes after the last ones. So of each tenancy are recorded
+//! Every eight bytes of memory have a [`Cell`] that names the thread that accessed them last: the *owner*. While no other
+//! thread accesses them, most of the owner's accesses add nothing to the order of events: its first accesses come after
+//! everything that the others come after, and its last ones come before everything that the others come before. So while
+//! a thread is the owner, the runtime records only
 //!
-//! - the first read and the first write of each byte, at once, unless everything that was done to the byte before comes
-//!   before them anyway: the memory is fresh, or locks and the like say so ([`World::is_before`]);
-//! - the last write and the last reads behind it, when somebody else comes ([`Held`]), told with the place in the tenant's
-//!   own sequence where they happened; not even these if the newcomer comes after them anyway and covers them.
+//! - the first read and the first write of each byte, at once, unless every earlier access to the byte is ordered before
+//!   them anyway: the memory is fresh, or locks and the like order it ([`World::is_before`]);
+//! - the last write and the last reads after it, when another thread arrives ([`Held`]), with the place in the owner's
+//!   own sequence where they happened; not even these if the newcomer is ordered after them anyway and covers them.
 //!
-//! The last write of all stays known when its author is no longer the tenant, for it is told before any read that sees
-//! it; even beside the tenant's own, where that is to other bytes. Memory that several threads read and nobody writes has no tenant: each thread keeps its own last read ([`Entry`]).
-//! So memory that one thread uses at a time, under a lock, costs nothing, and neither does memory that is only read.
+//! A cell keeps the very last write after its thread has lost ownership, because that write must be recorded before any
+//! read that sees it. It keeps it even beside the owner's write, if that is to other bytes. Memory that several threads
+//! read and no thread writes has no owner: each thread keeps its own last read ([`Entry`]). So memory that one thread uses
+//! at a time, under a lock, costs nothing, and neither does memory that is only read.
 //!
-//! Bytes of one cell that are held back together are told together, at the place of the latest of them. That adds order,
-//! and never takes any away. The tests below compare the causality of what is kept with that of everything.
+//! Bytes of one cell that are held back together are recorded together, at the place of the latest of them. That may add
+//! order, but never removes any. The tests below compare the causality of what is kept with that of everything.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use crate::format::Access;
 
-/// What is known of eight bytes. Threads may race for it in the free-running mode, which promises no exactness.
+/// The state of eight bytes. In the free-running mode, which does not promise exactness, threads may race for it.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct Cell {
-    /// Number of the tenant, whether the last write and read were atomic, and who wrote last if that was not the tenant.
-    tenant: AtomicU32,
+    /// The owner's number, whether the last write and read were atomic, and the last writer if it is not the owner.
+    owner: AtomicU32,
     /// Bytes whose last write is held back.
     wrote: AtomicU8,
     /// Bytes whose last read is held back.
     read: AtomicU8,
-    /// Bytes whose writes by the tenant come after everything that was done to them before,
-    /// according to the log.
+    /// Bytes whose writes by the owner are ordered after all earlier accesses to them, according
+    /// to the log.
     first_write: AtomicU8,
-    /// The same of reads, and all that was written before.
+    /// The same for reads, which are ordered after all earlier writes.
     first_read: AtomicU8,
     /// Place of the last write.
     write_place: AtomicU32,
     /// Zero if nothing was ever written.
     write_pc: AtomicU32,
-    /// Place of the tenant's last access other than its last write; the number of the phase if there is no tenant.
+    /// Place of the owner's last access other than its last write; the phase number if there is no owner.
     read_place: AtomicU32,
     read_pc: AtomicU32,
 }
 
-/// The last read of a cell by one of several threads that read it; the entry of no thread is the write before the tenant's.
+/// The last read of a cell by one of several readers. The entry of [`NO_THREAD`] is the write before the owner's.
 #[derive(Default)]
 pub(super) struct Entry {
-    /// In which phase of reading it happened. Phases have numbers of their own, so what is left of earlier ones is void. Of a
-    /// write, who wrote.
+    /// The phase of reading in which it happened. Phase numbers are unique, so entries of earlier phases are void. For a
+    /// write, the writer.
     phase: AtomicU32,
     place: AtomicU32,
     pc: AtomicU32,
-    /// Which bytes.
+    /// The bytes read or written.
     mask: AtomicU8,
     atomic: AtomicU8,
 }
@@ -73,14 +75,13 @@ impl Entry {
     }
 }
 
-/// What a cell must know of the rest.
+/// What a cell needs from the rest of the runtime.
 pub(super) trait World {
-    /// Whether everything that another thread did up to a place comes before what the thread whose hook this is does
-    /// now, by what is in the log.
+    /// Whether the log orders everything that another thread did up to a place before what the current thread does now.
     fn is_before(&self, thread: u32, place: u32) -> bool;
-    /// Where a thread keeps its reads of this cell; `None` if it has none.
+    /// A thread's entry for this cell, if any.
     fn entry(&self, thread: u32) -> Option<&Entry>;
-    /// The same, made if need be; `None` if that cannot be.
+    /// The same, created if necessary; `None` if there is no room.
     fn make_entry(&self, thread: u32) -> Option<&Entry>;
     /// The number of a new phase.
     fn new_phase(&self) -> u32;
@@ -112,23 +113,23 @@ pub(super) struct Touch {
 }
 
 const ID: u32 = (1 << 23) - 1;
-/// The tenant of memory of which everything is recorded.
+/// The owner of memory whose accesses are all recorded.
 const WATCHED: u32 = ID;
-/// The tenant of memory that is a lock: the fields hold its clock, its owner and its depth.
+/// The owner of memory that is a lock: the fields hold its clock, its owner and its depth.
 const LOCK: u32 = ID - 1;
-/// The tenant of memory that several threads read.
+/// The owner of memory that several threads read.
 const READERS: u32 = ID - 2;
-/// Besides the tenant's own write, one of another thread to other bytes is held back, as the entry of [`NOBODY`].
+/// Besides the owner's write, another thread's write to other bytes is held back, as the entry of [`NO_THREAD`].
 const OLDER: u32 = 1 << 23;
-const NOBODY: u32 = 0;
+const NO_THREAD: u32 = 0;
 const ATOMIC_WRITE: u32 = 1 << 24;
 const ATOMIC_READ: u32 = 1 << 25;
-/// The last writer, if it is not the tenant: a number below [`SOMEBODY`], or that.
+/// The last writer, if it is not the owner: a number below [`UNKNOWN_WRITER`], or that if it does not fit.
 const WRITER: u32 = 26;
-const SOMEBODY: u32 = 63;
+const UNKNOWN_WRITER: u32 = 63;
 
 impl Cell {
-    /// Notes an access, and says whether it must be recorded now.
+    /// Notes an access and returns whether it must be recorded now.
     #[inline(always)]
     pub(super) fn touch(&self, touch: Touch, world: &mut impl World) -> bool {
         !self.touch_again(touch)
@@ -136,16 +137,16 @@ impl Cell {
             && self.touch_anew(touch, world)
     }
 
-    /// Notes a plain access by the tenant that is like others before it, as most are: it need not be recorded. `false` if it is
-    /// none; then nothing has changed.
+    /// Notes a plain access by the owner that repeats an earlier one, as most do: it need not be recorded. Returns `false`
+    /// and changes nothing if the access is of another kind.
     #[inline(always)]
     pub(super) fn touch_again(&self, touch: Touch) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
-        let tenant = self.tenant.load(Relaxed);
-        // Neither may be atomic, and no other thread may have written what is overwritten.
+        let owner = self.owner.load(Relaxed);
+        // Neither access may be atomic, and a write must not overwrite another thread's.
         let differs = if write { u32::MAX } else { ID | ATOMIC_READ | ATOMIC_WRITE };
         let known = if write { &self.first_write } else { &self.first_read };
-        if atomic || (tenant ^ thread) & differs != 0 || mask & !known.load(Relaxed) != 0 {
+        if atomic || (owner ^ thread) & differs != 0 || mask & !known.load(Relaxed) != 0 {
             return false;
         }
         if write {
@@ -156,7 +157,7 @@ impl Cell {
         true
     }
 
-    /// The same of a read by one of several readers, whose entry is found by `entry`.
+    /// The same for a read by one of several readers; `entry` finds its entry.
     #[inline(always)]
     pub(super) fn read_again<'e>(
         &self,
@@ -164,7 +165,7 @@ impl Cell {
         entry: impl FnOnce() -> Option<&'e Entry>,
     ) -> bool {
         let Touch { place, mask, pc, write, atomic, .. } = touch;
-        if self.tenant.load(Relaxed) & ID == READERS
+        if self.owner.load(Relaxed) & ID == READERS
             && !write
             && mask & !self.wrote.load(Relaxed) == 0
             && let Some(entry) = entry()
@@ -191,45 +192,45 @@ impl Cell {
         self.read_pc.store(pc, Relaxed);
     }
 
-    /// Notes any other access, and says whether it must be recorded now.
+    /// Notes any other access and returns whether it must be recorded now.
     #[inline(always)]
     pub(super) fn touch_anew(&self, touch: Touch, world: &mut impl World) -> bool {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
-        let tenant = self.tenant.load(Relaxed);
-        let arrives = tenant & ID != thread;
-        if arrives && (tenant & OLDER != 0 || !self.succeed(touch, true, world)) {
+        let owner = self.owner.load(Relaxed);
+        let arrives = owner & ID != thread;
+        if arrives && (owner & OLDER != 0 || !self.succeed(touch, true, world)) {
             match self.arrive(touch, true, world) {
                 Arrival::Watched => return true,
                 Arrival::Reader => return false,
-                Arrival::Tenant => {}
+                Arrival::Owner => {}
             }
         }
-        let tenant = self.tenant.load(Relaxed);
+        let owner = self.owner.load(Relaxed);
         let known = if write { &self.first_write } else { &self.first_read };
         if known.load(Relaxed) & mask != mask {
             return self.first(touch, world);
         }
         if write {
-            if tenant & OLDER != 0 {
+            if owner & OLDER != 0 {
                 self.write_over_older(mask, world);
-            } else if tenant >> WRITER != 0 && self.write_over(touch, world) {
+            } else if owner >> WRITER != 0 && self.write_over(touch, world) {
                 return true;
             }
             self.note_write(mask, place, pc);
         } else {
             self.note_read(mask, place, pc);
         }
-        if atomic || tenant & (ATOMIC_READ | ATOMIC_WRITE) != 0 {
+        if atomic || owner & (ATOMIC_READ | ATOMIC_WRITE) != 0 {
             let bit = if write { ATOMIC_WRITE } else { ATOMIC_READ };
-            let tenant = self.tenant.load(Relaxed);
-            self.tenant.store(if atomic { tenant | bit } else { tenant & !bit }, Relaxed);
+            let owner = self.owner.load(Relaxed);
+            self.owner.store(if atomic { owner | bit } else { owner & !bit }, Relaxed);
         }
         false
     }
 
-    /// Records what could no longer be recorded after a write that may be about to happen.
+    /// Records what could no longer be recorded after a write that may follow.
     pub(super) fn before_write(&self, touch: Touch, world: &mut impl World) {
-        if self.tenant.load(Relaxed) & ID != touch.thread
+        if self.owner.load(Relaxed) & ID != touch.thread
             && matches!(self.arrive(touch, false, world), Arrival::Watched)
         {
             return;
@@ -242,45 +243,46 @@ impl Cell {
 
     /// The last writer, if any.
     fn writer(&self) -> Option<u32> {
-        let tenant = self.tenant.load(Relaxed);
-        match tenant >> WRITER {
+        let owner = self.owner.load(Relaxed);
+        match owner >> WRITER {
             _ if self.write_pc.load(Relaxed) == 0 => None,
-            0 => Some(tenant & ID),
+            0 => Some(owner & ID),
             writer => Some(writer),
         }
     }
 
-    /// Whether the last write comes before what happens now.
+    /// Whether the last write is ordered before the current access.
     fn write_is_before(&self, thread: u32, world: &impl World) -> bool {
         self.writer().is_none_or(|writer| {
             writer == thread
-                || writer != SOMEBODY && world.is_before(writer, self.write_place.load(Relaxed))
+                || writer != UNKNOWN_WRITER
+                    && world.is_before(writer, self.write_place.load(Relaxed))
         })
     }
 
-    /// Makes another thread the tenant, which is known to come after the history of these bytes for
-    /// writes and reads.
+    /// Makes the thread the owner. Its writes and its reads of these bytes are known to be ordered
+    /// after the earlier accesses.
     fn move_in(&self, touch: Touch, first_write: u8, first_read: u8) {
         let writer = match self.writer() {
             Some(writer) if writer == touch.thread => 0,
-            Some(writer) => writer.min(SOMEBODY),
+            Some(writer) => writer.min(UNKNOWN_WRITER),
             None => 0,
         };
-        let atomic = self.tenant.load(Relaxed) & ATOMIC_WRITE;
-        self.tenant.store(touch.thread | writer << WRITER | atomic, Relaxed);
+        let atomic = self.owner.load(Relaxed) & ATOMIC_WRITE;
+        self.owner.store(touch.thread | writer << WRITER | atomic, Relaxed);
         self.first_write.store(first_write, Relaxed);
         self.first_read.store(first_read, Relaxed);
         self.read.store(0, Relaxed);
         self.read_place.store(touch.place, Relaxed);
     }
 
-    /// Makes another thread the tenant if the memory is fresh, or all that was done to it comes before.
+    /// Makes the thread the owner if the memory is fresh or all earlier accesses are ordered before this one.
     #[inline(always)]
     fn succeed(&self, touch: Touch, certain: bool, world: &mut impl World) -> bool {
         let Touch { thread, place, mask, .. } = touch;
-        let tenant = self.tenant.load(Relaxed);
-        if tenant == 0 {
-            self.tenant.store(thread, Relaxed);
+        let owner = self.owner.load(Relaxed);
+        if owner == 0 {
+            self.owner.store(thread, Relaxed);
             self.first_write.store(0xff, Relaxed);
             self.first_read.store(0xff, Relaxed);
             self.read_place.store(place, Relaxed);
@@ -288,47 +290,48 @@ impl Cell {
         }
         let (write_place, mut last) =
             (self.write_place.load(Relaxed), self.read_place.load(Relaxed));
-        let writer = match tenant >> WRITER {
+        let writer = match owner >> WRITER {
             0 => {
                 last = last.max(write_place);
-                tenant & ID
+                owner & ID
             }
             writer if writer == thread => writer,
-            SOMEBODY => return false,
+            UNKNOWN_WRITER => return false,
             writer if world.is_before(writer, write_place) => writer,
             _ => return false,
         };
-        // Clocks know nothing of what is no thread.
-        if !world.is_before(tenant & ID, last) {
+        // Clocks never order an owner that is not a thread.
+        if !world.is_before(owner & ID, last) {
             return false;
         }
         if !certain || self.read.load(Relaxed) & !mask != 0 {
             self.tell(world);
         }
         let is_written = writer != thread && self.write_pc.load(Relaxed) != 0;
-        let writer = if is_written { writer.min(SOMEBODY) } else { 0 };
-        self.tenant.store(thread | writer << WRITER | tenant & ATOMIC_WRITE, Relaxed);
+        let writer = if is_written { writer.min(UNKNOWN_WRITER) } else { 0 };
+        self.owner.store(thread | writer << WRITER | owner & ATOMIC_WRITE, Relaxed);
         self.read.store(0, Relaxed);
         self.read_place.store(place, Relaxed);
         true
     }
 
-    /// The thread was not the tenant. Unless it is `certain` that the access happens, nothing is left out because of it.
+    /// Handles a thread that was not the owner. Unless it is `certain` that the access happens, nothing is left out because
+    /// of it.
     fn arrive(&self, touch: Touch, certain: bool, world: &mut impl World) -> Arrival {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         self.tell_older(world);
         if self.succeed(touch, certain, world) {
-            return Arrival::Tenant;
+            return Arrival::Owner;
         }
-        let tenant = self.tenant.load(Relaxed) & ID;
-        match tenant {
+        let owner = self.owner.load(Relaxed) & ID;
+        match owner {
             WATCHED => return Arrival::Watched,
             LOCK => {
                 self.write_place.store(0, Relaxed);
                 self.write_pc.store(1, Relaxed);
-                self.tenant.store(SOMEBODY << WRITER | LOCK, Relaxed);
+                self.owner.store(UNKNOWN_WRITER << WRITER | LOCK, Relaxed);
                 self.move_in(touch, 0, 0);
-                return Arrival::Tenant;
+                return Arrival::Owner;
             }
             READERS => return self.arrive_at_readers(touch, certain, world),
             _ => {}
@@ -339,28 +342,28 @@ impl Cell {
             && !write
             && mask & !wrote == 0
             && write_is_before
-            && let (Some(mine), Some(others)) = (world.make_entry(thread), world.make_entry(tenant))
-            && let Some(writer) = self.writer().filter(|&w| w < SOMEBODY)
+            && let (Some(mine), Some(others)) = (world.make_entry(thread), world.make_entry(owner))
+            && let Some(writer) = self.writer().filter(|&w| w < UNKNOWN_WRITER)
         {
             let phase = world.new_phase();
             if read != 0 {
-                let atomic = self.tenant.load(Relaxed) & ATOMIC_READ != 0;
+                let atomic = self.owner.load(Relaxed) & ATOMIC_READ != 0;
                 let (place, pc) = (self.read_place.load(Relaxed), self.read_pc.load(Relaxed));
                 others.begin(phase, read, place, pc, atomic);
             }
             mine.begin(phase, mask, place, pc, atomic);
-            let flags = self.tenant.load(Relaxed) & ATOMIC_WRITE;
-            self.tenant.store(READERS | writer << WRITER | flags, Relaxed);
+            let flags = self.owner.load(Relaxed) & ATOMIC_WRITE;
+            self.owner.store(READERS | writer << WRITER | flags, Relaxed);
             self.read.store(0, Relaxed);
             self.read_place.store(phase, Relaxed);
             return Arrival::Reader;
         }
         self.tell(world);
         self.move_in(touch, 0, 0);
-        Arrival::Tenant
+        Arrival::Owner
     }
 
-    /// The thread reads for the first time in this phase, or reads what is not known to be ordered, or writes.
+    /// Handles a thread that reads for the first time in this phase, reads bytes not known to be ordered, or writes.
     fn arrive_at_readers(&self, touch: Touch, certain: bool, world: &mut impl World) -> Arrival {
         let Touch { thread, place, mask, pc, write, atomic } = touch;
         let (phase, wrote) = (self.read_place.load(Relaxed), self.wrote.load(Relaxed));
@@ -397,36 +400,36 @@ impl Cell {
                 world.tell(Held { thread: reader, access, mask: read, place, pc });
             }
         }
-        // What was written by the one whose write is held back came after all that was done before.
+        // The write that is held back was ordered after all earlier accesses to its bytes.
         let known = if all_before { wrote } else { 0 };
         if !all_before || !certain {
             self.tell_write(world);
         }
         self.move_in(touch, known, known);
-        // What the thread itself has read is held back as before.
+        // The thread's own reads stay held back.
         if let Some(mine) = world.entry(thread).filter(|e| e.phase.load(Relaxed) == phase) {
             self.read.store(mine.mask.load(Relaxed), Relaxed);
             self.read_place.store(mine.place.load(Relaxed), Relaxed);
             self.read_pc.store(mine.pc.load(Relaxed), Relaxed);
             if mine.atomic.load(Relaxed) != 0 {
-                self.tenant.store(self.tenant.load(Relaxed) | ATOMIC_READ, Relaxed);
+                self.owner.store(self.owner.load(Relaxed) | ATOMIC_READ, Relaxed);
             }
         }
-        Arrival::Tenant
+        Arrival::Owner
     }
 
-    /// The tenant writes where the last write of another is held back that comes before it. What is not overwritten of that
-    /// is put aside. `true` if there is no room for it, so that the write is to be recorded now.
+    /// The owner writes where an earlier write of another thread is held back. The bytes that it does not overwrite move to
+    /// the entry of [`NO_THREAD`]. Returns `true` if there is no room, so that the write must be recorded now.
     fn write_over(&self, touch: Touch, world: &mut impl World) -> bool {
-        let (wrote, tenant) = (self.wrote.load(Relaxed), self.tenant.load(Relaxed));
+        let (wrote, owner) = (self.wrote.load(Relaxed), self.owner.load(Relaxed));
         let rest = wrote & !touch.mask;
         if rest != 0
-            && let Some(older) = world.make_entry(NOBODY)
+            && let Some(older) = world.make_entry(NO_THREAD)
         {
             let (place, pc) = (self.write_place.load(Relaxed), self.write_pc.load(Relaxed));
-            older.begin(tenant >> WRITER, rest, place, pc, tenant & ATOMIC_WRITE != 0);
+            older.begin(owner >> WRITER, rest, place, pc, owner & ATOMIC_WRITE != 0);
             self.wrote.store(0, Relaxed);
-            self.tenant.store(touch.thread | tenant & ATOMIC_READ | OLDER, Relaxed);
+            self.owner.store(touch.thread | owner & ATOMIC_READ | OLDER, Relaxed);
             return false;
         }
         self.read.store(self.read.load(Relaxed) & !touch.mask, Relaxed);
@@ -440,34 +443,34 @@ impl Cell {
         }
         self.wrote.store(0, Relaxed);
         self.write_place.store(0, Relaxed);
-        self.tenant.store(touch.thread | tenant & ATOMIC_READ, Relaxed);
+        self.owner.store(touch.thread | owner & ATOMIC_READ, Relaxed);
         false
     }
 
-    /// The tenant writes again, perhaps over what was put aside.
+    /// The owner writes again, perhaps over the older write.
     fn write_over_older(&self, mask: u8, world: &impl World) {
-        let rest = world.entry(NOBODY).map_or(0, |older| {
+        let rest = world.entry(NO_THREAD).map_or(0, |older| {
             older.mask.store(older.mask.load(Relaxed) & !mask, Relaxed);
             older.mask.load(Relaxed)
         });
         if rest == 0 {
-            self.tenant.store(self.tenant.load(Relaxed) & !OLDER, Relaxed);
+            self.owner.store(self.owner.load(Relaxed) & !OLDER, Relaxed);
         }
     }
 
     /// Records the older write, if there is one.
     #[inline(always)]
     fn tell_older(&self, world: &mut impl World) {
-        if self.tenant.load(Relaxed) & OLDER != 0 {
-            self.tell_aside(world);
+        if self.owner.load(Relaxed) & OLDER != 0 {
+            self.tell_older_write(world);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn tell_aside(&self, world: &mut impl World) {
-        self.tenant.store(self.tenant.load(Relaxed) & !OLDER, Relaxed);
-        let Some(held) = world.entry(NOBODY).map(|older| Held {
+    fn tell_older_write(&self, world: &mut impl World) {
+        self.owner.store(self.owner.load(Relaxed) & !OLDER, Relaxed);
+        let Some(held) = world.entry(NO_THREAD).map(|older| Held {
             thread: older.phase.load(Relaxed),
             access: match older.atomic.load(Relaxed) {
                 0 => Access::Write,
@@ -482,7 +485,7 @@ impl Cell {
         world.tell(held);
     }
 
-    /// The access is the first of its kind for some of its bytes; it is recorded, and so must be what was held back.
+    /// The access is the first of its kind for some of its bytes. It is recorded, after what was held back.
     #[cold]
     #[inline(never)]
     fn first(&self, touch: Touch, world: &mut impl World) -> bool {
@@ -490,12 +493,12 @@ impl Cell {
         self.tell(world);
         if write {
             self.first_write.store(self.first_write.load(Relaxed) | mask, Relaxed);
-            self.tenant.store(thread | self.tenant.load(Relaxed) & ATOMIC_READ, Relaxed);
+            self.owner.store(thread | self.owner.load(Relaxed) & ATOMIC_READ, Relaxed);
             self.write_place.store(place, Relaxed);
             self.write_pc.store(pc, Relaxed);
         }
         self.read_place.store(place, Relaxed);
-        // What a thread reads after its own write comes after no other write.
+        // A thread that reads its own write reads after no other write.
         self.first_read.store(self.first_read.load(Relaxed) | mask, Relaxed);
         true
     }
@@ -504,10 +507,10 @@ impl Cell {
     fn tell_write(&self, world: &mut impl World) {
         let wrote = self.wrote.load(Relaxed);
         if wrote != 0 {
-            let tenant = self.tenant.load(Relaxed);
-            let thread = if tenant >> WRITER == 0 { tenant & ID } else { tenant >> WRITER };
+            let owner = self.owner.load(Relaxed);
+            let thread = if owner >> WRITER == 0 { owner & ID } else { owner >> WRITER };
             let access =
-                if tenant & ATOMIC_WRITE != 0 { Access::AtomicWrite } else { Access::Write };
+                if owner & ATOMIC_WRITE != 0 { Access::AtomicWrite } else { Access::Write };
             let (place, pc) = (self.write_place.load(Relaxed), self.write_pc.load(Relaxed));
             world.tell(Held { thread, access, mask: wrote, place, pc });
             self.wrote.store(0, Relaxed);
@@ -518,32 +521,31 @@ impl Cell {
     fn tell(&self, world: &mut impl World) {
         self.tell_older(world);
         let (wrote, read) = (self.wrote.load(Relaxed), self.read.load(Relaxed));
-        let tenant = self.tenant.load(Relaxed);
+        let owner = self.owner.load(Relaxed);
         self.tell_write(world);
         if read != 0 {
-            let access = if tenant & ATOMIC_READ != 0 { Access::AtomicRead } else { Access::Read };
+            let access = if owner & ATOMIC_READ != 0 { Access::AtomicRead } else { Access::Read };
             // The thread's own write may be recorded after the read of another byte.
             let mut place = self.read_place.load(Relaxed);
-            if wrote != 0 && tenant >> WRITER == 0 {
+            if wrote != 0 && owner >> WRITER == 0 {
                 place = place.max(self.write_place.load(Relaxed));
             }
             let pc = self.read_pc.load(Relaxed);
-            world.tell(Held { thread: tenant & ID, access, mask: read, place, pc });
+            world.tell(Held { thread: owner & ID, access, mask: read, place, pc });
         }
         self.read.store(0, Relaxed);
     }
 
-    /// Wants everything to be known of these bytes from now on.
+    /// Records every access to these bytes from now on.
     pub(super) fn watch(&self) {
-        self.tenant.store(WATCHED, Relaxed);
+        self.owner.store(WATCHED, Relaxed);
     }
 
-    /// Makes the memory that of a lock; `None` if it is watched. Records what was held back of it.
+    /// Makes the memory that of a lock and records what was held back; `None` if it is watched.
     pub(super) fn as_lock(&self, touch: Touch, world: &mut impl World) -> Option<LockWords<'_>> {
-        let tenant = self.tenant.load(Relaxed) & ID;
-        if tenant != LOCK {
-            if tenant != touch.thread
-                && matches!(self.arrive(touch, false, world), Arrival::Watched)
+        let owner = self.owner.load(Relaxed) & ID;
+        if owner != LOCK {
+            if owner != touch.thread && matches!(self.arrive(touch, false, world), Arrival::Watched)
             {
                 return None;
             }
@@ -551,27 +553,27 @@ impl Cell {
             for word in [&self.write_place, &self.write_pc, &self.read_place, &self.read_pc] {
                 word.store(0, Relaxed);
             }
-            self.tenant.store(LOCK, Relaxed);
+            self.owner.store(LOCK, Relaxed);
         }
         let (clock, owner, depth) = (&self.write_place, &self.read_place, &self.read_pc);
         Some(LockWords { clock, owner, depth })
     }
 }
 
-/// What became of a thread that was not the tenant.
+/// What a thread that was not the owner has become.
 enum Arrival {
     Watched,
     Reader,
-    Tenant,
+    Owner,
 }
 
-/// What a cell holds of a lock.
+/// The fields of a cell that belongs to a lock.
 pub(super) struct LockWords<'c> {
-    /// Where its clock is; zero if it has none.
+    /// The place of its clock; zero if it has none.
     pub(super) clock: &'c AtomicU32,
-    /// Who has it for itself alone.
+    /// The thread that holds it exclusively.
     pub(super) owner: &'c AtomicU32,
-    /// How often.
+    /// How often it has been taken by that thread.
     pub(super) depth: &'c AtomicU32,
 }
 
@@ -579,7 +581,7 @@ pub(super) struct LockWords<'c> {
 mod tests {
     use super::*;
 
-    /// A step of a small program: an access of some bytes of a cell, an operation on a lock, or a mark. The last two are
+    /// A step of a small program: an access to some bytes of a cell, an operation on a lock, or a mark. The last two are
     /// always recorded.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Step {
@@ -643,7 +645,7 @@ mod tests {
         rest.iter().map(|&i| rest.iter().map(|&j| before[i][j]).collect()).collect()
     }
 
-    /// What the cells need to know, and what they tell.
+    /// What the cells need, and what they record late.
     struct Small<'a> {
         me: u32,
         cell: usize,
@@ -664,9 +666,9 @@ mod tests {
         }
 
         fn make_entry(&self, thread: u32) -> Option<&Entry> {
-            // The last thread is too late to have entries, and there is little room for older
+            // The last thread comes too late to get entries, and there is little room for older
             // writes.
-            let full = thread as usize == THREADS - 1 || thread == NOBODY && self.cell == 1;
+            let full = thread as usize == THREADS - 1 || thread == NO_THREAD && self.cell == 1;
             (!full).then(|| &self.entries[thread as usize][self.cell])
         }
 
@@ -686,7 +688,7 @@ mod tests {
         }
     }
 
-    /// What is left of the steps, with what was held back in its place, as the host puts it.
+    /// The steps that are kept, with those held back inserted at their places, as the host does.
     fn filtered(steps: &[Step], random: &mut Random) -> Vec<Step> {
         let cells = [Cell::default(), Cell::default()];
         let entries: [[Entry; 2]; THREADS] = Default::default();
@@ -725,7 +727,7 @@ mod tests {
                         memory: memory[cell],
                         late: &mut late,
                     };
-                    // Some writes are announced, with more bytes than are written in the end, or in vain.
+                    // Some writes are announced with more bytes than they write, or do not happen.
                     let announced = random.below(6) == 0;
                     if announced {
                         cells[cell]
@@ -754,7 +756,7 @@ mod tests {
         let put_late = |out: &mut Vec<Step>, t: usize, place: u32| {
             out.extend(late.iter().filter(|l| (l.0 as usize, l.1) == (t, place)).map(|l| l.2));
         };
-        // Each thread begins with a record of its beginning, which is no step.
+        // Each thread begins with a record of its start, which is not a step.
         let mut places = [1u32; THREADS];
         for t in 1..THREADS {
             put_late(&mut out, t, 1);
@@ -792,7 +794,7 @@ mod tests {
             .collect()
     }
 
-    /// Threads hand memory to each other under a lock, most of the time, and touch parts of it.
+    /// Threads hand memory to each other, mostly under a lock, and access parts of it.
     fn handed_over(random: &mut Random) -> Vec<Step> {
         let (mut steps, mut marks) = (Vec::new(), 0);
         let (careless, cells) = (1 + random.below(6), 1 + random.below(2));
@@ -814,8 +816,8 @@ mod tests {
         steps
     }
 
-    /// On load, each read is compared with the last write: omissions must not show there. And no
-    /// thread may be recorded as the writer of another one's value.
+    /// The host compares each read with the last write: omissions must not show there. And no
+    /// thread may be recorded as the writer of another thread's value.
     fn check_values(kept: &[Step], steps: &[Step]) {
         let mut known = [[None; 8]; 2];
         for step in kept {
