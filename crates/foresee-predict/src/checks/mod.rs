@@ -48,21 +48,19 @@ use foresee_trace::{
     Event, Finding, FindingKind, Flow, Outcome, Site, Subject, Trace, Verdict, Witness,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
 use crate::kept::Kept;
 use crate::reorder::Requirements;
 use attempt::Rung;
-pub use deadlock::DEADLOCK;
 pub(crate) use locksets::Hold;
-pub use race::{Algorithm, MemoryModel, RACE};
+pub use race::{Algorithm, MemoryModel};
 use scene::Scene;
 pub(crate) use scene::{given, taken};
 use tally::{Tally, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
-pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
+pub use atomicity::AtomicityOptions;
 pub use glob::Glob;
-pub use order::ORDER;
 pub use suppress::{Suppression, Suppressions};
 
 /// How many findings that hang on what reads see are listed; all are counted.
@@ -262,25 +260,14 @@ pub(crate) trait Check {
 /// A check that can be asked for by name.
 #[derive(Debug)]
 pub struct CheckKind {
-    /// Its name on the command line.
+    /// Its name, by which [`AnalysisInfo::of`](crate::info::AnalysisInfo::of) describes it.
     pub name: &'static str,
-    /// What it answers, in one line.
-    pub about: &'static str,
-    /// What its findings and its silence promise.
-    pub guarantees: &'static str,
-    /// Whether it is made of a run for which nothing was asked.
-    pub is_default: bool,
     new: fn(&Options) -> Box<dyn Check>,
 }
 
 /// Every check.
 pub const CHECKS: &[CheckKind] =
-    &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, atomicity::LIKELY, order::KIND];
-
-/// Whether this is the name of a check.
-pub fn is_check(name: &str) -> bool {
-    CHECKS.iter().any(|kind| kind.name == name)
-}
+    &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, order::KIND];
 
 /// The checks that were asked for, in one pass over the trace.
 pub struct Checks {
@@ -402,6 +389,7 @@ fn look(
                 true => Outcome::MemoryLimit,
                 false => Outcome::NothingRelevant,
             },
+            conclusion: Conclusion::Other,
             statement: match context.is_cut {
                 true => format!("nothing to look at: {why}; {}", cut()),
                 false => format!("nothing to look at: {why}"),
@@ -466,6 +454,7 @@ fn look(
             true => Outcome::NothingRelevant,
             false => tally.outcome(),
         },
+        conclusion: Conclusion::Other,
         statement: tally.statement(check.words()),
         notes,
         stats,
@@ -477,9 +466,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_told_apart_and_described() {
+    fn checks_are_told_apart() {
         for (i, kind) in CHECKS.iter().enumerate() {
-            assert!(!kind.about.is_empty() && !kind.guarantees.is_empty());
             assert!(CHECKS[..i].iter().all(|other| other.name != kind.name));
             assert_eq!((kind.new)(&Options::default()).kind().name, kind.name);
         }

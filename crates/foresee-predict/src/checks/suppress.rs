@@ -15,8 +15,9 @@ use std::borrow::Cow;
 
 use foresee_trace::{Finding, Location};
 
+use super::CHECKS;
 use super::glob::Glob;
-use super::{CHECKS, is_check};
+use crate::info::is_check;
 
 /// What else ThreadSanitizer has, and foresee does not look for.
 const FOREIGN: &[&str] = &["race_top", "thread", "mutex", "signal", "called_from_lib"];

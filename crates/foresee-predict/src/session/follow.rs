@@ -26,10 +26,9 @@ use super::{Examined, Listener, Session};
 use crate::analysis::Analysed;
 use crate::candidates::Candidates;
 use crate::confirm::{Confirmer, Unconfirmed};
+use crate::info::{LATTICE, PATTERN};
 use crate::initial::learn_initial_values;
 use crate::kept::Kept;
-use crate::lattice::LATTICE;
-use crate::pattern::PATTERN;
 use crate::runner::{self, Receiver};
 use crate::sites::complete_from;
 
