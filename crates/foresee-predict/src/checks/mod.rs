@@ -63,6 +63,10 @@ pub use atomicity::AtomicityOptions;
 pub use glob::Glob;
 pub use suppress::{Suppression, Suppressions};
 
+/// How many bytes [`Checks`] keeps per event, at most: the event, its requirements and its place in
+/// the [`Scene`].
+pub(crate) const BYTES_PER_EVENT: usize = 48;
+
 /// How many findings that hang on what reads see are listed; all are counted.
 const MOST_CONDITIONAL: usize = 8;
 
