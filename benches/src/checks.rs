@@ -15,6 +15,7 @@ use anyhow::{Context, ensure};
 use fastrand::Rng;
 use foresee_causality::{Clocks, Order};
 use foresee_predict::checks::{Algorithm, CHECKS, CheckKind, Checks, Options};
+use foresee_predict::info::AnalysisInfo;
 use foresee_predict::{Analysis, Stat};
 use foresee_trace::{Batch, Event, EventSink, EventSource, Names, Op, Remarks, ThreadId, Value};
 
@@ -110,9 +111,10 @@ pub(crate) fn child(way: &str, file: &Path) -> anyhow::Result<()> {
             }
         }
         _ => {
+            let is_default = |name| AnalysisInfo::of(name).is_some_and(|info| info.is_default);
             let wanted = |kind: &&CheckKind| match way {
                 "all" => true,
-                "default" => kind.is_default,
+                "default" => is_default(kind.name),
                 _ => kind.name == "race",
             };
             let kinds: Vec<&'static CheckKind> = CHECKS.iter().filter(wanted).collect();

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use foresee_causality::judge::Reads;
-use foresee_predict::Reorder;
+use foresee_observe::Limits;
+use foresee_predict::session::Settings;
+use foresee_predict::{Reorder, info};
 
 /// The headings under which `--help` groups the flags.
 mod heading {
@@ -183,9 +185,9 @@ pub(crate) struct AnalysisArgs {
     /// File with one pattern per line, or a specification; repeatable.
     #[arg(long, value_name = "FILE", help_heading = heading::SPECS)]
     pub(crate) patterns: Vec<PathBuf>,
-    /// Checks to perform: `spec` (the default with --spec), `race`, `deadlock`, `atomicity`,
-    /// `likely-atomicity`, `order`, `monitorability`, `causality`, `nondeterminism`.
+    // The help is made from the list of all analyses.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = heading::CHECKS)]
+    #[arg(help = check_help())]
     pub(crate) check: Vec<String>,
     #[command(flatten)]
     pub(crate) checks: ChecksArgs,
@@ -213,17 +215,18 @@ pub(crate) struct AnalysisArgs {
     ///
     /// An event is buffered until everything that may happen before it is known. If the buffer is
     /// full, the search moves on to the next level, and the result says so.
-    #[arg(long, value_name = "L", requires = "window", default_value_t = 65_536)]
+    #[arg(long, value_name = "L", requires = "window", default_value_t = Settings::default().lookahead)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) lookahead: usize,
     /// Stop a lattice search after N cuts.
     #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
     pub(crate) max_states: Option<u64>,
     /// Memory limit of each search, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024, help_heading = heading::LIMITS)]
+    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
-    /// Time limit of each search; 0 is unlimited [default: 30, unlimited for `observe`].
-    #[arg(long, value_name = "SECONDS", help_heading = heading::LIMITS)]
+    // The help shows the library's default.
+    #[arg(long, value_name = "SECONDS", help = time_limit_help(), help_heading = heading::LIMITS)]
     time_limit: Option<u64>,
     /// Number of cores to use; 0 uses all of them.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = heading::LIMITS)]
@@ -241,8 +244,28 @@ pub(crate) struct AnalysisArgs {
     pub(crate) is_live: bool,
 }
 
-/// Default time limit of a search, in seconds: about as long as a person waits for an answer.
-const TIME_LIMIT: u64 = 30;
+/// Bytes of a mebibyte, in which sizes are given.
+pub(crate) const MIB: usize = 1 << 20;
+
+/// The help of `--check`: everything that can be requested.
+fn check_help() -> String {
+    let names: Vec<String> = info::selectable()
+        .map(|name| match name {
+            info::SPEC => format!("`{name}` (the default with --spec)"),
+            _ => format!("`{name}`"),
+        })
+        .collect();
+    format!("Checks to perform: {}", names.join(", "))
+}
+
+/// The help of `--time-limit`.
+fn time_limit_help() -> String {
+    let default = match Settings::default().time {
+        Some(time) => format!("{}, unlimited for `observe`", time.as_secs()),
+        None => "unlimited".to_owned(),
+    };
+    format!("Time limit of each search; 0 is unlimited [default: {default}]")
+}
 
 impl AnalysisArgs {
     /// The time limit of each search.
@@ -251,7 +274,8 @@ impl AnalysisArgs {
             Some(0) => None,
             // An observed program may run for days.
             None if self.is_live => None,
-            seconds => Some(Duration::from_secs(seconds.unwrap_or(TIME_LIMIT))),
+            None => Settings::default().time,
+            Some(seconds) => Some(Duration::from_secs(seconds)),
         }
     }
 }
@@ -320,28 +344,36 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "N", help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) programs: Option<u64>,
     /// Memory for events of one program that wait to be analysed, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 64, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "MIB", default_value_t = Limits::default().memory / MIB)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) memory: usize,
     /// Disk space for one program's trace without --keep, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "MIB", default_value_t = Limits::default().disk / MIB as u64)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) disk: u64,
     /// Maximum number of simultaneous connections.
-    #[arg(long, value_name = "N", default_value_t = 256, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_connections: usize,
     /// Maximum number of threads of one program.
-    #[arg(long, value_name = "N", default_value_t = 65_536, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().threads)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_threads: u32,
     /// Maximum size of a frame, in KiB.
-    #[arg(long, value_name = "KIB", default_value_t = 16_384, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "KIB", default_value_t = Limits::default().frame >> 10)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) max_frame: u32,
     /// Close a connection that is silent for SECONDS; 0 keeps it open.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.map_or(0, |idle| idle.as_secs()))]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) idle: u64,
     /// Close a connection that takes longer than SECONDS for one frame.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().stall.as_secs())]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) stall: u64,
     /// How long to wait for a disconnected program to reconnect.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = heading::OBSERVER_LIMITS)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().linger.as_secs())]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) linger: u64,
 }
 
@@ -392,15 +424,18 @@ pub(crate) struct IndexArgs {
 #[derive(Args)]
 pub(crate) struct ChecksArgs {
     /// Maximum number of reordered events before a candidate.
-    #[arg(long, value_name = "EVENTS", default_value_t = 200, help_heading = heading::LIMITS)]
+    #[arg(long, value_name = "EVENTS", default_value_t = Settings::default().look_back)]
+    #[arg(help_heading = heading::LIMITS)]
     pub(crate) look_back: u32,
     /// How many events to try for each pair or cycle of threads and locations.
     ///
     /// The nearest ones are tried, and others spread over the whole trace.
-    #[arg(long, value_name = "N", default_value_t = 16, help_heading = heading::LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Settings::default().tries)]
+    #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries: usize,
     /// How many events to try for each pair or cycle of locations, over all threads.
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = heading::LIMITS)]
+    #[arg(long, value_name = "N", default_value_t = Settings::default().tries_per_place)]
+    #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries_per_place: usize,
     /// Whether relaxed atomics prevent races.
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = MemoryModelArg::C11)]

@@ -1,12 +1,12 @@
 //! What is asked on the command line, as a session.
 
 use anyhow::ensure;
-use foresee_predict::MONITORABILITY;
-use foresee_predict::checks::{self, ATOMICITY, MemoryModel};
-use foresee_predict::nondeterminism::NONDETERMINISM;
-use foresee_predict::session::{NEED_SPEC, NondeterminismSettings, Session, Settings};
+use clap::ValueEnum as _;
+use foresee_predict::checks::{self, MemoryModel};
+use foresee_predict::info::{self, ATOMICITY, MONITORABILITY, NONDETERMINISM, RACE};
+use foresee_predict::session::{NondeterminismSettings, Session, Settings};
 
-use crate::args::{AlgorithmArg, AnalysisArgs, MemoryModelArg};
+use crate::args::{AlgorithmArg, AnalysisArgs, MIB, MemoryModelArg};
 use crate::config::Config;
 use crate::specs;
 
@@ -34,33 +34,28 @@ pub(crate) fn everything(args: &AnalysisArgs) -> anyhow::Result<Session> {
 
 /// Refuses flags that would change nothing.
 fn ensure_useful(args: &AnalysisArgs, session: &Session) -> anyhow::Result<()> {
-    let flag = match args.algorithm {
-        AlgorithmArg::Auto | AlgorithmArg::Ideals => None,
-        AlgorithmArg::Hb => Some("hb"),
-        AlgorithmArg::Shb => Some("shb"),
-        AlgorithmArg::Syncp => Some("syncp"),
-        AlgorithmArg::Sliced => Some("sliced"),
-    };
-    if let Some(flag) = flag {
-        ensure!(session.makes("race"), "--algorithm {flag} is about races: add --check race");
+    let is_about_races = !matches!(args.algorithm, AlgorithmArg::Auto | AlgorithmArg::Ideals);
+    if let Some(value) = args.algorithm.to_possible_value().filter(|_| is_about_races) {
+        let flag = value.get_name();
+        ensure!(session.makes(RACE), "--algorithm {flag} is about races: add --check {RACE}");
     }
     for (flag, is_given) in
         [("--region", !args.checks.region.is_empty()), ("--cycle", args.checks.cycle > 2)]
     {
         ensure!(
             !is_given || args.check.is_empty() || session.makes(ATOMICITY),
-            "{flag} is about atomicity: add --check atomicity"
+            "{flag} is about atomicity: add --check {ATOMICITY}"
         );
     }
     if let Some(flag) = args.nondeterminism.given() {
         ensure!(
             session.asks_for(NONDETERMINISM),
-            "{flag} is about nondeterminism: add --check nondeterminism"
+            "{flag} is about nondeterminism: add --check {NONDETERMINISM}"
         );
     }
-    for name in NEED_SPEC.iter().filter(|name| session.asks_for(name)) {
+    for name in info::selectable().filter(|name| info::needs_spec(name) && session.asks_for(name)) {
         let is_given = !args.spec.is_empty()
-            || *name == MONITORABILITY && !(args.pattern.is_empty() && args.patterns.is_empty());
+            || name == MONITORABILITY && !(args.pattern.is_empty() && args.patterns.is_empty());
         ensure!(is_given, "--check {name} needs a specification: give one with --spec FILE");
     }
     Ok(())
@@ -74,7 +69,7 @@ fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
         window: args.window.map(|w| w as usize),
         lookahead: args.lookahead,
         states: args.max_states,
-        memory: args.max_memory.saturating_mul(1 << 20),
+        memory: args.max_memory.saturating_mul(MIB),
         time: args.time_limit(),
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
         reorder: args.reorder.into(),

@@ -3,9 +3,12 @@
 use foresee_trace::{Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError};
 
 use crate::candidates::Candidates;
-use crate::causality::{CAUSALITY, Freedom};
+use crate::causality::Freedom;
+use crate::info::{AnalysisInfo, CAUSALITY, NONDETERMINISM};
 use crate::kept::Kept;
-use crate::nondeterminism::{NONDETERMINISM, Nondeterminism};
+use crate::monitorability::ScheduleVerdict;
+use crate::nondeterminism::Nondeterminism;
+use crate::observed::Watched;
 use crate::session::Settings;
 
 /// A number or a text that an analysis reports beside its findings.
@@ -17,6 +20,18 @@ pub enum Stat {
     Text(String),
 }
 
+/// What an analysis concluded about one property, where something else is decided by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Nothing that others need to know.
+    #[default]
+    Other,
+    /// What the observed run came to.
+    Watched(Watched),
+    /// Whether the verdict depends on the schedule, if that was decided exactly.
+    Schedule(ScheduleVerdict),
+}
+
 /// What an analysis has to say of one property, once the trace has ended.
 #[derive(Clone, Debug)]
 pub struct Analysed {
@@ -26,6 +41,8 @@ pub struct Analysed {
     pub property: Option<String>,
     /// How much was searched.
     pub outcome: Outcome,
+    /// What was found out, where something else is decided by it.
+    pub conclusion: Conclusion,
     /// What was found out, and what silence means here, in a sentence or two.
     pub statement: String,
     /// What else the user should know: values that were missing, texts compared with numbers.
@@ -35,6 +52,11 @@ pub struct Analysed {
 }
 
 impl Analysed {
+    /// What there is to know about the analysis.
+    pub fn info(&self) -> Option<&'static AnalysisInfo> {
+        AnalysisInfo::of(self.name)
+    }
+
     /// What is said in place of an answer after a mistake of ours.
     pub fn mistake(
         name: &'static str,
@@ -45,6 +67,7 @@ impl Analysed {
             name,
             property,
             outcome: Outcome::Mistake,
+            conclusion: Conclusion::Other,
             statement: format!(
                 "internal error, so nothing is claimed here: {why}. Please report this mistake of \
                  foresee, with the trace"
@@ -143,44 +166,17 @@ pub trait Analysis {
 /// An analysis that can be asked for by name.
 #[derive(Debug)]
 pub struct AnalysisKind {
-    /// Its name on the command line.
+    /// Its name, by which [`AnalysisInfo::of`] describes it.
     pub name: &'static str,
-    /// What it answers, in one line.
-    pub about: &'static str,
-    /// What its findings and its silence promise.
-    pub guarantees: &'static str,
     /// Makes one.
     pub new: fn(&Settings) -> Box<dyn Analysis>,
 }
 
-/// Every analysis that needs no specification.
+/// Every analysis that needs no specification, besides the checks.
 pub const ANALYSES: &[AnalysisKind] = &[
-    AnalysisKind {
-        name: CAUSALITY,
-        about: "how much of the observed order could have been otherwise",
-        guarantees: "exact: a pair is counted as free if and only if its events are unordered by \
-                     the Mazurkiewicz causality; if none is free, the observed run is the only one",
-        new: |_| Box::new(Freedom::new()),
-    },
+    AnalysisKind { name: CAUSALITY, new: |_| Box::new(Freedom::new()) },
     AnalysisKind {
         name: NONDETERMINISM,
-        about: "which reads could have seen another write",
-        guarantees: "exact up to undecided candidates, which are counted: a read is reported with \
-                     a confirmed run in which everything before it sees what it saw; if none is \
-                     reported, every read sees the same write in every correct reordering",
         new: |settings| Box::new(Nondeterminism::new(settings.nondeterminism())),
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn analyses_are_told_apart_and_described() {
-        for (i, kind) in ANALYSES.iter().enumerate() {
-            assert!(!kind.about.is_empty() && !kind.guarantees.is_empty());
-            assert!(ANALYSES[..i].iter().all(|other| other.name != kind.name));
-        }
-    }
-}

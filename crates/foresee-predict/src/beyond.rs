@@ -9,6 +9,10 @@ use foresee_trace::{Event, Names, Pool};
 
 use crate::bindings::BoundSteps;
 
+/// How many bytes the searches beyond the causality keep per event of the trace, apart from the steps
+/// of properties.
+pub(crate) const BYTES_PER_EVENT: usize = 20;
+
 /// The steps of one property, as far as they are kept; of each, `T` is what the search wants to
 /// know.
 pub(crate) struct PropertySteps<T> {

@@ -8,10 +8,8 @@
 use foresee_causality::{Clocks, Epoch, Order};
 use foresee_trace::{Flow, Outcome};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
-
-/// The name of this analysis.
-pub const CAUSALITY: &str = "causality";
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
+use crate::info::CAUSALITY;
 
 /// Counts the neighbouring steps that could have swapped.
 ///
@@ -94,6 +92,7 @@ impl Analysis for Freedom {
             name: CAUSALITY,
             property: None,
             outcome: if self.steps == 0 { Outcome::NothingRelevant } else { Outcome::Exhausted },
+            conclusion: Conclusion::Other,
             statement: self.statement(),
             notes: Vec::new(),
             stats: vec![

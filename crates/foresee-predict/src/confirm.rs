@@ -18,10 +18,11 @@ use foresee_trace::{
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
+use crate::info::{LATTICE, PATTERN};
 use crate::kept::Kept;
-use crate::lattice::{LATTICE, Prediction};
+use crate::lattice::Prediction;
 use crate::observed::{describe, describe_state};
-use crate::pattern::{Match, PATTERN, linearise};
+use crate::pattern::{Match, linearise};
 use crate::sites::of_violation;
 
 /// An invalid witness. This is an internal error of foresee, not of the program.

@@ -5,6 +5,9 @@ use std::cell::OnceCell;
 use foresee_causality::judge::Judge;
 use foresee_trace::Trace;
 
+/// How many bytes a kept trace and its judge take per event.
+pub(crate) const BYTES_PER_EVENT: u64 = 24;
+
 /// A trace that was kept, and the one judge of orders of its events, who studies it when he is
 /// first asked.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! The analyses of foresee, and the one loop that feeds them.
 //!
 //! An [`Analysis`] takes a trace batch by batch and pushes findings to a sink; [`run`] reads the
-//! trace once for all analyses asked for. [`ANALYSES`] lists those that need no specification, for
-//! `foresee check --check NAME`.
+//! trace once for all analyses asked for. [`info::ALL`] lists and describes them all.
 
 mod analysis;
 mod beyond;
@@ -13,6 +12,7 @@ pub mod checks;
 mod confirm;
 pub mod correct;
 mod explain;
+pub mod info;
 mod initial;
 mod kept;
 pub mod lattice;
@@ -28,15 +28,15 @@ mod sites;
 mod space;
 
 pub use analysis::{
-    ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, End, Out, Pass, Stat,
+    ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Stat,
 };
 pub use candidates::{Candidates, Early};
-pub use causality::{CAUSALITY, Freedom};
+pub use causality::Freedom;
 pub use confirm::{Confirmer, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use kept::Kept;
-pub use monitorability::{MONITORABILITY, Monitorability, MonitorabilityOptions};
-pub use observed::{OBSERVED, Observed};
-pub use runner::{Progress, Summary, keeps_causality, run, settle_notes};
+pub use monitorability::{Monitorability, MonitorabilityOptions, ScheduleVerdict};
+pub use observed::{Observed, Watched};
+pub use runner::{Progress, Summary, run};
 pub use sites::{complete, complete_from};
 pub use space::Reorder;

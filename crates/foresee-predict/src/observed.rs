@@ -12,7 +12,8 @@ use foresee_trace::{
     Batch, DescribedValue, Finding, FindingKind, Flow, Name, Names, Outcome, Value, Verdict,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
+use crate::info::OBSERVED;
 use crate::sites::{look_up_in, of_violation};
 
 /// Watches the captured order for violations.
@@ -28,9 +29,6 @@ pub struct Observed {
     atoms: Vec<Vec<String>>,
     violated: Vec<u64>,
 }
-
-/// The name of this analysis.
-pub const OBSERVED: &str = "observed";
 
 /// How many bindings of one property are reported one by one.
 const REPORTED_BINDINGS: u64 = 20;
@@ -100,18 +98,11 @@ impl Observed {
 
     fn analysed(&self, i: usize) -> Analysed {
         let steps = self.monitor.steps(i);
-        let mut statement = match (self.violated[i], steps) {
-            (0, 0) => "no event of the trace concerns this property".to_owned(),
-            (0, _) => "no violation in the observed run, which says nothing of others".to_owned(),
-            (1, _) => "violated in the observed run".to_owned(),
-            (n, _) => format!("violated in the observed run by {n} bindings"),
+        let watched = Watched {
+            steps,
+            violations: self.violated[i],
+            given_up: self.monitor.stopped(i).map(|why| why.to_string()),
         };
-        if self.violated[i] > REPORTED_BINDINGS {
-            statement += &format!(", of which {REPORTED_BINDINGS} are shown");
-        }
-        if let Some(why) = self.monitor.stopped(i) {
-            statement += &format!("; watching was given up: {why}");
-        }
         let notes = self.monitor.warnings(i, |atom| self.atoms[i][atom].clone());
         Analysed {
             name: OBSERVED,
@@ -122,10 +113,54 @@ impl Observed {
                 _ if !notes.is_empty() => Outcome::UnknownValues,
                 _ => Outcome::Window,
             },
-            statement,
+            statement: watched.statement(WhichRun::Observed),
+            conclusion: Conclusion::Watched(watched),
             notes,
             stats: vec![("relevant_events", Stat::Count(steps))],
         }
+    }
+}
+
+/// What watching one order of the events came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// How many events concerned the property.
+    pub steps: u64,
+    /// How many bindings violated it; 1 for a property without parameters that was violated.
+    pub violations: u64,
+    /// Why watching was given up, if it was.
+    pub given_up: Option<String>,
+}
+
+/// For which runs a statement about the observed one holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhichRun {
+    /// For the observed one.
+    Observed,
+    /// For every order that notes leave open.
+    Any,
+}
+
+impl Watched {
+    /// The statement for a report.
+    pub(crate) fn statement(&self, run: WhichRun) -> String {
+        let run = match run {
+            WhichRun::Observed => "in the observed run",
+            WhichRun::Any => "whatever the order was",
+        };
+        let mut statement = match (self.violations, self.steps) {
+            (0, 0) => "no event of the trace concerns this property".to_owned(),
+            (0, _) => format!("no violation {run}, which says nothing of others"),
+            (1, _) => format!("violated {run}"),
+            (n, _) => format!("violated {run} by {n} bindings"),
+        };
+        if self.violations > REPORTED_BINDINGS {
+            statement += &format!(", of which {REPORTED_BINDINGS} are shown");
+        }
+        if let Some(why) = &self.given_up {
+            statement += &format!("; watching was given up: {why}");
+        }
+        statement
     }
 }
 

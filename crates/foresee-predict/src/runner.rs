@@ -1,17 +1,15 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Finding, FindingSink, Flow, Outcome, Remarks, Trace,
+    Batch, EventSource, FileOrder, Finding, FindingKind, FindingSink, Flow, Outcome, Remarks, Trace,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass};
 use crate::candidates::Candidates;
-use crate::causality::CAUSALITY;
+use crate::info::{AnalysisInfo, OBSERVED, keeps_causality};
 use crate::kept::Kept;
-use crate::lattice::LATTICE;
-use crate::monitorability::MONITORABILITY;
-use crate::observed::OBSERVED;
-use crate::pattern::PATTERN;
+use crate::monitorability::ScheduleVerdict;
+use crate::observed::WhichRun;
 
 /// Told from time to time how many events have been read.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
@@ -27,12 +25,6 @@ pub struct Summary {
     pub remarks: Remarks,
     /// What searches propose, which is still to be confirmed.
     pub candidates: Vec<Candidates>,
-}
-
-/// Whether what an analysis of this name claims holds of runs with the same causality, of which a
-/// thinned trace has all there is to know.
-pub fn keeps_causality(analysis: &str) -> bool {
-    [OBSERVED, LATTICE, PATTERN, MONITORABILITY, CAUSALITY].contains(&analysis)
 }
 
 /// One analysis of a pass, and the candidates that it shares with others of its specification.
@@ -132,8 +124,8 @@ pub(crate) fn finish(
     }
     // Causality was read off an order that is not that of the steps.
     if source.remarks().order == FileOrder::Notes {
-        let others = [OBSERVED, MONITORABILITY];
-        for one in analysed.iter_mut().filter(|a| !others.contains(&a.name)) {
+        let holds = |one: &Analysed| one.info().is_some_and(AnalysisInfo::holds_for_notes);
+        for one in analysed.iter_mut().filter(|one| !holds(one)) {
             one.outcome = Outcome::OrderUnknown;
             one.statement = "nothing is claimed of other runs: the order of this trace is only \
                              that in which its events were noted"
@@ -143,7 +135,7 @@ pub(crate) fn finish(
     }
     // What was left out of a thinned trace matters as soon as the causality changes.
     if source.remarks().order == FileOrder::Thinned {
-        for one in analysed.iter_mut().filter(|a| !keeps_causality(a.name)) {
+        for one in analysed.iter_mut().filter(|one| !keeps_causality(one.name)) {
             one.outcome = Outcome::OrderUnknown;
             one.statement = "not looked for: the capture left out accesses that only matter here; \
                              capture everything with `foresee run --all`"
@@ -191,24 +183,25 @@ impl Receiver for Plain<'_> {
 
 /// For a trace of notes: takes back what the order of the notes violates, unless every order that
 /// they leave open does. What was seen is then one of several things that may have happened.
-pub fn settle_notes(analysed: &mut [Analysed], findings: &mut Vec<Finding>) {
-    let is_monitorable = |one: &Analysed| {
-        let word = one.stats.iter().find(|(name, _)| *name == "verdict");
-        one.name == MONITORABILITY
-            && matches!(word, Some((_, Stat::Text(word))) if word == "monitorable")
-    };
-    let certain: Vec<Option<String>> =
-        analysed.iter().filter(|a| is_monitorable(a)).map(|a| a.property.clone()).collect();
+pub(crate) fn settle_notes(analysed: &mut [Analysed], findings: &mut Vec<Finding>) {
+    let monitorable = Conclusion::Schedule(ScheduleVerdict::Monitorable);
+    let certain: Vec<Option<String>> = analysed
+        .iter()
+        .filter(|one| one.conclusion == monitorable)
+        .map(|one| one.property.clone())
+        .collect();
     let is_certain = |property: &str| certain.iter().flatten().any(|name| name == property);
-    let of_notes = |finding: &Finding| [OBSERVED, PATTERN].contains(&finding.analysis);
-    findings.retain(|finding| !of_notes(finding) || is_certain(&finding.property));
-    for one in analysed.iter_mut().filter(|a| a.name == OBSERVED) {
-        let is_certain = one.property.as_deref().is_some_and(is_certain);
-        one.statement = match is_certain {
-            true => one.statement.replace("in the observed run", "whatever the order was"),
-            false => "not known: the order in which events happened decides, and the notes do not \
-                      tell it"
-                .to_owned(),
-        };
+    let was_seen = |finding: &Finding| finding.kind == FindingKind::Observed;
+    findings.retain(|finding| !was_seen(finding) || is_certain(&finding.property));
+    for one in analysed.iter_mut().filter(|one| one.name == OBSERVED) {
+        match &one.conclusion {
+            _ if !one.property.as_deref().is_some_and(is_certain) => {
+                one.statement = "not known: the order in which events happened decides, and the \
+                                 notes do not tell it"
+                    .to_owned();
+            }
+            Conclusion::Watched(watched) => one.statement = watched.statement(WhichRun::Any),
+            Conclusion::Other | Conclusion::Schedule(_) => {}
+        }
     }
 }

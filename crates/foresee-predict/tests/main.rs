@@ -10,6 +10,7 @@ mod language;
 mod lattice;
 mod locks;
 mod monitorability;
+mod names;
 mod nondeterminism;
 mod pattern;
 mod picture;

@@ -97,6 +97,7 @@ fn one_for_all(all: Vec<Analysed>) -> Analysed {
         name: first.name,
         property: first.property.clone(),
         outcome,
+        conclusion: foresee_predict::Conclusion::Other,
         statement,
         notes,
         stats: Vec::new(),

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
+use foresee_predict::Analysed;
 use foresee_predict::checks::Suppressions;
-use foresee_predict::correct::CORRECT;
-use foresee_predict::reorder::SLICED;
 use foresee_predict::session::Examined;
-use foresee_predict::{Analysed, MONITORABILITY, OBSERVED};
 use foresee_trace::{Finding, FindingKind, Outcome};
 
 use crate::diagram::Diagram;
@@ -106,17 +104,7 @@ pub fn exit_status(report: &Report) -> u8 {
 fn is_complete(report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
     let answered = |a: &Analysed| {
-        // A warning that was not requested does not count as an answer.
-        let is_warning = a.name == MONITORABILITY && a.outcome == Outcome::Window;
-        let is_uncut = match a.name {
-            OBSERVED => true,
-            // It never covers all there is.
-            SLICED => matches!(a.outcome, Outcome::Window | Outcome::OrderUnknown),
-            // Of a thinned trace the rest is known not to be known.
-            CORRECT => a.outcome == Outcome::OrderUnknown,
-            _ => false,
-        };
-        let leaves_it = is_uncut || is_warning;
+        let leaves_it = a.info().is_some_and(|info| info.defers_after(a.outcome));
         let about = |b: &&Analysed| leaves_it && a.property == b.property;
         exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
     };

@@ -8,11 +8,9 @@ use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
-use foresee_predict::checks::{Suppression, is_check};
-use foresee_predict::lattice::LATTICE;
-use foresee_predict::nondeterminism::NONDETERMINISM;
-use foresee_predict::pattern::PATTERN;
-use foresee_predict::{Analysed, MONITORABILITY, OBSERVED, Stat};
+use foresee_predict::checks::Suppression;
+use foresee_predict::info::{AnalysisInfo, MONITORABILITY, OBSERVED};
+use foresee_predict::{Analysed, Stat};
 
 /// How to highlight headings and findings: not at all, or with colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +160,7 @@ pub fn report(report: &Report, style: Style) -> String {
 /// prediction shows that the verdict depends on the schedule.
 fn is_covered(one: &Analysed, report: &Report) -> bool {
     let covers = |other: &Analysed| {
-        predicts(other) && other.name != MONITORABILITY && other.property == one.property
+        other.info().is_some_and(AnalysisInfo::covers_observed) && other.property == one.property
     };
     let is_shown = |finding: &Finding| {
         finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
@@ -353,6 +351,5 @@ fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::R
 
 /// Whether an analysis makes claims about other runs.
 fn predicts(one: &Analysed) -> bool {
-    let predictive = [LATTICE, PATTERN, NONDETERMINISM, MONITORABILITY];
-    predictive.contains(&one.name) || is_check(one.name)
+    one.info().is_some_and(|info| info.predicts)
 }

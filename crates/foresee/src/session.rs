@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use foresee_predict::checks::{ATOMICITY, DEADLOCK, ORDER, RACE};
-use foresee_predict::nondeterminism::NONDETERMINISM;
+use foresee_predict::info::{
+    ATOMICITY, CAUSALITY, DEADLOCK, MONITORABILITY, NONDETERMINISM, ORDER, RACE,
+};
 use foresee_predict::session::{
     BadSpec, Session as Questions, SessionError, Settings, Silent, Specification,
 };
-use foresee_predict::{CAUSALITY, MONITORABILITY};
 use foresee_report::text::Style;
 use foresee_spec::custom::{CustomMonitor, specification};
 use foresee_trace::{Finding, TraceInput};
@@ -40,8 +40,8 @@ impl Check {
     /// ```
     pub fn name(self) -> &'static str {
         match self {
-            Check::Race => RACE.name,
-            Check::Deadlock => DEADLOCK.name,
+            Check::Race => RACE,
+            Check::Deadlock => DEADLOCK,
             Check::Atomicity => ATOMICITY,
             Check::Lifetime => ORDER,
             Check::Nondeterminism => NONDETERMINISM,

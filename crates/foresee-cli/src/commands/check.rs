@@ -1,6 +1,6 @@
 //! `foresee check`: one pass over a trace for everything that was requested.
 
-use foresee_predict::nondeterminism::NONDETERMINISM;
+use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
 use foresee_report::{Report, exit_status};
 use foresee_trace::TraceInput;

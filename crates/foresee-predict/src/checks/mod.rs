@@ -48,22 +48,24 @@ use foresee_trace::{
     Event, Finding, FindingKind, Flow, Outcome, Site, Subject, Trace, Verdict, Witness,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
 use crate::kept::Kept;
 use crate::reorder::Requirements;
 use attempt::Budget;
-pub use deadlock::DEADLOCK;
 use lock_state::LockState;
 pub(crate) use lock_state::{given, taken};
 pub(crate) use locksets::Hold;
-pub use race::{Algorithm, MemoryModel, RACE};
+pub use race::{Algorithm, MemoryModel};
 use tally::{SearchStats, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
-pub use atomicity::{ATOMICITY, AtomicityOptions, LIKELY_ATOMICITY};
+pub use atomicity::AtomicityOptions;
 pub use glob::Glob;
-pub use order::ORDER;
 pub use suppress::{Suppression, Suppressions};
+
+/// How many bytes [`Checks`] keeps per event, at most: the event, its requirements and its place in
+/// the [`LockState`].
+pub(crate) const BYTES_PER_EVENT: usize = 48;
 
 /// The number of conditional findings that are listed; all are counted.
 const MOST_CONDITIONAL: usize = 8;
@@ -266,25 +268,14 @@ pub(crate) trait Check {
 /// A check that can be selected by name.
 #[derive(Debug)]
 pub struct CheckKind {
-    /// Its name on the command line.
+    /// Its name, by which [`AnalysisInfo::of`](crate::info::AnalysisInfo::of) describes it.
     pub name: &'static str,
-    /// One line about what it finds.
-    pub about: &'static str,
-    /// The guarantees of its findings and of its silence.
-    pub guarantees: &'static str,
-    /// Whether it runs by default.
-    pub is_default: bool,
     new: fn(&Options) -> Box<dyn Check>,
 }
 
 /// Every check.
 pub const CHECKS: &[CheckKind] =
-    &[race::RACE, deadlock::DEADLOCK, atomicity::KIND, atomicity::LIKELY, order::KIND];
-
-/// Whether this is the name of a check.
-pub fn is_check(name: &str) -> bool {
-    CHECKS.iter().any(|kind| kind.name == name)
-}
+    &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, order::KIND];
 
 /// The selected checks, in one pass over the trace.
 pub struct Checks {
@@ -406,6 +397,7 @@ fn run_check(
                 true => Outcome::MemoryLimit,
                 false => Outcome::NothingRelevant,
             },
+            conclusion: Conclusion::Other,
             statement: match context.is_cut {
                 true => format!("nothing to look at: {why}; {}", cut()),
                 false => format!("nothing to look at: {why}"),
@@ -470,6 +462,7 @@ fn run_check(
             true => Outcome::NothingRelevant,
             false => tally.outcome(),
         },
+        conclusion: Conclusion::Other,
         statement: tally.statement(check.words()),
         notes,
         stats,
@@ -481,9 +474,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_told_apart_and_described() {
+    fn checks_are_told_apart() {
         for (i, kind) in CHECKS.iter().enumerate() {
-            assert!(!kind.about.is_empty() && !kind.guarantees.is_empty());
             assert!(CHECKS[..i].iter().all(|other| other.name != kind.name));
             assert_eq!((kind.new)(&Options::default()).kind().name, kind.name);
         }

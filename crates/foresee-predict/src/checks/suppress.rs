@@ -15,8 +15,9 @@ use std::borrow::Cow;
 
 use foresee_trace::{Finding, Location};
 
+use super::CHECKS;
 use super::glob::Glob;
-use super::{CHECKS, is_check};
+use crate::info::is_check;
 
 /// Kinds that ThreadSanitizer knows and foresee does not check.
 const FOREIGN: &[&str] = &["race_top", "thread", "mutex", "signal", "called_from_lib"];

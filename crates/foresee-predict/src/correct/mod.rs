@@ -22,4 +22,4 @@ mod search;
 mod window;
 
 pub use node::Reductions;
-pub use predict::{CORRECT, Correct, CorrectLimits};
+pub use predict::{Correct, CorrectLimits};

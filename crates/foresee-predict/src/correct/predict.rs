@@ -16,14 +16,12 @@ use foresee_trace::{Flow, Names, Op, Outcome, Reordering, Value};
 use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
 use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
+use crate::info::CORRECT;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
-
-/// The name of this analysis.
-pub const CORRECT: &str = "correct";
 
 /// How far to search.
 #[derive(Clone, Copy, Debug)]
@@ -542,6 +540,7 @@ impl SearchStats {
             name: CORRECT,
             property: Some(watch.property.name.clone()),
             outcome: self.outcome(watch),
+            conclusion: Conclusion::Other,
             statement: self.statement(watch),
             // The lattice reports missing values.
             notes: Vec::new(),

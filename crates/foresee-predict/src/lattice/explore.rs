@@ -49,6 +49,18 @@ pub struct Limits {
     pub cores: usize,
 }
 
+/// How many bytes of levels, and of events that they have left behind, are kept for the witness of a
+/// program that is still running.
+const LIVE_MEMORY: usize = 1 << 20;
+
+impl Limits {
+    /// Keeps little of the past: there may be many running programs, and each goes on for as long as
+    /// it likes.
+    pub(crate) fn keep_little(&mut self) {
+        (self.history, self.kept_events) = (LIVE_MEMORY, LIVE_MEMORY);
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {

@@ -43,4 +43,4 @@ pub use level::Count;
 pub use online::{Coverage, Message, Notice, Online, Stamper};
 pub use picture::{Edge, NoPicture, Node, Picture};
 pub(crate) use predict::beginning;
-pub use predict::{LATTICE, Lattice, Prediction, ViolatingRuns};
+pub use predict::{Lattice, Prediction, ViolatingRuns};

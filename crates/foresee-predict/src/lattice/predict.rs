@@ -75,9 +75,6 @@ impl Prediction {
     }
 }
 
-/// The name of this analysis.
-pub const LATTICE: &str = "lattice";
-
 /// How many cuts with monitor states a lattice may have for a second, closer look.
 const CLOSER_LOOK: usize = 200_000;
 

@@ -5,9 +5,10 @@ use foresee_trace::Outcome;
 
 use super::explore::Searched;
 use super::level::Count;
-use super::predict::{LATTICE, Prediction};
-use crate::analysis::{Analysed, Stat};
+use super::predict::Prediction;
+use crate::analysis::{Analysed, Conclusion, Stat};
 use crate::candidates::MAX_CANDIDATES;
+use crate::info::LATTICE;
 
 /// Statistics of the lattices of one property.
 #[derive(Default)]
@@ -86,6 +87,7 @@ impl SearchStats {
             name: LATTICE,
             property: Some(property.to_owned()),
             outcome,
+            conclusion: Conclusion::Other,
             statement: self.statement(outcome),
             notes: self.notes.clone(),
             stats,

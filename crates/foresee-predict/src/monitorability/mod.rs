@@ -44,13 +44,11 @@ use self::exact::{Budget, Ended, Relevant, Search};
 use self::labels::Labels;
 use self::order::{Now, Running, Whole};
 use self::pairs::{Pair, Pairs, Place};
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
 use crate::bindings::BoundSteps;
 use crate::confirm::{Confirmer, OtherRun};
+use crate::info::MONITORABILITY;
 use crate::kept::Kept;
-
-/// The name of this analysis.
-pub const MONITORABILITY: &str = "monitorability";
 
 /// How much to ask.
 #[derive(Clone, Copy, Debug)]
@@ -82,20 +80,23 @@ impl Default for MonitorabilityOptions {
     }
 }
 
-/// What came out for one property.
+/// Whether the verdict on a property depends on the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub enum ScheduleVerdict {
+    /// Every order that the execution left open has the verdict of the observed one.
     Monitorable,
+    /// Another order has another verdict.
     ScheduleDependent,
+    /// That was not found out.
     Unknown,
 }
 
-impl Verdict {
+impl ScheduleVerdict {
     fn word(self) -> &'static str {
         match self {
-            Verdict::Monitorable => "monitorable",
-            Verdict::ScheduleDependent => "schedule-dependent",
-            Verdict::Unknown => "unknown",
+            ScheduleVerdict::Monitorable => "monitorable",
+            ScheduleVerdict::ScheduleDependent => "schedule-dependent",
+            ScheduleVerdict::Unknown => "unknown",
         }
     }
 }
@@ -258,10 +259,10 @@ impl Analysis for Monitorability {
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
             // A warning that was not requested is given only if there is something to warn about.
-            if !self.is_exact && said.verdict == Verdict::Monitorable {
+            if !self.is_exact && said.verdict == ScheduleVerdict::Monitorable {
                 continue;
             }
-            if said.verdict == Verdict::Unknown && self.is_cut_off {
+            if said.verdict == ScheduleVerdict::Unknown && self.is_cut_off {
                 said.outcome = Outcome::EventLimit;
                 said.why = "the trace is longer than is kept for asking whether they matter".into();
             }
@@ -269,7 +270,7 @@ impl Analysis for Monitorability {
             if !self.options.is_asked {
                 // Nor does it answer for anything.
                 said.outcome = match said.verdict {
-                    Verdict::Monitorable => Outcome::Window,
+                    ScheduleVerdict::Monitorable => Outcome::Window,
                     _ if self.is_exact => Outcome::OrderUnknown,
                     _ => Outcome::Window,
                 };
@@ -292,7 +293,7 @@ impl Analysis for Monitorability {
 
 /// The result for a property.
 struct Said {
-    verdict: Verdict,
+    verdict: ScheduleVerdict,
     outcome: Outcome,
     /// Why nothing is known.
     why: String,
@@ -313,7 +314,7 @@ impl MonitoredProperty {
         resolved: &Resolved,
     ) -> Result<Said, AnalysisError> {
         let mut said = Said {
-            verdict: Verdict::Monitorable,
+            verdict: ScheduleVerdict::Monitorable,
             outcome: Outcome::Exhausted,
             why: String::new(),
             pairs: Vec::new(),
@@ -340,14 +341,14 @@ impl MonitoredProperty {
             return Ok(said);
         };
         if self.is_cut_off {
-            said.verdict = Verdict::Unknown;
+            said.verdict = ScheduleVerdict::Unknown;
             said.outcome = Outcome::EventLimit;
             said.why = "the trace has more events of its bindings than are kept".into();
         }
         let bindings = match steps.total(&self.property.params) {
             Ok(bindings) => bindings,
             Err(error) => {
-                said.verdict = Verdict::Unknown;
+                said.verdict = ScheduleVerdict::Unknown;
                 (said.outcome, said.why) = (Outcome::StateLimit, error.to_string());
                 return Ok(said);
             }
@@ -402,15 +403,17 @@ impl MonitoredProperty {
         let room = TOLD_PAIRS.saturating_sub(said.pairs.len());
         said.pairs.extend(pairs.found().iter().take(room));
         // One binding that depends on the schedule is enough.
-        if said.verdict == Verdict::ScheduleDependent {
+        if said.verdict == ScheduleVerdict::ScheduleDependent {
             return Ok(());
         }
         let (verdict, outcome, why) = match exact.kept {
-            None => (Verdict::Unknown, Outcome::Window, String::new()),
+            None => (ScheduleVerdict::Unknown, Outcome::Window, String::new()),
             Some(kept) => exact.confirm(kept, self, &pairs, steps, &about, &mut said.finding)?,
         };
         // One that is not known leaves it open.
-        if verdict == Verdict::ScheduleDependent || said.verdict == Verdict::Monitorable {
+        if verdict == ScheduleVerdict::ScheduleDependent
+            || said.verdict == ScheduleVerdict::Monitorable
+        {
             (said.verdict, said.outcome, said.why) = (verdict, outcome, why);
         }
         Ok(())
@@ -436,30 +439,30 @@ impl MonitoredProperty {
         let execution = if of_notes { "the notes" } else { "the execution" };
         let statement = match said.verdict {
             _ if self.steps == 0 => "no event of the trace concerns this property".to_owned(),
-            Verdict::Monitorable if said.count == 0 => format!(
+            ScheduleVerdict::Monitorable if said.count == 0 => format!(
                 "monitorable: {execution} ordered every two events whose order matters to it, so \
                  every order that keeps to that has the verdict of the observed one"
             ),
-            Verdict::Monitorable => format!(
+            ScheduleVerdict::Monitorable => format!(
                 "monitorable: {pairs}, but all orders that {execution} left open have the verdict \
                  of the observed one"
             ),
-            Verdict::ScheduleDependent if of_notes => {
+            ScheduleVerdict::ScheduleDependent if of_notes => {
                 format!(
                     "schedule-dependent: {pairs} by the notes, and orders that they leave open have different verdicts"
                 )
             }
-            Verdict::ScheduleDependent => {
+            ScheduleVerdict::ScheduleDependent => {
                 format!(
                     "schedule-dependent: {pairs} by the execution, and another order that the threads can run in has another verdict"
                 )
             }
-            Verdict::Unknown if !is_exact => format!(
+            ScheduleVerdict::Unknown if !is_exact => format!(
                 "the verdict may depend on the schedule: at least {pairs} by the execution; \
                  --check monitorability tells whether that changes the verdict"
             ),
-            Verdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
-            Verdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
+            ScheduleVerdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
+            ScheduleVerdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
         };
         let mut notes: Vec<String> =
             said.pairs.iter().map(|pair| describe_pair(pair, names)).collect();
@@ -481,10 +484,15 @@ impl MonitoredProperty {
             stats.push(("conflicting_writes", Stat::Count(conflicting)));
             stats.push(("uncertain_reads", Stat::Count(uncertain)));
         }
+        let conclusion = match is_exact {
+            true => Conclusion::Schedule(said.verdict),
+            false => Conclusion::Other,
+        };
         Analysed {
             name: MONITORABILITY,
             property: Some(self.property.name.clone()),
             outcome,
+            conclusion,
             statement,
             notes,
             stats,
@@ -542,7 +550,7 @@ impl Exact<'_, '_> {
         steps: &[Relevant],
         about: &About<'_>,
         finding: &mut Option<Finding>,
-    ) -> Result<(Verdict, Outcome, String), AnalysisError> {
+    ) -> Result<(ScheduleVerdict, Outcome, String), AnalysisError> {
         let (order, trace) = (self.options.order, kept.trace);
         if self.orders.is_none() {
             let causality = match order {
@@ -578,8 +586,9 @@ impl Exact<'_, '_> {
                 }
             }
         };
-        let too_large =
-            |error: TooManyStates| Ok((Verdict::Unknown, Outcome::StateLimit, error.to_string()));
+        let too_large = |error: TooManyStates| {
+            Ok((ScheduleVerdict::Unknown, Outcome::StateLimit, error.to_string()))
+        };
         let mut search = match Search::new(trace, steps, &watch.projection, &mut watch.property) {
             Ok(search) => search,
             Err(error) => return too_large(error),
@@ -601,7 +610,7 @@ impl Exact<'_, '_> {
         match (ended, causality) {
             (Ended::Found, _) => return Ok(found()),
             (Ended::Nothing, _) => {
-                return Ok((Verdict::Monitorable, Outcome::Exhausted, String::new()));
+                return Ok((ScheduleVerdict::Monitorable, Outcome::Exhausted, String::new()));
             }
             (Ended::Unconfirmed | Ended::GaveUp, Some(causality)) => {
                 match search.all(causality, budget, &mut offer) {
@@ -616,7 +625,7 @@ impl Exact<'_, '_> {
             Ended::GaveUp => {
                 let why = "there are too many orders to look at them all, and those looked at have \
                            the same verdict";
-                (Verdict::Unknown, Outcome::StateLimit, why.to_owned())
+                (ScheduleVerdict::Unknown, Outcome::StateLimit, why.to_owned())
             }
             _ => {
                 let because = refused.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -624,12 +633,12 @@ impl Exact<'_, '_> {
                     "there are orders with another verdict, but none was found that the threads \
                      are known to be able to run in{because}"
                 );
-                (Verdict::Unknown, Outcome::OrderUnknown, why)
+                (ScheduleVerdict::Unknown, Outcome::OrderUnknown, why)
             }
         })
     }
 }
 
-fn found() -> (Verdict, Outcome, String) {
-    (Verdict::ScheduleDependent, Outcome::Exhausted, String::new())
+fn found() -> (ScheduleVerdict, Outcome, String) {
+    (ScheduleVerdict::ScheduleDependent, Outcome::Exhausted, String::new())
 }

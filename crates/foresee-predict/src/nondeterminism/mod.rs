@@ -36,12 +36,10 @@ pub use search::{Broken, Reader, Search, Searched, decide_all};
 
 use foresee_trace::{Finding, FindingKind, Flow, Outcome, Reordering, Trace, Witness};
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
+use crate::info::NONDETERMINISM;
 use crate::kept::Kept;
 use places::{Place, places};
-
-/// The name of the analysis.
-pub const NONDETERMINISM: &str = "nondeterminism";
 
 /// The number of source locations of writes that are listed for one place.
 const MOST_LOCATIONS: usize = 6;
@@ -279,6 +277,7 @@ impl Analysis for Nondeterminism {
                 _ if search.is_late() => Outcome::TimeLimit,
                 _ => Outcome::StateLimit,
             },
+            conclusion: Conclusion::Other,
             statement: self.statement(trace, &search, &found),
             notes,
             stats: vec![

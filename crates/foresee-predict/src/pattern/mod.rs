@@ -34,6 +34,3 @@ pub use after_set::AfterSets;
 pub use plan::Algorithm;
 pub use predict::Patterns;
 pub use witness::{Match, linearise};
-
-/// The name of this analysis.
-pub const PATTERN: &str = "pattern";

@@ -11,12 +11,13 @@ use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{Batch, Finding, FindingKind, Flow, Names, Outcome, Verdict};
 
+use super::Match;
 use super::engine::{AnyEngine, Core, MonitoredPattern, Seen, State};
 use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
 use super::tracker::{Found, MAX_TUPLES};
-use super::{Match, PATTERN};
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Stat};
-use crate::observed::{OBSERVED, describe};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
+use crate::info::{OBSERVED, PATTERN};
+use crate::observed::{Watched, WhichRun, describe};
 use crate::sites::{look_up_in, of_violation};
 
 /// How many bindings of one pattern are reported one by one, of each kind.
@@ -255,18 +256,9 @@ impl Patterns {
         let MonitoredPattern { steps, state, .. } = &self.core.watches[watch];
         let is_full = matches!(state, State::Bindings(instances) if instances.is_full);
         let observed = self.observed[watch];
-        let mut statement = match (observed, *steps) {
-            (0, 0) => "no event of the trace concerns this property".to_owned(),
-            (0, _) => "no violation in the observed run, which says nothing of others".to_owned(),
-            (1, _) => "violated in the observed run".to_owned(),
-            (n, _) => format!("violated in the observed run by {n} bindings"),
-        };
-        if observed > REPORTED_BINDINGS {
-            statement += &format!(", of which {REPORTED_BINDINGS} are shown");
-        }
-        if is_full {
-            statement += "; watching was given up: its parameters have too many bindings";
-        }
+        let too_many = || "its parameters have too many bindings".to_owned();
+        let given_up = is_full.then(too_many);
+        let watched = Watched { steps: *steps, violations: observed as u64, given_up };
         Analysed {
             name: OBSERVED,
             property: Some(self.names[watch].clone()),
@@ -275,7 +267,8 @@ impl Patterns {
                 0 => Outcome::NothingRelevant,
                 _ => Outcome::Window,
             },
-            statement,
+            statement: watched.statement(WhichRun::Observed),
+            conclusion: Conclusion::Watched(watched),
             notes: Vec::new(),
             stats: vec![("relevant_events", Stat::Count(*steps))],
         }
@@ -325,6 +318,7 @@ impl Patterns {
             name: PATTERN,
             property: Some(self.names[number].clone()),
             outcome,
+            conclusion: Conclusion::Other,
             statement,
             notes: Vec::new(),
             stats,

@@ -35,4 +35,4 @@ pub use goal::{Answer, Effort, Goal, Sight, Wanted};
 pub use repair::Search;
 pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};
-pub use sliced::{SLICED, Sliced, SlicedLimits};
+pub use sliced::{Sliced, SlicedLimits};

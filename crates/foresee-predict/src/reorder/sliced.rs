@@ -17,13 +17,11 @@ use super::goal::{Answer, Effort, Goal, Sight, Wanted};
 use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Pass, Stat};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
 use crate::beyond::{PropertySteps, Steps, as_far_as};
 use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
 use crate::confirm::Reordered;
-
-/// The name of this analysis.
-pub const SLICED: &str = "sliced";
+use crate::info::SLICED;
 
 /// The number of bindings up to which the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
@@ -391,6 +389,7 @@ impl SearchStats {
             name: SLICED,
             property: Some(watch.property.name.clone()),
             outcome: self.outcome(watch),
+            conclusion: Conclusion::Other,
             statement: self.statement(watch),
             notes: Vec::new(),
             stats,

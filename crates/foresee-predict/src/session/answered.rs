@@ -12,8 +12,9 @@ use super::report::{Report, TraceFacts};
 use crate::analysis::Analysed;
 use crate::checks::Suppressions;
 use crate::confirm::Confirmer;
+use crate::info::PATTERN;
 use crate::kept::Kept;
-use crate::pattern::{Match, PATTERN};
+use crate::pattern::Match;
 use crate::sites::complete_from;
 
 /// What an index said of patterns.

@@ -15,12 +15,11 @@ use super::report::{Report, TraceFacts};
 use super::{Drawing, Examined, Listener};
 use crate::analysis::Analysed;
 use crate::candidates::Candidates;
-use crate::checks::{Suppressions, is_check};
+use crate::checks::Suppressions;
 use crate::confirm::Confirmer;
+use crate::info::{LATTICE, PATTERN, is_check, keeps_causality};
 use crate::kept::Kept;
-use crate::lattice::LATTICE;
-use crate::pattern::PATTERN;
-use crate::runner::{keeps_causality, settle_notes};
+use crate::runner::settle_notes;
 use crate::sites::{complete, complete_from};
 
 /// What a pass over a trace came to.

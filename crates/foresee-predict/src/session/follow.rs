@@ -26,15 +26,11 @@ use super::{Examined, Listener, Session};
 use crate::analysis::Analysed;
 use crate::candidates::Candidates;
 use crate::confirm::{Confirmer, Unconfirmed};
+use crate::info::{LATTICE, PATTERN};
 use crate::initial::learn_initial_values;
-use crate::kept::Kept;
-use crate::lattice::LATTICE;
-use crate::pattern::PATTERN;
+use crate::kept::{self, Kept};
 use crate::runner::{self, Receiver};
 use crate::sites::complete_from;
-
-/// What an event takes in memory when a witness is judged.
-const BYTES_AN_EVENT: u64 = 24;
 
 impl Session {
     /// Follows a trace to its end, and reports findings as they are made. The settings should
@@ -228,7 +224,7 @@ impl<'a> Attempt<'a> {
     /// Whether the first events can be loaded to judge a witness.
     fn can_judge(&self, events: u64) -> bool {
         let memory = self.session.settings.memory as u64;
-        self.program.is_all_stored() && events.saturating_mul(BYTES_AN_EVENT) <= memory
+        self.program.is_all_stored() && events.saturating_mul(kept::BYTES_PER_EVENT) <= memory
     }
 
     /// What cannot be confirmed is not reported, and not passed over in silence.

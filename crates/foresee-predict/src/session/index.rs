@@ -10,8 +10,9 @@ use super::error::SessionError;
 use super::report::TraceFacts;
 use super::spec::{BadSpec, Specification};
 use super::{Listener, Session};
-use crate::analysis::Analysed;
-use crate::pattern::{Match, PATTERN};
+use crate::analysis::{Analysed, Conclusion};
+use crate::info::PATTERN;
+use crate::pattern::Match;
 
 impl Session {
     /// Asks an index about all patterns of a specification. Returns the text of the specification
@@ -170,6 +171,7 @@ fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
         name: PATTERN,
         property: Some(name.to_owned()),
         outcome,
+        conclusion: Conclusion::Other,
         statement,
         notes,
         stats: Vec::new(),

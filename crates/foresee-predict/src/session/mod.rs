@@ -65,11 +65,9 @@ pub use report::{Report, TraceFacts};
 pub use settings::{NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
-use crate::checks::{ATOMICITY, CHECKS, CheckKind, Checks, Glob, LIKELY_ATOMICITY};
-use crate::{ANALYSES, Analysis, MONITORABILITY, keeps_causality};
-
-/// The checks that are about a specification.
-pub const NEED_SPEC: &[&str] = &["spec", MONITORABILITY];
+use crate::checks::{CHECKS, CheckKind, Checks, Glob};
+use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY};
+use crate::{ANALYSES, Analysis};
 
 /// Is told what happens while a session runs.
 pub trait Listener {
@@ -144,15 +142,10 @@ impl Session {
         self.specs.push(spec);
     }
 
-    /// Adds a check, an analysis that needs no specification, or one of [`NEED_SPEC`].
+    /// Adds one of the [checks and analyses](info::selectable) that can be requested.
     pub fn add_check(&mut self, name: &str) -> Result<(), SessionError> {
-        let known = || {
-            let checks = CHECKS.iter().map(|kind| kind.name);
-            let analyses = ANALYSES.iter().map(|kind| kind.name);
-            NEED_SPEC.iter().copied().chain(checks).chain(analyses)
-        };
-        if !known().any(|known| known == name) {
-            let known = known().collect::<Vec<_>>().join(", ");
+        if !info::selectable().any(|known| known == name) {
+            let known = info::selectable().collect::<Vec<_>>().join(", ");
             return Err(SessionError::UnknownCheck(name.to_owned(), known));
         }
         self.checks.push(name.to_owned());
@@ -193,7 +186,7 @@ impl Session {
 
     /// Whether every access matters to an answer, and not only those that the causality rests on.
     pub fn goes_beyond_causality(&self) -> bool {
-        let is_beyond = |name: &String| name != "spec" && !keeps_causality(name);
+        let is_beyond = |name: &String| name != info::SPEC && !info::keeps_causality(name);
         !self.specs.is_empty() && self.settings.reorder.goes_beyond_causality()
             || self.checks.iter().any(is_beyond)
             || !self.kinds().is_empty()
@@ -205,7 +198,8 @@ impl Session {
         let has_atomics = self.specs.iter().any(|spec| !spec.spec.atomics.is_empty());
         let is_wanted = |kind: &&CheckKind| {
             self.asks_for(kind.name)
-                || self.is_default && kind.is_default
+                || self.is_default
+                    && AnalysisInfo::of(kind.name).is_some_and(|info| info.is_default)
                 || kind.name == ATOMICITY && has_atomics
                 || kind.name == LIKELY_ATOMICITY && self.settings.infer_regions
         };

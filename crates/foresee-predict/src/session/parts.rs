@@ -5,12 +5,13 @@ use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_trace::{FileOrder, Names};
 
+use super::Session;
 use super::settings::Settings;
 use super::spec::{BadSpec, Specification};
-use super::{MONITORABILITY, Session};
 use crate::analysis::Analysis;
 use crate::candidates::Candidates;
 use crate::correct::Correct;
+use crate::info::{MONITORABILITY, SPEC};
 use crate::lattice::Lattice;
 use crate::monitorability::Monitorability;
 use crate::observed::Observed;
@@ -134,7 +135,7 @@ fn searches(
     }
     // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
     // for its monitorability alone wants nothing else.
-    if settings.window == Some(1) || is_asked && !session.asks_for("spec") {
+    if settings.window == Some(1) || is_asked && !session.asks_for(SPEC) {
         return Ok(analyses);
     }
     if !is_patterns {

@@ -2,7 +2,7 @@
 
 use foresee_trace::{Finding, FindingKind, Names, Outcome, Remarks};
 
-use crate::analysis::Analysed;
+use crate::analysis::{Analysed, Conclusion};
 use crate::checks::Suppressions;
 
 /// What a trace consists of.
@@ -62,6 +62,7 @@ impl Report {
             name: first.analysis,
             property: None,
             outcome: Outcome::Exhausted,
+            conclusion: Conclusion::Other,
             statement: "the program failed in this run".to_owned(),
             notes: Vec::new(),
             stats: Vec::new(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use foresee_causality::judge::Reads;
 use foresee_trace::FileOrder;
 
+use crate::beyond;
 use crate::checks::{self, Algorithm, AtomicityOptions, Glob, MemoryModel};
 use crate::correct::CorrectLimits;
 use crate::lattice;
@@ -12,15 +13,6 @@ use crate::monitorability::MonitorabilityOptions;
 use crate::nondeterminism;
 use crate::reorder::SlicedLimits;
 use crate::space::Reorder;
-
-/// What checks keep of each event of the trace, at most.
-const CHECKS_BYTES: usize = 48;
-
-/// What searches beyond the causality keep of each event of the trace.
-const BEYOND_BYTES: usize = 20;
-
-/// What a lattice keeps of a program that is still running, to find a witness without a second pass.
-const LIVE_MEMORY: usize = 1 << 20;
 
 /// How a session searches.
 #[derive(Clone, Debug)]
@@ -122,7 +114,7 @@ impl Settings {
             cores: self.cores,
             only_relevant,
             time: self.time,
-            trace: self.memory / CHECKS_BYTES,
+            trace: self.memory / checks::BYTES_PER_EVENT,
             atomicity: AtomicityOptions { methods, with_three: self.with_three },
             ..checks::Options::default()
         }
@@ -146,8 +138,7 @@ impl Settings {
     pub(super) fn lattice(&self) -> lattice::Limits {
         let mut default = lattice::Limits::default();
         if self.is_live {
-            // There may be many programs, and each goes on for as long as it likes.
-            (default.history, default.kept_events) = (LIVE_MEMORY, LIVE_MEMORY);
+            default.keep_little();
         }
         lattice::Limits {
             window: self.window,
@@ -162,7 +153,7 @@ impl Settings {
 
     /// How far patterns are looked for beyond the causality.
     pub(super) fn sliced(&self) -> SlicedLimits {
-        let (reads, time, trace) = (self.reads, self.time, self.memory / BEYOND_BYTES);
+        let (reads, time, trace) = (self.reads, self.time, self.memory / beyond::BYTES_PER_EVENT);
         SlicedLimits { reads, time, trace, ..SlicedLimits::default() }
     }
 
@@ -172,7 +163,7 @@ impl Settings {
         CorrectLimits {
             reads: self.reads,
             time: self.time,
-            trace: self.memory / BEYOND_BYTES,
+            trace: self.memory / beyond::BYTES_PER_EVENT,
             width: self.window.unwrap_or(default.width),
             nodes: self.states.unwrap_or(default.nodes),
             ..default

@@ -16,9 +16,10 @@ use super::conclude::{Passed, conclude};
 use super::parts::Work;
 use super::report::TraceFacts;
 use super::*;
-use crate::analysis::Analysed;
+use crate::analysis::{Analysed, Conclusion};
 use crate::candidates::Candidates;
-use crate::pattern::{Match, PATTERN};
+use crate::info::PATTERN;
+use crate::pattern::Match;
 
 const SPEC: &str = "init x0 = 0, x1 = 0\n\
     property p: start(x0 == 1) -> once (x1 == 1)\n\
@@ -233,6 +234,7 @@ fn an_internal_error_costs_one_property_its_answer() {
         name: PATTERN,
         property: Some(property.to_owned()),
         outcome: Outcome::Exhausted,
+        conclusion: Conclusion::Other,
         statement: "answered".to_owned(),
         notes: Vec::new(),
         stats: Vec::new(),

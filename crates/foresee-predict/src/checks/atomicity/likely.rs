@@ -38,20 +38,11 @@ use crate::checks::tries::Found;
 use crate::checks::{
     Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals,
 };
-
-/// The name of the check.
-pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
+use crate::info::LIKELY_ATOMICITY;
 
 /// The check.
-pub(in crate::checks) const KIND: CheckKind = CheckKind {
-    name: LIKELY_ATOMICITY,
-    about: "a value read in one section of a lock and written in the next, and what can come between",
-    guarantees: "each finding is a confirmed run in which another thread writes in between; that it \
-                 should not is a guess; if none is reported, none is possible only where every such \
-                 pair is proved to be safe",
-    is_default: false,
-    new: |options| Box::new(Likely::new(options)),
-};
+pub(in crate::checks) const KIND: CheckKind =
+    CheckKind { name: LIKELY_ATOMICITY, new: |options| Box::new(Likely::new(options)) };
 
 /// Finds pairs of accesses that can be separated.
 pub(super) struct Likely {

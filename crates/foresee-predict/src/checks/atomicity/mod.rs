@@ -47,6 +47,7 @@ use super::tally::Words;
 use super::tries::{Found, Try};
 use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
+use crate::info::ATOMICITY;
 use accesses::Accesses;
 use cycles::Samples;
 use graph::Link;
@@ -55,10 +56,6 @@ use regions::Regions;
 
 pub(super) use describe::also;
 pub(super) use likely::KIND as LIKELY;
-pub use likely::LIKELY_ATOMICITY;
-
-/// The name of the check.
-pub const ATOMICITY: &str = "atomicity";
 
 /// The number of violations in the observed order that are reported.
 const MOST_OBSERVED: usize = 100;
@@ -73,15 +70,8 @@ pub struct AtomicityOptions {
 }
 
 /// The check.
-pub(super) const KIND: CheckKind = CheckKind {
-    name: ATOMICITY,
-    about: "regions that are meant to be atomic and can be disturbed",
-    guarantees: "the observed order is judged exactly; each prediction is a confirmed run with a \
-                 cycle of conflicts; if none is reported, none is possible only where every region \
-                 is proved to be protected by a lock",
-    is_default: true,
-    new: |options| Box::new(Atomicity::new(options)),
-};
+pub(super) const KIND: CheckKind =
+    CheckKind { name: ATOMICITY, new: |options| Box::new(Atomicity::new(options)) };
 
 /// Finds regions that can be disturbed.
 struct Atomicity {

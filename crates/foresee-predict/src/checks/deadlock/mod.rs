@@ -53,6 +53,7 @@ use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Description, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
+use crate::info::DEADLOCK;
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
 use requests::{Patience, Requests, Want};
@@ -61,18 +62,8 @@ use stuck::End;
 use waits::{Wait, Waits, is_for_ever};
 
 /// The check for deadlocks.
-pub const DEADLOCK: CheckKind = CheckKind {
-    name: "deadlock",
-    about: "which threads could wait for each other for ever",
-    guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
-                 take a lock, or to join a thread, that the next one keeps, after which a thread is \
-                 about to take a lock that another one had when it ended, or after which a thread \
-                 waits and nobody in the run can notify it any more; an observed one is a thread \
-                 that the run leaves waiting for what nobody can give it; that none is possible is \
-                 said only if all are proved impossible and no thread was left waiting",
-    is_default: true,
-    new: |_| Box::new(Deadlocks::default()),
-};
+pub(super) const KIND: CheckKind =
+    CheckKind { name: DEADLOCK, new: |_| Box::new(Deadlocks::default()) };
 
 /// What is looked for. Silence about anything else would be taken for more than it is.
 const SCOPE: &str = "threads that wait for locks, for conditions and for the end of others; not for \
@@ -197,7 +188,7 @@ impl Deadlocks {
 
 impl Check for Deadlocks {
     fn kind(&self) -> &'static CheckKind {
-        &DEADLOCK
+        &KIND
     }
 
     fn words(&self) -> Words {

@@ -28,12 +28,10 @@ use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
 use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
+use crate::info::ORDER;
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
 use objects::{Objects, Said};
-
-/// The name of the check.
-pub const ORDER: &str = "order";
 
 /// The number of pairs of events to try for a pair of places.
 const TRIES: usize = 64;
@@ -42,15 +40,8 @@ const TRIES: usize = 64;
 const MOST_OBSERVED: usize = 100;
 
 /// The check.
-pub(super) const KIND: CheckKind = CheckKind {
-    name: ORDER,
-    about: "objects that can be used after they are freed or closed, or before they are initialised",
-    guarantees: "each prediction is a confirmed run in which the object has ended, or not yet begun, \
-                 when it is used; if none is reported and the answer is complete, no reordering of \
-                 the run has one, of the objects that the trace speaks of",
-    is_default: true,
-    new: |options| Box::new(LifeOrder::new(options)),
-};
+pub(super) const KIND: CheckKind =
+    CheckKind { name: ORDER, new: |options| Box::new(LifeOrder::new(options)) };
 
 /// Finds objects that can be used too late or too early.
 struct LifeOrder {

@@ -43,18 +43,15 @@ use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Description, ObservedViolation, Proposals};
 use crate::analysis::{AnalysisError, Stat};
+use crate::info::RACE;
 use crate::reorder::{NONE, Sight};
 use classes::{Classes, Group, Known};
 use suspects::Suspects;
 use tokens::{Guards, Tokens};
 
 /// The check for races.
-pub const RACE: CheckKind = CheckKind {
-    name: "race",
-    about: "which accesses to one variable could come at once",
-    guarantees: "each race is shown by a replayed reordering in which both accesses are next; that \
-                 none is possible is said only if locks or needs rule out every pair of accesses",
-    is_default: true,
+pub(super) const KIND: CheckKind = CheckKind {
+    name: RACE,
     new: |options| Box::new(Race { algorithm: options.algorithm, ..Race::default() }),
 };
 
@@ -251,7 +248,7 @@ fn has_one_root(context: &Context<'_>) -> bool {
 
 impl Check for Race {
     fn kind(&self) -> &'static CheckKind {
-        &RACE
+        &KIND
     }
 
     fn words(&self) -> Words {
