@@ -46,7 +46,7 @@ fn sources(directory: &Path, out: &mut Vec<PathBuf>) {
 /// The code of a file before its module of tests, without comments.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    let tests = text.find("\n#[cfg(test)]\nmod ").filter(|&at| text[at..].contains(" {\n"));
+    let tests = text.find("\n#[cfg(test)]\nmod tests {\n");
     text[..tests.unwrap_or(text.len())].lines().filter(is_code)
 }
 
