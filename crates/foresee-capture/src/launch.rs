@@ -18,7 +18,7 @@ pub struct Recording<'a> {
     pub is_free_running: bool,
     /// Whether accesses to memory that only one thread uses are recorded, too.
     pub is_unfiltered: bool,
-    /// What is always recorded; see [`crate::watch`].
+    /// What is always recorded; see [`crate::filter`].
     pub watch: Option<&'a Path>,
     /// The maximum size of the log in bytes.
     pub limit: Option<u64>,
