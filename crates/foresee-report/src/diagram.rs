@@ -6,7 +6,7 @@ use std::ops::Range;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
 use foresee_trace::{
-    Batch, EventSource, Id, Location, Name, Names, Pool, ThreadId, Trace, Witness, location,
+    Batch, EventSource, Id, Location, Name, Names, Op, Pool, ThreadId, Trace, Witness, location,
 };
 
 /// A section of a trace: a row for each event, a column for each thread that has one.
@@ -115,13 +115,17 @@ impl Diagram {
         let last = witness.order.iter().max().map_or(0, |last| last + 1);
         let mut happened = vec![false; last.saturating_sub(witness.observed) as usize];
         let mut missing = witness.observed;
+        // An initial value precedes everything, listed or not.
+        let is_initial = |index: u64| trace.events[index as usize].op() == Op::Init;
         let from = start.min(witness.observed as usize);
         for (i, index) in witness.run().enumerate().skip(from) {
             if index >= witness.observed {
                 happened[(index - witness.observed) as usize] = true;
-                while happened.get((missing - witness.observed) as usize) == Some(&true) {
-                    missing += 1;
-                }
+                let is_past = |&missing: &u64| {
+                    let happened = happened.get((missing - witness.observed) as usize);
+                    happened.is_some_and(|&happened| happened || is_initial(missing))
+                };
+                missing += (missing..).take_while(is_past).count() as u64;
             }
             if i < start {
                 continue;
@@ -224,4 +228,32 @@ fn location_text(location: Option<&Location>) -> String {
 /// A name from a trace, made safe to show; empty for an empty one.
 fn shown(name: &str) -> String {
     if name.is_empty() { String::new() } else { Name(name).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use foresee_trace::{Event, Reordering, Value};
+
+    use super::*;
+
+    #[test]
+    fn initial_values_that_are_not_listed_are_not_overtaken() {
+        let mut trace = Trace::default();
+        let x = trace.names.vars.intern("x").expect("there are few names");
+        for (thread, op) in [("T1", Op::Init), ("T1", Op::Write), ("T2", Op::Write)] {
+            let thread = trace.names.thread(thread).expect("there are few names");
+            let event = Event::new(thread, op).with_target(x.0);
+            let event = event.with_values(&[Value::Int(0)], &mut trace.pool);
+            trace.events.push(event);
+        }
+        let overtaken = |order: Vec<u64>| -> Vec<Option<u64>> {
+            let last = order.len() - 1;
+            let witness = Witness::listed(Reordering::Maz, order, last);
+            let diagram = Diagram::of_witness(&trace, &witness, 10);
+            diagram.rows.iter().map(|row| row.overtakes).collect()
+        };
+        assert_eq!(overtaken(vec![1, 2]), [None, None]);
+        assert_eq!(overtaken(vec![2, 1]), [Some(1), None]);
+        assert_eq!(overtaken(vec![0, 2, 1]), [None, Some(1), None]);
+    }
 }
