@@ -35,7 +35,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// What is measured: reading, the usual clocks, races by clocks alone, races, all checks that are
-/// made if nobody asks for others, and those that have to be asked for, too.
+/// made by default, and those that have to be requested.
 const WAYS: &[&str] = &["read", "clocks", "shb", "race", "default", "all"];
 
 /// Measures the kinds of traces whose names contain `shape`.

@@ -171,7 +171,7 @@ impl Shape {
             (seed >> 11) as f64 / (1_u64 << 53) as f64
         };
         let mut held: Vec<Vec<u32>> = vec![Vec::new(); self.threads as usize + 1];
-        // One half for locks, one for nobody.
+        // One half is locked, the other is not.
         let guarded = (self.variables / 2).max(1);
         let free = (self.variables - guarded).max(1);
         for event in &mut trace.events {

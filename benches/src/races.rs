@@ -15,7 +15,7 @@ use foresee_predict::checks::{Algorithm, CHECKS, CheckKind, Checks, Options};
 
 use crate::baseline::shb::Shb;
 
-/// A kind of trace: so many variables and places, and the share of accesses in critical sections of
+/// A kind of trace: the numbers of variables and places, and the share of accesses in critical sections of
 /// the variable's own lock, in percent.
 struct Shape {
     name: &'static str,

@@ -8,15 +8,13 @@ use crate::launch::Ended;
 use crate::log::{Last, Log, Pc};
 use crate::symbols::Symbols;
 
-/// The name of findings of this kind.
-pub const PROGRAM_FAILURE: &str = "program-failure";
-
 /// How a program failed, in words: `ended with exit status 7`; `None` if it did not.
 pub fn how(ended: &Ended) -> Option<String> {
     match (ended.status.code(), ended.status.signal()) {
         _ if ended.hung.contains(&ended.process) => {
             Some("hung: all its threads waited, and none was left to wake them".to_owned())
         }
+        _ if ended.is_stopped => Some("was ended because foresee was told to end".to_owned()),
         _ if ended.timed_out => Some(format!("was ended after {} seconds", ended.took.as_secs())),
         _ if ended.status.success() => match ended.hung.len() {
             0 => None,
@@ -44,13 +42,18 @@ fn meaning(signal: i32) -> &'static str {
     }
 }
 
-/// The finding that `program` failed, with details from its log.
-pub fn finding(program: &str, how: &str, ended: &Ended, log: Option<(&Log, &Symbols)>) -> Finding {
+/// The finding that `program` failed, called `name`, with details from its log.
+pub fn finding(
+    name: &'static str,
+    (program, how): (&str, &str),
+    ended: &Ended,
+    log: Option<(&Log, &Symbols)>,
+) -> Finding {
     let mut finding = Finding {
         fingerprint: None,
         kind: FindingKind::Observed,
-        analysis: PROGRAM_FAILURE,
-        property: PROGRAM_FAILURE.to_owned(),
+        analysis: name,
+        property: name.to_owned(),
         verdict: if ended.hung.is_empty() { Verdict::Failed } else { Verdict::Hung },
         message: format!("{program} {how}"),
         event: None,

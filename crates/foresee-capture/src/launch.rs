@@ -4,12 +4,17 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::hang::Hangs;
 use crate::process_tree::{ProcessTree, VARIABLE};
+
+/// The usual maximum size of a log in bytes: what is analysed within a time that a person waits.
+pub const LOG_LIMIT: u64 = 512 << 20;
 
 /// How to record.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +29,8 @@ pub struct Recording<'a> {
     pub limit: Option<u64>,
     /// The seed of the lengths of turns: equal seeds give equal turns.
     pub seed: u64,
+    /// A variable of the environment that brings an agent in; see [`crate::jvm`].
+    pub variable: Option<(&'static str, OsString)>,
 }
 
 /// How a program ended.
@@ -39,6 +46,8 @@ pub struct Ended {
     pub process: u32,
     /// The processes that were killed because their threads waited for each other.
     pub hung: Vec<u32>,
+    /// Whether we were told to end it.
+    pub is_stopped: bool,
 }
 
 /// When to stop waiting.
@@ -47,6 +56,8 @@ pub struct Timeouts<'p> {
     pub timeout: Option<Duration>,
     /// The user does not want to wait for what the program left running.
     pub is_interrupted: &'p AtomicBool,
+    /// The number of a signal that told us to end; zero as long as there is none.
+    pub stop: &'p AtomicUsize,
     /// Called with the processes that outlive the program.
     pub on_orphans: &'p mut dyn FnMut(Orphans<'_>),
 }
@@ -69,10 +80,15 @@ pub fn launch(
         Some(file) => child.env("FORESEE_WATCH", file),
         None => child.env_remove("FORESEE_WATCH"),
     };
+    // If we are killed, the runtime ends the recording.
+    child.env("FORESEE_LAUNCHER", std::process::id().to_string());
     match recording.limit {
         Some(bytes) => child.env("FORESEE_LIMIT", bytes.to_string()),
         None => child.env_remove("FORESEE_LIMIT"),
     };
+    if let Some((name, value)) = &recording.variable {
+        child.env(name, value);
+    }
     let tree = ProcessTree::of(folder);
     let start = Instant::now();
     let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
@@ -82,15 +98,22 @@ pub fn launch(
     let (tell, told) = mpsc::channel();
     // If this fails, the receiver is gone.
     std::thread::spawn(move || drop(tell.send(child.wait())));
+    let mut stopped = None;
     let status = loop {
+        let stop = timeouts.stop.load(Ordering::Relaxed);
+        if stop != 0 && stopped.is_none() {
+            stopped = Some(Instant::now());
+            pass_on(stop, process);
+        }
+        let is_stubborn = stopped.is_some_and(|since| since.elapsed() >= TO_END);
         match told.recv_timeout(LOOK) {
             Ok(status) => break status?,
-            Err(mpsc::RecvTimeoutError::Timeout) if !is_late() => hangs.end(),
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_late() && !is_stubborn => hangs.end(),
             Err(_) => {
                 end_all(&tree, process)?;
                 let status = told.recv().map_err(io::Error::other)??;
-                let (took, hung) = (start.elapsed(), hangs.ended);
-                return Ok(Ended { status, timed_out: true, took, process, hung });
+                let (took, hung, is_stopped) = (start.elapsed(), hangs.ended, stopped.is_some());
+                return Ok(Ended { status, timed_out: true, took, process, hung, is_stopped });
             }
         }
     };
@@ -99,10 +122,11 @@ pub fn launch(
     let (mut left, mut is_told) = (tree.running(), false);
     while !left.is_empty() {
         let recording = tree.recording();
-        if is_late() || timeouts.is_interrupted.load(Ordering::Relaxed) {
+        let is_stopped = timeouts.stop.load(Ordering::Relaxed) != 0;
+        if is_late() || is_stopped || timeouts.is_interrupted.load(Ordering::Relaxed) {
             end_all(&tree, process)?;
             let (took, hung) = (start.elapsed(), hangs.ended);
-            return Ok(Ended { status, timed_out: true, took, process, hung });
+            return Ok(Ended { status, timed_out: true, took, process, hung, is_stopped });
         }
         // Other processes are ignored once they have had the time to begin a log.
         if recording.is_empty() && gone.elapsed() > GRACE {
@@ -116,8 +140,22 @@ pub fn launch(
         pause.take();
         left = tree.running();
     }
-    Ok(Ended { status, timed_out: false, took: start.elapsed(), process, hung: hangs.ended })
+    let (took, hung, is_stopped) = (start.elapsed(), hangs.ended, stopped.is_some());
+    Ok(Ended { status, timed_out: false, took, process, hung, is_stopped })
 }
+
+/// Sends the signal that we got to the program, which may have something to do before it ends.
+fn pass_on(signal: usize, process: u32) {
+    let signal = i32::try_from(signal).ok().and_then(Signal::from_named_raw);
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let (Some(signal), Some(process)) = (signal, process) {
+        // It may be gone by now.
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// How long a program may take to end itself when it is told to.
+const TO_END: Duration = Duration::from_secs(2);
 
 /// How often to check whether a program still runs.
 const LOOK: Duration = Duration::from_millis(50);

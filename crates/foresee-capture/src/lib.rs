@@ -1,17 +1,21 @@
 //! The host side of capture: everything between a program built for capture and a trace.
 
 pub mod assembler;
+mod captured;
 pub mod compiler;
 pub mod failure;
 pub mod filter;
 mod hang;
+pub mod jvm;
 pub mod launch;
 pub mod log;
+pub mod lost;
 pub mod naming;
 mod private;
 mod process_tree;
 pub mod program;
 pub mod runtime;
+pub mod scratch;
 pub mod store;
 pub mod summary;
 pub mod symbols;

@@ -74,25 +74,38 @@ impl Owners {
 
     /// What remains without private variables; `None` if there are none.
     pub(crate) fn shared(&self, names: &Names) -> Result<Option<Shared>, TooManyNames> {
-        let block_of = |name: &str| {
-            let block = names.syms.lookup(object_of(name))?;
-            Some((block, *self.freed.get(&block)?))
-        };
-        let is_kept = |var: VarId, name: &str| match self.owners.get(var.index()) {
-            Some(Owner::Many) => true,
-            Some(Owner::One(thread)) => block_of(name).is_some_and(|(_, by)| by != *thread),
-            _ => false,
-        };
-        let kept = || names.vars.iter().filter(|(var, name)| is_kept(*var, name));
-        let blocks: HashSet<SymId> =
-            kept().filter_map(|(_, name)| Some(block_of(name)?.0)).collect();
-        if kept().count() == names.vars.len() && blocks.len() == self.freed.len() {
-            return Ok(None);
-        }
         let mut vars = Interner::default();
         let mut numbers = Vec::with_capacity(names.vars.len());
+        let mut blocks = HashSet::new();
+        // Consecutive variables are often of one block.
+        let mut latest: (&str, Option<(SymId, ThreadId)>) = ("", None);
         for (var, name) in names.vars.iter() {
-            numbers.push(if is_kept(var, name) { Some(vars.intern(name)?) } else { None });
+            let owner = self.owners.get(var.index()).copied().unwrap_or_default();
+            let block = match owner {
+                Owner::None => None,
+                _ if self.freed.is_empty() => None,
+                _ => {
+                    let object = object_of(name);
+                    if object != latest.0 {
+                        let symbol = names.syms.lookup(object);
+                        let freed = |block| Some((block, *self.freed.get(&block)?));
+                        latest = (object, symbol.and_then(freed));
+                    }
+                    latest.1
+                }
+            };
+            let is_kept = match owner {
+                Owner::Many => true,
+                Owner::One(thread) => block.is_some_and(|(_, by)| by != thread),
+                Owner::None => false,
+            };
+            if is_kept {
+                blocks.extend(block.map(|(block, _)| block));
+            }
+            numbers.push(if is_kept { Some(vars.intern(name)?) } else { None });
+        }
+        if vars.len() == names.vars.len() && blocks.len() == self.freed.len() {
+            return Ok(None);
         }
         let free = names.syms.lookup(HEAP_FREE);
         Ok(Some(Shared { numbers, blocks, free, names: names_with(vars, names) }))

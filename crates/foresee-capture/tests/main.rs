@@ -6,3 +6,4 @@ mod conformance;
 mod native;
 mod survival;
 mod symbols;
+mod token;

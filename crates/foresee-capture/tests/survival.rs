@@ -95,7 +95,7 @@ fn handlers_cleanups_destructors_and_detached_threads_are_recorded() {
 
 /// How many reads there are, how many of them see another thread's write, and how many something
 /// else than the last write; found without any code of foresee's.
-fn reads(trace: &foresee_trace::Trace) -> (usize, usize, usize) {
+pub(crate) fn reads(trace: &foresee_trace::Trace) -> (usize, usize, usize) {
     let mut last = std::collections::HashMap::new();
     let (mut all, mut foreign, mut wrong) = (0, 0, 0);
     for event in trace.events.iter().filter(|e| matches!(e.op(), Op::Read | Op::Write)) {
@@ -193,7 +193,7 @@ fn a_full_disk_is_reported_and_does_not_disturb_the_program() {
     let result = std::panic::catch_unwind(|| {
         let (log, trace, _) = only_trace(&out, &small, &program);
         assert!(matches!(log.header.end, End::Failed(28)), "{:?}", log.header.end);
-        assert!(trace.remarks.cut_short.is_some_and(|why| why.contains("No space")));
+        assert!(trace.remarks.cut_short.is_some_and(|why| why.contains("no space")));
         assert!(trace.events.len() > 10_000, "what was recorded before is there");
     });
     if is_mounted {

@@ -44,15 +44,6 @@ pub enum Reads {
     Any,
 }
 
-/// A set of orders in which the threads of a trace could have run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
-    /// Prefixes of linearisations of the Mazurkiewicz order.
-    Mazurkiewicz,
-    /// The correct reorderings.
-    Correct(Reads),
-}
-
 /// Why the threads could not have run in an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("position {position}: {reason}")]
@@ -315,10 +306,19 @@ impl<'t> Judge<'t> {
         self.turns.get_or_init(|| Turn::all(&self.trace.events))[index as usize]
     }
 
-    /// Checks whether the threads could have run in this order; returns the reads that see another
-    /// write than in the trace. Initial values may be listed or left out.
-    pub fn check(&self, order: &[u64], space: Space) -> Result<Vec<ChangedRead>, Rejected> {
-        self.check_next(order, &[], space)
+    /// Checks whether an order is a correct reordering, in which the threads could have run;
+    /// returns the reads that see another write than in the trace. Initial values may be listed or
+    /// left out.
+    pub fn check(&self, order: &[u64], reads: Reads) -> Result<Vec<ChangedRead>, Rejected> {
+        self.check_next(order, &[], reads)
+    }
+
+    /// Checks whether an order is a prefix of a linearisation of the Mazurkiewicz order, in which
+    /// every read sees the same write as in the trace.
+    pub fn check_causality(&self, order: &[u64]) -> Result<(), Rejected> {
+        let mut replay = Replay::new(self, Reads::Strict);
+        replay.keeps_causality = true;
+        replay.run(order, &[])
     }
 
     /// Like [`Judge::check`]; also checks that after this order each of the events `next` is the
@@ -329,9 +329,9 @@ impl<'t> Judge<'t> {
         &self,
         order: &[u64],
         next: &[u64],
-        space: Space,
+        reads: Reads,
     ) -> Result<Vec<ChangedRead>, Rejected> {
-        let mut replay = Replay::new(self, space);
+        let mut replay = Replay::new(self, reads);
         replay.run(order, next)?;
         Ok(replay.changed)
     }
@@ -345,8 +345,8 @@ pub struct IncrementalReplay<'j, 't> {
 
 impl<'j, 't> IncrementalReplay<'j, 't> {
     /// Starts at the beginning of the trace.
-    pub fn new(judge: &'j Judge<'t>, space: Space) -> IncrementalReplay<'j, 't> {
-        let mut replay = Replay::new(judge, space);
+    pub fn new(judge: &'j Judge<'t>, reads: Reads) -> IncrementalReplay<'j, 't> {
+        let mut replay = Replay::new(judge, reads);
         replay.journal = Some(Vec::new());
         IncrementalReplay { replay }
     }
@@ -369,7 +369,7 @@ impl<'j, 't> IncrementalReplay<'j, 't> {
             return Err(Rejected { position: 0, reason: "the trace has fewer events" });
         }
         if observed < u64::from(replay.observed) {
-            *replay = Replay::new(replay.judge, replay.space);
+            *replay = Replay::new(replay.judge, replay.reads);
         }
         // The observed run is possible.
         replay.journal = None;
@@ -422,7 +422,9 @@ impl Seen<'_> {
 #[derive(Debug)]
 struct Replay<'j, 't> {
     judge: &'j Judge<'t>,
-    space: Space,
+    reads: Reads,
+    /// Whether only linearisations of the Mazurkiewicz order are accepted.
+    keeps_causality: bool,
     /// The number of events that have happened as observed, besides those in `happened`.
     observed: u32,
     /// For each event its position in the order, starting at one, or zero.
@@ -454,10 +456,11 @@ struct Lock {
 }
 
 impl<'j, 't> Replay<'j, 't> {
-    fn new(judge: &'j Judge<'t>, space: Space) -> Self {
+    fn new(judge: &'j Judge<'t>, reads: Reads) -> Self {
         Replay {
             judge,
-            space,
+            reads,
+            keeps_causality: false,
             observed: 0,
             happened: vec![0; judge.trace.events.len()],
             vars: Vec::new(),
@@ -544,9 +547,7 @@ impl<'j, 't> Replay<'j, 't> {
         if needs.fork.iter().chain(&needs.all).any(|&need| !self.has_happened(need)) {
             return Err("an event that it depends on has not happened");
         }
-        if self.space == Space::Mazurkiewicz
-            && needs.causal.iter().any(|&need| !self.has_happened(need))
-        {
+        if self.keeps_causality && needs.causal.iter().any(|&need| !self.has_happened(need)) {
             return Err("a wait that it could have ended has not begun");
         }
         if needs.until.is_some_and(|end| self.has_happened(end)) {
@@ -570,7 +571,7 @@ impl<'j, 't> Replay<'j, 't> {
         if let Some(journal) = &mut self.journal {
             journal.push(Undo::Lock(number, lock.clone()));
         }
-        if self.space == Space::Mazurkiewicz && lock.operations != self.judge.turn(index).place {
+        if self.keeps_causality && lock.operations != self.judge.turn(index).place {
             return Err("the operations of a lock are reordered");
         }
         lock.operations += 1;
@@ -605,17 +606,17 @@ impl<'j, 't> Replay<'j, 't> {
             journal.push(Undo::Variable(event.var().0, *variable));
         }
         let (write, writes, reads) = variable;
-        if self.space == Space::Mazurkiewicz {
+        if self.keeps_causality {
             let Turn { place, reads: before } = self.judge.turn(index);
             if *writes != place || op.writes() && *reads != before {
                 return Err("conflicting accesses are reordered");
             }
         }
         if op.reads() && !self.judge.finds_the_same(index, event, *write) {
-            let is_bound = match self.space {
-                Space::Correct(Reads::Any) => false,
-                Space::Correct(Reads::Terminal) => op == Op::Rmw,
-                Space::Correct(Reads::Strict) | Space::Mazurkiewicz => true,
+            let is_bound = match self.reads {
+                Reads::Any => false,
+                Reads::Terminal => op == Op::Rmw,
+                Reads::Strict => true,
             };
             if is_bound {
                 return Err("a read sees another write");
@@ -623,7 +624,7 @@ impl<'j, 't> Replay<'j, 't> {
             let saw = Some(fact.writer).filter(|&writer| writer != NONE);
             let (saw, sees) = (saw.map(u64::from), write.map(u64::from));
             self.changed.push(ChangedRead { read: index.into(), saw, sees });
-            if self.space == Space::Correct(Reads::Terminal) {
+            if self.reads == Reads::Terminal {
                 *entry(&mut self.stopped, event.thread().index()) = true;
                 if let Some(journal) = &mut self.journal {
                     journal.push(Undo::Stopped(event.thread().0));

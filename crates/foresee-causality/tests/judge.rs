@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
-use foresee_causality::judge::{IncrementalReplay, Judge, Reads, Space};
+use foresee_causality::judge::{IncrementalReplay, Judge, Reads};
 use foresee_testkit::oracle::{Order, Relation, is_correct_reordering};
 use foresee_testkit::{enough, random_trace, seeds};
 use foresee_trace::{Op, Trace};
@@ -41,7 +41,7 @@ fn the_judge_accepts_what_the_definitions_do() {
         let judge = Judge::new(&trace);
         let context = || format!("seed {seed}: {order:?}\n{trace}");
         for (reads, terminal) in [(Reads::Strict, false), (Reads::Terminal, true)] {
-            let ours = judge.check(&indices, Space::Correct(reads)).is_ok();
+            let ours = judge.check(&indices, reads).is_ok();
             let theirs = is_correct_reordering(&trace, &order, terminal).is_ok();
             assert_eq!(ours, theirs, "{}", context());
             accepted[usize::from(terminal)] += usize::from(ours);
@@ -54,7 +54,7 @@ fn the_judge_accepts_what_the_definitions_do() {
             all.filter(|&i| before.before(i, order[position]))
                 .all(|i| order[..position].contains(&i))
         };
-        let ours = judge.check(&indices, Space::Mazurkiewicz).is_ok();
+        let ours = judge.check_causality(&indices).is_ok();
         assert_eq!(ours, (0..order.len()).all(complete), "{}", context());
         accepted[2] += usize::from(ours);
     }
@@ -69,8 +69,8 @@ fn an_incremental_replay_agrees_with_the_judge() {
         let trace = random_trace(seed);
         let judge = Judge::new(&trace);
         let mut rng = fastrand::Rng::with_seed(seed);
-        let space = Space::Correct(if rng.bool() { Reads::Strict } else { Reads::Terminal });
-        let mut replay = IncrementalReplay::new(&judge, space);
+        let reads = if rng.bool() { Reads::Strict } else { Reads::Terminal };
+        let mut replay = IncrementalReplay::new(&judge, reads);
         let mut observed = 0;
         for _ in 0..6 {
             observed = match rng.u8(..6) {
@@ -85,7 +85,7 @@ fn an_incremental_replay_agrees_with_the_judge() {
             let next: Vec<u64> =
                 (0..rng.usize(..3)).map(|_| rng.u64(..trace.events.len() as u64)).collect();
             let whole: Vec<u64> = (0..observed).chain(order.iter().copied()).collect();
-            let expected = judge.check_next(&whole, &next, space);
+            let expected = judge.check_next(&whole, &next, reads);
             let ours =
                 replay.check_next(observed, &order, &next, |seen| seen.changed_reads().to_vec());
             accepted += usize::from(ours.is_ok());

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use foresee_capture::launch::LOG_LIMIT;
 use foresee_causality::judge::Reads;
 use foresee_observe::Limits;
+use foresee_predict::info;
 use foresee_predict::session::Settings;
-use foresee_predict::{Reorder, info};
+use foresee_trace::Space;
 
 /// The headings under which `--help` groups the flags.
 mod heading {
@@ -149,9 +151,11 @@ pub(crate) struct RunArgs {
     /// A program fails if it exits with a status other than 0, is killed by a signal, or hangs.
     #[arg(long, help_heading = heading::CAPTURE)]
     pub(crate) ignore_program_failure: bool,
-    /// Stop recording after MIB mebibytes.
-    #[arg(long, value_name = "MIB", help_heading = heading::CAPTURE)]
-    pub(crate) log_limit: Option<u64>,
+    /// Stop recording after MIB mebibytes; 0 for no limit.
+    ///
+    /// The program goes on, and what was recorded is analysed. The answer is then incomplete.
+    #[arg(long, value_name = "MIB", default_value_t = LOG_LIMIT >> 20, help_heading = heading::CAPTURE)]
+    pub(crate) log_limit: u64,
     /// Assume that this uninstrumented library does not access shared data; repeatable.
     #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
     pub(crate) trust: Vec<String>,
@@ -221,7 +225,9 @@ pub(crate) struct AnalysisArgs {
     /// Stop a lattice search after N cuts.
     #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
     pub(crate) max_states: Option<u64>,
-    /// Memory limit of each search, in MiB.
+    /// Memory limit of each search, in MiB, and of the process while the trace is read.
+    ///
+    /// If it is reached, what has been read so far is analysed, and the result says so.
     #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
@@ -234,6 +240,8 @@ pub(crate) struct AnalysisArgs {
     /// Format of the report.
     #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
     pub(crate) format: ReportFormat,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Draw each property's lattice, if it is small, with the observed and the violating run.
     ///
     /// If there are several pictures, the name of the property is added to each file name.
@@ -242,6 +250,16 @@ pub(crate) struct AnalysisArgs {
     /// The trace is still growing, so searches retain less of its past.
     #[arg(skip)]
     pub(crate) is_live: bool,
+}
+
+/// Where a result goes.
+#[derive(Args)]
+pub(crate) struct OutputArgs {
+    /// Write the result to this file, or `-` for standard output.
+    ///
+    /// A file is replaced once the result is complete; `observe` writes each line at once.
+    #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
+    pub(crate) output: PathBuf,
 }
 
 /// Bytes of a mebibyte, in which sizes are given.
@@ -347,10 +365,21 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "MIB", default_value_t = Limits::default().memory / MIB)]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) memory: usize,
+    /// Memory for all programs together, in MiB: frames, names and analyses.
+    ///
+    /// Half of it is divided equally among the programs that there may be (--max-connections); the
+    /// rest is for whoever needs it first.
+    #[arg(long, value_name = "MIB", default_value_t = Limits::default().total_memory / MIB)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
+    pub(crate) total_memory: usize,
     /// Disk space for one program's trace without --keep, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = Limits::default().disk / MIB as u64)]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) disk: u64,
+    /// Disk space for the traces of all programs without --keep, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = Limits::default().total_disk / MIB as u64)]
+    #[arg(help_heading = heading::OBSERVER_LIMITS)]
+    pub(crate) total_disk: u64,
     /// Maximum number of simultaneous connections.
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
@@ -509,13 +538,15 @@ pub(crate) enum ReorderArg {
     Correct,
 }
 
-impl From<ReorderArg> for Reorder {
-    fn from(arg: ReorderArg) -> Reorder {
-        match arg {
-            ReorderArg::Auto => Reorder::Auto,
-            ReorderArg::Maz => Reorder::Maz,
-            ReorderArg::Sliced => Reorder::Sliced,
-            ReorderArg::Correct => Reorder::Correct,
+impl ReorderArg {
+    /// The space to search besides the runs with the same causality; `None` lets each property
+    /// choose.
+    pub(crate) fn space(self) -> Option<Space> {
+        match self {
+            ReorderArg::Auto => None,
+            ReorderArg::Maz => Some(Space::Maz),
+            ReorderArg::Sliced => Some(Space::Sliced),
+            ReorderArg::Correct => Some(Space::Correct),
         }
     }
 }
@@ -563,11 +594,15 @@ pub(crate) enum TraceCommand {
         /// List the N busiest variables, locks and threads.
         #[arg(long, value_name = "N", default_value_t = 10, help_heading = heading::OUTPUT)]
         top: usize,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Check whether an execution could have produced a trace.
     Validate {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Write a trace in another format.
     Convert {
@@ -596,8 +631,10 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_name = "N", default_value_t = 60, help_heading = heading::OUTPUT)]
         rows: u64,
         /// Write an SVG picture instead of text.
-        #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+        #[arg(long, value_name = "FILE", conflicts_with = "output", help_heading = heading::OUTPUT)]
         svg: Option<PathBuf>,
+        #[command(flatten)]
+        output: OutputArgs,
         /// The order that the arrows show.
         #[arg(long, value_enum, default_value_t = OrderArg::Mazurkiewicz)]
         #[arg(help_heading = heading::OUTPUT)]
@@ -631,6 +668,8 @@ pub(crate) enum SpecCommand {
         /// Print them formatted instead.
         #[arg(long, help_heading = heading::OUTPUT)]
         fmt: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Explain a specification in plain words, with examples.
     Explain {
@@ -643,10 +682,8 @@ pub(crate) enum SpecCommand {
         /// Draw the property's automaton instead.
         #[arg(long, value_enum, value_name = "FORM", help_heading = heading::OUTPUT)]
         automaton: Option<Drawing>,
-        /// Write the drawing to this file, or `-` for standard output.
-        #[arg(short, long, value_name = "FILE", default_value = "-", requires = "automaton")]
-        #[arg(help_heading = heading::OUTPUT)]
-        output: PathBuf,
+        #[command(flatten)]
+        output: OutputArgs,
     },
 }
 

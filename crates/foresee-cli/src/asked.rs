@@ -70,9 +70,10 @@ fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
         lookahead: args.lookahead,
         states: args.max_states,
         memory: args.max_memory.saturating_mul(MIB),
+        is_alone: !args.is_live,
         time: args.time_limit(),
         cores: if args.jobs == 0 { default.cores } else { args.jobs },
-        reorder: args.reorder.into(),
+        space: args.reorder.space(),
         reads: args.reads.into(),
         is_all_by_lattice: args.algorithm == AlgorithmArg::Ideals,
         races: match args.algorithm {

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use foresee_predict::session::InternalError;
 use foresee_trace::{Name, Trace};
@@ -16,16 +16,7 @@ const EVENTS: usize = 10_000;
 pub(crate) fn report(mistake: &InternalError<'_>) {
     let InternalError { property, error, candidate, trace, .. } = mistake;
     let text = describe(error, &format!("{candidate:?}"), *trace);
-    let write = || -> std::io::Result<PathBuf> {
-        let mut file = tempfile::Builder::new()
-            .prefix("foresee-bug-")
-            .suffix(".txt")
-            .disable_cleanup(true)
-            .tempfile()?;
-        file.write_all(text.as_bytes())?;
-        Ok(file.path().to_owned())
-    };
-    let place = match write() {
+    let place = match write(&std::env::temp_dir(), &text) {
         Ok(path) => format!("{} has what is needed to find it", path.display()),
         Err(error) => format!("no report of it could be written: {error}"),
     };
@@ -33,6 +24,17 @@ pub(crate) fn report(mistake: &InternalError<'_>) {
         "internal error: a witness was found for {property} that is none, so nothing is claimed of \
          it: {error}; {place}. Please report this mistake of foresee"
     ));
+}
+
+/// Writes a file of its own, with a name that nobody can foresee, for this user alone.
+fn write(folder: &Path, text: &str) -> std::io::Result<PathBuf> {
+    let mut file = tempfile::Builder::new()
+        .prefix("foresee-bug-")
+        .suffix(".txt")
+        .disable_cleanup(true)
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.path().to_owned())
 }
 
 fn describe(error: &dyn Display, claim: &str, trace: Option<&Trace>) -> String {
@@ -53,6 +55,19 @@ fn describe(error: &dyn Display, claim: &str, trace: Option<&Trace>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn reports_are_for_their_user_alone() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [0, 1].map(|_| write(folder.path(), "what happened").unwrap());
+        assert_ne!(paths[0], paths[1]);
+        for path in paths {
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+            assert_eq!(std::fs::read_to_string(path).unwrap(), "what happened");
+        }
+    }
 
     #[test]
     fn a_mistake_is_written_down() {

@@ -6,87 +6,66 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use foresee_formats::{Format, native::Indexed};
-use foresee_trace::{Batch, EventSource, FileOrder, Mode, Names, ReadError, TraceInput, Validated};
+use foresee_formats::TraceFile;
+use foresee_trace::{EventSource, FileOrder, Mode, Names, ReadError, TraceInput, Validated};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::InputArgs;
 
 /// A requested trace.
-pub(crate) struct Input<'a> {
-    args: &'a InputArgs,
-    format: Option<&'static dyn Format>,
+pub(crate) struct Input {
+    file: TraceFile,
     /// A saved copy of input that can be read only once.
-    spool: Option<Spool>,
+    _spool: Option<Spool>,
 }
 
-impl<'a> Input<'a> {
+impl Input {
     /// The trace of the command line. Input that can be read only once is saved if it is going to
     /// be read `again`.
-    pub(crate) fn new(args: &'a InputArgs, again: bool) -> anyhow::Result<Self> {
+    pub(crate) fn new(args: &InputArgs, again: bool) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
-        let mut input = Input { args, format, spool: None };
+        let mode = if args.repair { Mode::Repair } else { Mode::Reject };
+        let mut file = TraceFile::new(&args.trace).in_format(format).with_mode(mode);
+        let mut spool = None;
         if again {
-            input.spool = Spool::of(&args.trace).with_context(|| input.name())?;
+            spool = Spool::of(&args.trace).with_context(|| file.name())?;
         }
-        Ok(input)
-    }
-
-    fn path(&self) -> PathBuf {
-        match &self.spool {
-            Some(spool) => spool.path.clone(),
-            None => self.args.trace.clone(),
+        if let Some(spool) = &spool {
+            file = file.copied_to(spool.path.clone());
         }
+        Ok(Input { file, _spool: spool })
     }
 
     /// The trace as the file has it.
     pub(crate) fn open_raw(&self) -> Result<Box<dyn EventSource>, ReadError> {
-        Ok(foresee_formats::open(&self.path(), self.format)?.source)
-    }
-
-    fn mode(&self) -> Mode {
-        if self.args.repair { Mode::Repair } else { Mode::Reject }
+        self.file.open_raw()
     }
 
     /// The trace, validated or repaired.
     pub(crate) fn open(&self) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
-        Ok(Validated::new(self.open_raw().with_context(|| self.name())?, self.mode()))
-    }
-
-    /// The trace's name in messages.
-    pub(crate) fn name(&self) -> String {
-        match self.args.trace.to_str() {
-            Some("-") => "standard input".to_owned(),
-            _ => self.args.trace.display().to_string(),
-        }
+        let source = self.file.open_raw().with_context(|| self.file.name())?;
+        Ok(Validated::new(source, self.file.mode()))
     }
 }
 
-impl TraceInput for Input<'_> {
+impl TraceInput for Input {
     fn name(&self) -> String {
-        Input::name(self)
+        self.file.name()
     }
 
     fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
-        self.open_raw()
+        TraceInput::open(&self.file)
     }
 
     fn mode(&self) -> Mode {
-        Input::mode(self)
+        self.file.mode()
     }
 
     fn names(&self) -> Result<(Names, FileOrder), ReadError> {
-        if let Ok(indexed) = Indexed::open(&self.path()) {
-            return Ok((indexed.names().clone(), indexed.remarks().order));
-        }
-        let mut source = self.open_raw()?;
-        let mut batch = Batch::default();
         let bar = progress("reading names");
-        while source.next_batch(&mut batch)? {
-            bar.inc(batch.events.len() as u64);
-        }
+        let names = self.file.read_names(&mut |events| bar.set_position(events));
         bar.finish_and_clear();
-        Ok((source.names().clone(), source.remarks().order))
+        names
     }
 }
 
@@ -152,7 +131,7 @@ pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSo
 
 /// The trace's name in messages.
 pub(crate) fn name(args: &InputArgs) -> String {
-    Input { args, format: None, spool: None }.name()
+    TraceFile::new(&args.trace).name()
 }
 
 /// A counter on standard error, if it is a terminal, for work that takes longer than a second.
@@ -176,9 +155,9 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(std::fs::read_to_string(&spool.path).unwrap(), text);
         }
-        let path = spool.path.clone();
-        drop(spool);
-        assert!(!path.exists() || std::fs::read_to_string(&path).is_ok_and(|other| other != text));
+        // The system removes a file that has no name together with its last descriptor.
+        #[cfg(target_os = "linux")]
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&spool._file.metadata().unwrap()), 0);
         let error = Spool::take(&mut text.as_bytes(), 5).err().unwrap();
         assert!(format!("{error:#}").contains("longer than 5 bytes"), "{error:#}");
     }

@@ -1,12 +1,14 @@
 //! Output: results on standard output, errors and notes on standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{anyhow, ensure};
 use foresee_report::text::Style;
+use foresee_support::output::OutputFile;
 use foresee_trace::{ReadError, Visible};
 
+use crate::args::OutputArgs;
 use crate::specs::BadSpec;
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
@@ -21,19 +23,69 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a result with names from files in it, with all characters visible.
-pub(crate) fn plain(text: &str) -> anyhow::Result<()> {
+/// Text with names from files in it, with all characters visible.
+pub(crate) fn plain(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| Visible(line).to_string()).collect();
-    print(&lines.join("\n"))
+    lines.join("\n")
+}
+
+/// Where a command's result goes: to standard output at once, or to the file of `--output` when
+/// all of it is there.
+pub(crate) struct Sink {
+    /// The file, and what it will contain.
+    file: Option<(PathBuf, String)>,
+}
+
+impl Sink {
+    /// Fails if it is clear already that the file cannot be written.
+    pub(crate) fn new(args: &OutputArgs) -> anyhow::Result<Sink> {
+        if args.output == Path::new("-") {
+            return Ok(Sink { file: None });
+        }
+        // A search may take hours: a mistyped folder must not show only after it.
+        create(&args.output)?;
+        Ok(Sink { file: Some((args.output.clone(), String::new())) })
+    }
+
+    pub(crate) fn print(&mut self, text: &str) -> anyhow::Result<()> {
+        match &mut self.file {
+            Some((_, content)) => {
+                content.push_str(text);
+                Ok(())
+            }
+            None => print(text),
+        }
+    }
+
+    /// How text is to be styled.
+    pub(crate) fn style(&self) -> Style {
+        if self.file.is_some() { Style::Plain } else { style() }
+    }
+
+    /// Lets the file appear.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        self.file.map_or(Ok(()), |(path, content)| write_file(&path, &content))
+    }
 }
 
 /// Writes a file that appears under its name only when it is complete.
 pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut file = create(path)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.finish());
+    written.map_err(|error| cannot_write(path, &error))
+}
+
+fn create(path: &Path) -> anyhow::Result<OutputFile> {
     let folder = foresee_support::output::folder(path);
     let (name, place) = (path.display(), folder.display());
     ensure!(folder.is_dir(), "cannot write {name}: there is no folder {place}");
-    foresee_support::output::write(path, text.as_bytes())
-        .with_context(|| format!("cannot write {name}"))
+    OutputFile::create(path).map_err(|error| cannot_write(path, &error))
+}
+
+/// The error is part of the text, not of the chain: a FIFO whose reader went away is not the
+/// closed pipe of [`is_closed_pipe`], as the file was asked for by name.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("cannot write {}: {error}", path.display())
 }
 
 /// Colours, if standard output is a terminal that supports them.

@@ -203,6 +203,14 @@ fn a_child_process_has_a_trace_of_its_own() {
     assert_eq!(status, 1, "{out}{err}");
     assert_eq!(out.matches("OBSERVED ordered").count(), 1, "{out}{err}");
     assert!(out.contains("the second captured"), "{out}{err}");
+    // The reports of both processes go to one file, in the order in which they would be printed.
+    let (status, rest, _) = bench.run("--spec s.spec --format json --output r.json -- ./program");
+    assert_eq!((status, rest.as_str()), (1, ""));
+    let reports = std::fs::read_to_string(bench.path("r.json")).unwrap();
+    let reports = serde_json::Deserializer::from_str(&reports).into_iter::<serde_json::Value>();
+    let reports: Vec<serde_json::Value> = reports.map(Result::unwrap).collect();
+    let observed: Vec<_> = reports.iter().map(|r| r["summary"]["observed"].as_u64()).collect();
+    assert_eq!(observed, [Some(0), Some(1)]);
     // A shell in between changes nothing.
     let mut shell = bench.foresee();
     shell.args(["run", "--spec", "s.spec", "--", "sh", "-c", "./program; exit 5"]);

@@ -9,6 +9,8 @@ mod drawings;
 mod endings;
 mod findings;
 mod harness;
+mod jvm;
+mod limits;
 mod observe;
 mod ordering;
 mod outputs;

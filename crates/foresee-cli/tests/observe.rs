@@ -1,5 +1,5 @@
-//! The observer with real processes: what goes wrong with one sender is told to it, and to nobody
-//! else's harm; whatever is killed, no finding and no stored trace is lost.
+//! The observer with real processes: a faulty sender learns what is wrong and affects no other, and
+//! no finding or stored trace is lost whatever is killed.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
@@ -22,7 +22,7 @@ const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
 const SPEC: &str = "init landing = 0, approved = 0, radio = 1\n\
     property safe: start(landing == 1) -> [start(approved == 1), end(radio == 1))\n";
 
-/// The plane lands while the radio goes off, after many steps that concern nobody.
+/// The plane lands while the radio goes off, after many irrelevant steps.
 fn landing(folder: &Path, before: usize, after: usize) -> PathBuf {
     let idle = |n: usize| -> String {
         (0..n).map(|i| format!("T{}|w(other{})={i}|\n", i % 2 + 1, i % 7)).collect()
@@ -112,9 +112,16 @@ impl Drop for Observer {
 
 fn hello(name: &str) -> Vec<u8> {
     let (program, order) = (ProgramId::random(), FileOrder::Observed);
-    Hello { program, name: name.to_owned(), order, channels: 1, token: Vec::new() }
-        .encode()
-        .unwrap()
+    Hello {
+        program,
+        name: name.to_owned(),
+        order,
+        channels: 1,
+        token: Vec::new(),
+        secret: Vec::new(),
+    }
+    .encode()
+    .unwrap()
 }
 
 /// Connects, says something, and waits for the answers.
@@ -171,6 +178,35 @@ fn a_violation_is_foreseen_while_the_program_runs() {
 }
 
 #[test]
+fn the_file_of_an_observer_grows_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (spec, file) = (folder.path().join("landing.spec"), folder.path().join("lines"));
+    std::fs::write(&spec, SPEC).unwrap();
+    let mut observe = Command::new(FORESEE);
+    observe.args(["observe", "--listen", "127.0.0.1:0", "--format", "json", "--programs", "1"]);
+    observe.arg("--spec").arg(&spec).arg("--output").arg(&file);
+    let child = observe.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    // The first line is there while the observer still runs.
+    let start = Instant::now();
+    while lines().is_empty() && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let address = lines()[0]["address"].as_str().unwrap().to_owned();
+    let mut send = Command::new(FORESEE);
+    send.arg("send").arg(landing(folder.path(), 0, 0)).args(["--to", &address]);
+    assert!(send.output().unwrap().status.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    let whats: Vec<Value> = lines().into_iter().map(|line| line["what"].clone()).collect();
+    assert_eq!(whats, ["listening", "program", "finding", "verdict"]);
+}
+
+#[test]
 fn bad_senders_are_told_so_and_disturb_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--stall", "1", "--idle", "2", "--linger", "0", "--max-threads", "1000"];
@@ -188,8 +224,8 @@ fn bad_senders_are_told_so_and_disturb_nobody() {
     assert!(refusal(&address, b"GET / HTTP/1.1\r\n\r\n").contains("not a foresee sender"));
     assert!(refusal(&address, &[0; 100]).contains("not a foresee sender"));
     let mut newer = hello("newer");
-    newer[8] = 2;
-    assert!(refusal(&address, &newer).contains("version 2"), "wrong version");
+    newer[8] = 3;
+    assert!(refusal(&address, &newer).contains("version 3"), "wrong version");
     let mut damaged = hello("damaged");
     damaged[30] ^= 1;
     assert!(refusal(&address, &damaged).contains("checksum"));

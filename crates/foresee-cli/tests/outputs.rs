@@ -20,6 +20,13 @@ const COMMANDS: &[(&str, i32)] = &[
     ("check t.std --spec p.spec --lattice out", 1),
     ("check t.std --check nondeterminism --witness-svg out", 1),
     ("spec explain p.spec --automaton svg -o out", 0),
+    ("spec explain p.spec -o out", 0),
+    ("spec check p.spec --output out", 0),
+    ("trace info t.std --output out", 0),
+    ("trace validate t.std --output out", 0),
+    ("trace show t.std --output out", 0),
+    ("check t.std --spec p.spec --output out", 1),
+    ("check t.std --spec p.spec --format json -o out", 1),
 ];
 
 fn folder() -> TempDir {
@@ -76,4 +83,62 @@ fn a_fifo_stays_a_fifo() {
         assert!(!reading.join().unwrap().is_empty(), "{}", command.0);
         assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo(), "{}", command.0);
     }
+}
+
+/// Runs a command in a folder: status, standard output and standard error.
+fn outcome(folder: &Path, words: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foresee"));
+    let output = command.args(words.split(' ')).current_dir(folder).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_file_gets_what_standard_output_would() {
+    for words in [
+        "check t.std --spec p.spec",
+        "check t.std --check race,nondeterminism --format json",
+        "trace info t.std --format json",
+        "trace show t.std",
+        "spec explain p.spec",
+    ] {
+        let folder = folder();
+        let (status, printed, _) = outcome(folder.path(), words);
+        assert!(!printed.is_empty(), "{words}");
+        let (again, rest, _) = outcome(folder.path(), &format!("{words} --output out"));
+        assert_eq!((again, rest.as_str()), (status, ""), "{words}");
+        assert_eq!(fs::read_to_string(folder.path().join("out")).unwrap(), printed, "{words}");
+        let (again, dash, _) = outcome(folder.path(), &format!("{words} --output -"));
+        assert_eq!((again, dash), (status, printed), "{words}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error_and_not_a_verdict() {
+    let folder = folder();
+    let (status, out, err) = outcome(folder.path(), "check t.std --spec p.spec -o no/where");
+    assert_eq!((status, out.as_str()), (Some(2), ""), "{err}");
+    assert!(err.contains("cannot write no/where: there is no folder no"), "{err}");
+    // A failed command leaves the old report.
+    fs::write(folder.path().join("out"), "old").unwrap();
+    let (status, ..) = outcome(folder.path(), "check missing.std --spec p.spec -o out");
+    assert_eq!(status, Some(2));
+    assert_eq!(fs::read(folder.path().join("out")).unwrap(), b"old");
+    // A full disk is noticed.
+    let (status, _, err) = outcome(folder.path(), "check t.std --spec p.spec -o /dev/full");
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("cannot write /dev/full: "), "{err}");
+    // A reader that goes away takes the verdict with it, so the status must not be that of success.
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut long = TRACE.to_owned();
+    (0..20_000).for_each(|i| long += &format!("T1|w(y{i})|a.c:{i}\n"));
+    fs::write(folder.path().join("long.std"), long).unwrap();
+    let reading = std::thread::spawn(move || drop(fs::File::open(fifo).unwrap()));
+    let words = "trace show long.std --rows 20000 -o fifo";
+    let (status, _, err) = outcome(folder.path(), words);
+    reading.join().unwrap();
+    assert_eq!(status, Some(2), "{err}");
+    let both = "trace show t.std --svg a.svg --output out";
+    assert_eq!(outcome(folder.path(), both).0, Some(2), "one drawing, one file");
 }

@@ -162,19 +162,23 @@ fn every_example_is_listed_and_can_be_run() {
     let examples = root().join("examples");
     let list = fs::read_to_string(examples.join("README.md")).unwrap();
     let mut folders = 0;
-    for entry in fs::read_dir(&examples).unwrap() {
-        let folder = entry.unwrap().path();
-        if !folder.is_dir() {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    // Those of other languages have a folder of their own.
+    let all = entries(&examples).into_iter().chain(entries(&examples.join("jvm")));
+    for folder in all {
+        if !folder.is_dir() || folder.ends_with("jvm") {
             continue;
         }
         folders += 1;
-        let name = folder.file_name().unwrap().to_str().unwrap();
+        let name = folder.strip_prefix(&examples).unwrap().to_str().unwrap();
         let row = format!("| [{name}]({name}/) |");
         assert_eq!(list.matches(&row).count(), 1, "{name} in examples/README.md");
         let files: Vec<PathBuf> =
             fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
         let has = |ending: &str| files.iter().any(|f| f.extension().is_some_and(|e| e == ending));
-        if has("c") || has("cc") {
+        if has("c") || has("cc") || has("java") {
             continue;
         }
         assert!(has("std"), "{name} has neither a program nor a trace");

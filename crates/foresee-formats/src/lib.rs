@@ -29,6 +29,7 @@ mod roadrunner;
 mod shape;
 mod std_text;
 mod text;
+mod trace_file;
 mod value;
 
 use std::io::{Read, Write};
@@ -46,6 +47,7 @@ pub use rapid::ForRapid;
 pub use roadrunner::RoadRunner;
 pub use shape::MAX_VALUES;
 pub use std_text::Std;
+pub use trace_file::TraceFile;
 
 /// A trace format.
 pub trait Format: Sync {

@@ -21,7 +21,7 @@ use crate::shape::check_batch;
 /// A batch ends early if it has more values than this.
 pub(crate) const VALUES_PER_BATCH: usize = 65_536;
 
-/// A format whose traces are lines of text: this is all that tells one from another.
+/// A format whose traces are lines of text: all that distinguishes one such format from another.
 pub(crate) trait TextFormat: Sync {
     /// The reader and writer of lines.
     type Lines: LineParser + LineWriter + Default;

@@ -69,20 +69,13 @@ struct Thread {
     known: Clock,
     /// The event that forked it, until its first own event.
     fork: Option<Stamp>,
-    /// The numbers of its lists in the streams, if they have one.
+    /// The number of the list of its places in the streams, if it has one.
     places: Option<u32>,
-    knowledge: Vec<Option<u32>>,
 }
 
 impl Default for Thread {
     fn default() -> Self {
-        Thread {
-            facts: ThreadFacts::default(),
-            known: Clock::EMPTY,
-            fork: None,
-            places: None,
-            knowledge: Vec::new(),
-        }
+        Thread { facts: ThreadFacts::default(), known: Clock::EMPTY, fork: None, places: None }
     }
 }
 
@@ -159,10 +152,8 @@ impl Builder {
         let list = *thread.places.get_or_insert_with(|| streams.id((places_of(t.0), 0)));
         streams.push(list, [index, 0], 1);
         if before != stamp.known {
-            let Thread { knowledge, .. } = thread;
             clocks.news(before, &stamp, &mut |other, [count]| {
-                let list = entry(knowledge, other.index());
-                let list = *list.get_or_insert_with(|| streams.id((knowledge_of(t.0), other.0)));
+                let list = streams.id((knowledge_of(t.0), other.0));
                 streams.push(list, [u64::from(time), u64::from(count)], 2);
             });
         }
@@ -185,7 +176,6 @@ impl Builder {
         }
         for thread in &mut self.threads {
             thread.places = None;
-            thread.knowledge.clear();
         }
         self.streams.spill(&self.folder)
     }

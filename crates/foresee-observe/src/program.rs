@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foresee_formats::Format;
 use foresee_formats::native::{FrameHeader, Kind, LOST, Native, encode_remarks};
+use foresee_support::budget::{Budget, BudgetPart};
 use foresee_trace::{EventSource, FileOrder, ReadError, Remarks};
 
 use crate::limits::Limits;
 use crate::reassemble::{Backlog, Reassembler, Taken};
 use crate::spool::Spool;
-use crate::wire::ProgramId;
+use crate::wire::{ProgramId, is_same_token};
 
 /// An observed program.
 #[derive(Debug)]
@@ -29,31 +30,54 @@ pub struct Program {
     limits: Limits,
     /// The number of events passed to the analyses.
     events: AtomicU64,
-    /// The number of bytes of the names.
-    names: AtomicU64,
+    /// The number of bytes of the names, and the memory that they take.
+    names: Mutex<(usize, BudgetPart)>,
+    /// What connections have to know in order to join it.
+    secret: Vec<u8>,
+    /// The memory that its analyses take.
+    analyses: Mutex<BudgetPart>,
 }
 
+/// What is known of a program when it begins.
+pub(crate) struct Opening {
+    pub(crate) id: ProgramId,
+    pub(crate) name: String,
+    pub(crate) order: FileOrder,
+    pub(crate) secret: Vec<u8>,
+    pub(crate) spool: Spool,
+    pub(crate) paths: Option<(PathBuf, PathBuf)>,
+    pub(crate) is_resumed: bool,
+}
+
+/// The memory that a name takes besides its bytes.
+const NAME: usize = 64;
+
 impl Program {
-    pub(crate) fn new(
-        id: ProgramId,
-        name: String,
-        order: FileOrder,
-        spool: Spool,
-        paths: Option<(PathBuf, PathBuf)>,
-        limits: Limits,
-        is_resumed: bool,
-    ) -> Program {
+    pub(crate) fn new(opening: Opening, limits: Limits, budget: &Arc<Budget>) -> Program {
+        let Opening { id, name, order, secret, spool, paths, is_resumed } = opening;
         Program {
             id,
             name,
             paths,
-            frames: Reassembler::new(&limits, spool.frames(), is_resumed),
+            frames: Reassembler::new(&limits, spool.frames(), is_resumed, Some(budget.part())),
             spool: Mutex::new(spool),
             order,
             limits,
             events: AtomicU64::new(0),
-            names: AtomicU64::new(0),
+            names: Mutex::new((0, budget.part())),
+            secret,
+            analyses: Mutex::new(budget.part()),
         }
+    }
+
+    /// Whether a connection with this secret belongs to the program.
+    pub(crate) fn is_joined_by(&self, secret: &[u8]) -> bool {
+        is_same_token(&self.secret, secret)
+    }
+
+    /// Whether its analyses may hold so many bytes of the memory that all programs share.
+    pub fn allows(&self, bytes: usize) -> bool {
+        self.analyses.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
     }
 
     /// The trace from its first event on: first what is stored, then what arrives. Only one such
@@ -171,12 +195,22 @@ impl Program {
             )));
         }
         if frame.header.kind == Kind::Names {
-            let bytes = frame.bytes.len() as u64;
-            let all = self.names.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            if all > self.limits.memory as u64 {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let (bytes, part) = &mut *names;
+            *bytes += frame.bytes.len();
+            if *bytes > self.limits.memory {
                 return Err(io::Error::other(format!(
                     "the names of the program take more than {} bytes (--memory)",
                     self.limits.memory
+                )));
+            }
+            // Each name is there twice: in a list, and where it is looked up.
+            let taken = 2 * frame.bytes.len() + NAME * frame.header.count as usize;
+            if !part.take(part.taken().saturating_add(taken)) {
+                return Err(io::Error::other(format!(
+                    "the names of the program do not fit into what other programs leave of {} \
+                     bytes (--total-memory)",
+                    part.limit()
                 )));
             }
         }

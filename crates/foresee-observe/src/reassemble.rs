@@ -3,8 +3,8 @@
 //! Memory is bounded in two halves. The next frames in order wait in the *queue*; frames that have
 //! overtaken others are held *early*, until the gap before them is filled and they join the queue.
 //! A connection whose frame finds no room in its half is not read until there is room, so the
-//! sender
-//! has to wait, too.
+//! sender has to wait, too. All programs together have a budget besides; where that is used up, each
+//! program goes on with one frame at a time.
 //!
 //! # Why no connection waits for ever
 //! The next frame in order needs only room in the queue, and the consumer of the queue never blocks
@@ -19,6 +19,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use foresee_formats::native::Kind;
+use foresee_support::budget::BudgetPart;
 
 use crate::limits::Limits;
 use crate::wire::Numbered;
@@ -35,6 +36,9 @@ pub(crate) enum Taken {
     /// The observer is stopping.
     Stopped,
 }
+
+/// How often connections that wait for memory that other programs hold look for it.
+const TICK: Duration = Duration::from_millis(20);
 
 /// The reply to connections that come too late.
 const TOO_LATE: &str = "the program was considered over before this frame arrived";
@@ -82,6 +86,8 @@ struct State {
     losing: bool,
     /// The number of dropped events.
     dropped: u64,
+    /// What all frames may take, besides their own limits.
+    part: Option<BudgetPart>,
 }
 
 #[derive(Debug)]
@@ -99,6 +105,13 @@ impl State {
             None if self.is_closed => Some(TOO_LATE.to_owned()),
             None => None,
         }
+    }
+
+    /// Takes what is needed for all bytes and so many more from the budget; `false` if there is not
+    /// enough.
+    fn charge(&mut self, more: usize) -> bool {
+        let bytes = self.queued + self.held + more;
+        self.part.as_mut().is_none_or(|part| part.take(bytes))
     }
 }
 
@@ -127,9 +140,14 @@ pub(crate) struct Reassembler {
 impl Reassembler {
     /// Starts with frame `first`. One connection is expected; if another observer has stored
     /// frames, it is awaited only for a limited time.
-    pub(crate) fn new(limits: &Limits, first: u64, is_resumed: bool) -> Reassembler {
+    pub(crate) fn new(
+        limits: &Limits,
+        first: u64,
+        is_resumed: bool,
+        part: Option<BudgetPart>,
+    ) -> Reassembler {
         let quiet_since = is_resumed.then(Instant::now);
-        let state = State { next: first, stored: first, quiet_since, ..State::default() };
+        let state = State { next: first, stored: first, quiet_since, part, ..State::default() };
         Reassembler {
             state: Mutex::new(state),
             room: Condvar::new(),
@@ -196,8 +214,17 @@ impl Reassembler {
                         && state.queued + state.held + size <= 2 * self.half
                 }
             };
-            if has_room {
+            if has_room && state.charge(size) {
                 self.put(&mut state, number, Waiting::Frame(frame));
+                return Ok(());
+            }
+            if has_room && is_next && state.queue.is_empty() && !self.lossy {
+                // Other programs hold all memory. The frame goes on in that of its connection, which
+                // reads no other one meanwhile.
+                self.put(&mut state, number, Waiting::Frame(frame));
+                while !state.queue.is_empty() && state.refusal().is_none() {
+                    state = self.wait(state);
+                }
                 return Ok(());
             }
             if self.lossy && matches!(frame.header.kind, Kind::Events | Kind::Names) {
@@ -226,8 +253,9 @@ impl Reassembler {
         }
     }
 
+    /// Waits until something changes; other programs do not say when they need less memory.
     fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        self.room.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.room.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Moves frames that fit to their place.
@@ -263,6 +291,7 @@ impl Reassembler {
         loop {
             if let Some(item) = state.queue.pop_front() {
                 state.queued -= item.bytes();
+                state.charge(0);
                 self.room.notify_all();
                 return match item {
                     Waiting::Frame(frame) => Taken::Frame(frame),
@@ -276,7 +305,7 @@ impl Reassembler {
                 state.is_closed = true;
                 return Taken::Ended(format!(
                     "frame {next} is missing, and {} bytes of early frames are all that \
-                     may wait: raise --memory, or send more nearly in order",
+                     may wait: raise --memory or --total-memory, or send more nearly in order",
                     state.held
                 ));
             }
@@ -336,7 +365,7 @@ impl Reassembler {
         state.over.get_or_insert(error);
         state.queue.clear();
         state.early.clear();
-        (state.queued, state.held) = (0, 0);
+        (state.queued, state.held, state.part) = (0, 0, None);
         self.room.notify_all();
         self.ready.notify_all();
     }
@@ -396,7 +425,7 @@ mod tests {
 
     #[test]
     fn any_order_becomes_the_order_and_copies_are_dropped() {
-        let all = Reassembler::new(&limits(1 << 20), 0, false);
+        let all = Reassembler::new(&limits(1 << 20), 0, false, None);
         all.connect(1).unwrap();
         for number in [3, 1, 1, 0, 2, 0, 3] {
             assert_eq!(all.accept(frame(number, 10)), Ok(()));
@@ -411,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_is_too_fast_waits() {
-        let all = Arc::new(Reassembler::new(&limits(4 * 116), 0, false));
+        let all = Arc::new(Reassembler::new(&limits(4 * 116), 0, false, None));
         all.connect(1).unwrap();
         let sender = std::thread::spawn({
             let all = Arc::clone(&all);
@@ -427,7 +456,7 @@ mod tests {
     #[test]
     fn the_missing_frame_gets_in_while_others_wait() {
         // The first connection blocks on frame 9; the second delivers what is missing.
-        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false));
+        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false, None));
         (0..2).for_each(|_| assert!(all.connect(2).is_ok()));
         let early = std::thread::spawn({
             let all = Arc::clone(&all);
@@ -446,7 +475,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_put_in_order_is_given_up() {
-        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false));
+        let all = Arc::new(Reassembler::new(&limits(2 * 116), 0, false, None));
         all.connect(1).unwrap();
         let sender = std::thread::spawn({
             let all = Arc::clone(&all);
@@ -460,7 +489,7 @@ mod tests {
 
     #[test]
     fn if_asked_for_events_are_dropped_instead() {
-        let all = Reassembler::new(&Limits { lossy: true, ..limits(2 * 116) }, 0, false);
+        let all = Reassembler::new(&Limits { lossy: true, ..limits(2 * 116) }, 0, false, None);
         all.connect(1).unwrap();
         (0..5).for_each(|number| assert_eq!(all.accept(frame(number, 100)), Ok(())));
         assert_eq!(number(all.take()), Some(0));

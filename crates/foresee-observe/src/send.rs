@@ -10,7 +10,7 @@ use foresee_formats::native::{FrameHeader, HEADER, Kind, write_frames};
 use foresee_trace::{Batch, EventSource, ReadError, Remarks};
 
 use crate::address::{Address, Stream};
-use crate::wire::{Hello, ProgramId, Reply, Status};
+use crate::wire::{Hello, ProgramId, Reply, Status, new_secret};
 
 /// How a trace is sent.
 #[derive(Clone, Debug)]
@@ -83,9 +83,10 @@ pub fn send(open: Open<'_>, options: &SendOptions) -> Result<Sent, SendError> {
     let mut failing: Option<Instant> = None;
     // The first frame that the observer had not stored at the last connection.
     let mut from = 0;
+    let secret = new_secret();
     loop {
         let before = from;
-        match attempt(open, options, &mut from, &mut sent) {
+        match attempt(open, options, &secret, &mut from, &mut sent) {
             Err(error) if error.may_pass() => {
                 if from > before {
                     failing = None;
@@ -105,6 +106,7 @@ pub fn send(open: Open<'_>, options: &SendOptions) -> Result<Sent, SendError> {
 fn attempt(
     open: Open<'_>,
     options: &SendOptions,
+    secret: &[u8],
     from: &mut u64,
     sent: &mut Sent,
 ) -> Result<(), SendError> {
@@ -116,6 +118,7 @@ fn attempt(
         order,
         channels: options.connections.max(1),
         token: options.token.clone(),
+        secret: secret.to_vec(),
     };
     let failed = |error: io::Error| SendError::Connection(options.to.clone(), error);
     let hello = hello.encode().map_err(failed)?;

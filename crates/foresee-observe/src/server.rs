@@ -8,11 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use foresee_support::budget::{Budget, BudgetPart};
+
 use crate::address::{Address, Listener, Stream};
 use crate::limits::Limits;
-use crate::program::Program;
+use crate::program::{Opening, Program};
 use crate::spool::{Shelf, Spool};
-use crate::wire::{Hello, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
+use crate::wire::{Hello, MAX_TOKEN, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
 
 /// Handles observed programs.
 pub trait Observer: Send + Sync {
@@ -43,6 +45,13 @@ const TICK: Duration = Duration::from_millis(50);
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The reply to senders that may come back.
 const STOPPING: &str = "the observer is stopping";
+/// What takes memory for each connection or program: frames that arrive, frames that wait, names and
+/// analyses.
+const PARTS: usize = 4;
+/// The number of connections beyond the limit that are told so before they are closed.
+const REFUSED: usize = 64;
+/// How long a connection that was refused may take to read why.
+const PARTING: Duration = Duration::from_secs(1);
 /// The number of finished programs that are remembered.
 const REMEMBERED: usize = 4096;
 
@@ -51,8 +60,13 @@ struct Shared {
     token: Option<String>,
     shelf: Option<Shelf>,
     limits: Limits,
+    /// The memory and the disk space that all programs share.
+    memory: Arc<Budget>,
+    disk: Arc<Budget>,
     stop: AtomicBool,
     connections: AtomicUsize,
+    /// Connections beyond the limit that are being told so.
+    refused: AtomicUsize,
     programs: Mutex<Programs>,
     changed: Condvar,
 }
@@ -92,14 +106,25 @@ impl Server {
                 format!("{open} can be reached from other machines: set a token with --token"),
             ));
         }
+        if options.token.as_ref().is_some_and(|token| token.len() > MAX_TOKEN) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("no sender can present this token: it is longer than {MAX_TOKEN} bytes"),
+            ));
+        }
         let shelf = options.keep.as_deref().map(Shelf::open).transpose()?;
+        let limits = options.limits;
+        let disk = usize::try_from(limits.total_disk).unwrap_or(usize::MAX);
         let shared = Arc::new(Shared {
             observer,
             token: options.token,
             shelf,
-            limits: options.limits,
+            limits,
+            memory: Budget::new(limits.total_memory, PARTS * limits.connections),
+            disk: Budget::new(disk, limits.connections),
             stop: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
             programs: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -186,6 +211,11 @@ impl Shared {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts connections: those that are refused because there are too many, or the others.
+    fn counter(&self, is_refused: bool) -> &AtomicUsize {
+        if is_refused { &self.refused } else { &self.connections }
+    }
+
     fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
@@ -198,7 +228,9 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
         match Spool::resume(&path) {
             Ok((spool, order)) => {
                 let paths = Some((path, shelf.paths(&name, id).1));
-                let program = Program::new(id, name, order, spool, paths, shared.limits, true);
+                let (secret, is_resumed) = (shelf.secret(id)?, true);
+                let opening = Opening { id, name, order, secret, spool, paths, is_resumed };
+                let program = Program::new(opening, shared.limits, &shared.memory);
                 let mut programs = shared.programs();
                 begin(shared, &mut programs, program)?;
             }
@@ -240,6 +272,9 @@ fn end(shared: &Shared, program: &Arc<Program>, error: Option<String>) {
         let what = format!("cannot rename {}: {error}", growing.display());
         shared.observer.problem("a kept trace", Some(&program.name), &what);
     }
+    if let Some(shelf) = shared.shelf.as_ref().filter(|_| is_final) {
+        shelf.forget_secret(program.id);
+    }
     program.frames.end(error);
     let mut programs = shared.programs();
     programs.running.remove(&program.id);
@@ -265,26 +300,38 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
         if shared.is_stopping() {
             break;
         }
-        if shared.connections.fetch_add(1, Ordering::SeqCst) >= shared.limits.connections {
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
-            let text = format!("there are already {} connections", shared.limits.connections);
-            shared.observer.problem(&peer, None, &text);
-            let _ = stream.set_write_timeout(Some(TICK));
-            let _ = (&stream).write_all(&Reply { status: Status::Later, next: 0, text }.encode());
-            continue;
-        }
+        let stream = Arc::new(stream);
+        let is_full = shared.connections.load(Ordering::SeqCst) >= shared.limits.connections;
+        let before = shared.counter(is_full).fetch_add(1, Ordering::SeqCst);
         let talk = {
-            let shared = Arc::clone(shared);
+            let (shared, stream) = (Arc::clone(shared), Arc::clone(&stream));
             move || {
-                Connection { shared: &shared, peer, stream: &stream }.talk();
-                shared.connections.fetch_sub(1, Ordering::SeqCst);
+                let connection = Connection { shared: &shared, peer, stream: &stream };
+                match is_full {
+                    true => connection.part(Break::Later(full(&shared)), None, 0),
+                    false => connection.talk(),
+                }
+                shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
             }
         };
-        if let Err(error) = std::thread::Builder::new().name("connection".to_owned()).spawn(talk) {
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
-            shared.observer.problem("the listener", None, &error.to_string());
+        let thread = std::thread::Builder::new().name("connection".to_owned());
+        let trouble = match is_full && before >= REFUSED {
+            true => Some(full(shared)),
+            false => thread.spawn(talk).err().map(|error| error.to_string()),
+        };
+        if let Some(text) = trouble {
+            // There is nobody to wait until the reply has been read.
+            shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
+            shared.observer.problem("the listener", None, &text);
+            let _ = stream.set_write_timeout(Some(TICK));
+            let reply = Reply { status: Status::Later, next: 0, text };
+            let _ = (&*stream).write_all(&reply.encode());
         }
     }
+}
+
+fn full(shared: &Shared) -> String {
+    format!("there are already {} connections", shared.limits.connections)
 }
 
 /// Why a connection is closed.
@@ -370,7 +417,10 @@ impl Connection<'_> {
         let id = hello.program;
         let mut programs = shared.programs();
         if let Some(program) = programs.running.get(&id) {
-            return Ok(Some(Arc::clone(program)));
+            return match program.is_joined_by(&hello.secret) {
+                true => Ok(Some(Arc::clone(program))),
+                false => Err(Break::Refused("the program belongs to another sender".to_owned())),
+            };
         }
         if programs.over.contains(&id) || shared.shelf.as_ref().is_some_and(|s| s.has(id)) {
             return Ok(None);
@@ -386,13 +436,18 @@ impl Connection<'_> {
         }
         let stored = |error: io::Error| Break::Later(format!("cannot store the trace: {error}"));
         let paths = shared.shelf.as_ref().map(|shelf| shelf.paths(&hello.name, id));
+        if let Some(shelf) = &shared.shelf {
+            shelf.forget_secret(id);
+            shelf.store_secret(id, &hello.secret).map_err(stored)?;
+        }
         let spool = match &paths {
             Some((growing, _)) => Spool::create(growing, hello.order),
-            None => Spool::temporary(hello.order, shared.limits.disk),
+            None => Spool::temporary(hello.order, shared.limits.disk, shared.disk.part()),
         };
+        let Hello { name, order, secret, .. } = hello.clone();
         let spool = spool.map_err(stored)?;
-        let name = hello.name.clone();
-        let program = Program::new(id, name, hello.order, spool, paths, shared.limits, false);
+        let opening = Opening { id, name, order, secret, spool, paths, is_resumed: false };
+        let program = Program::new(opening, shared.limits, &shared.memory);
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }
 
@@ -404,7 +459,9 @@ impl Connection<'_> {
         let patient = Patient { stream: self.stream, stop, until: None, program: Some(program) };
         let mut input = BufReader::with_capacity(1 << 16, patient);
         let mut end = 0;
+        let mut arriving = self.shared.memory.part();
         loop {
+            let _ = arriving.take(0);
             input.get_mut().until = limits.idle.and_then(until);
             if input.buffer().is_empty() {
                 match std::io::BufRead::fill_buf(&mut input) {
@@ -414,8 +471,10 @@ impl Connection<'_> {
                     Err(error) => return Err(refusal(error.into(), "a frame")),
                 }
             }
-            input.get_mut().until = until(limits.stall);
-            let frame = Numbered::read(&mut input, limits.frame);
+            let deadline = until(limits.stall);
+            input.get_mut().until = deadline;
+            let mut room = |bytes: usize| self.wait_for_room(&mut arriving, bytes, deadline);
+            let frame = Numbered::read_with(&mut input, limits.frame, &mut room);
             if program.frames.is_over() {
                 // The program's own error explains more than where it was cut off.
                 return Ok(end.max(1));
@@ -426,6 +485,25 @@ impl Connection<'_> {
             end = end.max(frame.number.saturating_add(1));
             program.frames.accept(frame).map_err(Break::Refused)?;
         }
+    }
+
+    /// Takes memory for a frame that arrives; other programs may have to give some back first.
+    fn wait_for_room(
+        &self,
+        part: &mut BudgetPart,
+        bytes: usize,
+        until: Option<Instant>,
+    ) -> io::Result<()> {
+        while !part.take(bytes) {
+            if self.shared.is_stopping() {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(())
     }
 
     fn reply(&self, status: Status, next: u64, text: &str) -> Result<(), Break> {
@@ -442,11 +520,13 @@ impl Connection<'_> {
             Break::Gone => return,
         };
         self.shared.observer.problem(&self.peer, program, &text);
+        let _ = self.stream.set_write_timeout(Some(PARTING));
         if self.reply(status, next, &text).is_err() || self.stream.finish_writing().is_err() {
             return;
         }
         // Closing with unread bytes would discard the reply before the sender has seen it.
-        let end = Instant::now() + Duration::from_secs(1);
+        let end = Instant::now() + PARTING;
+        let _ = self.stream.set_read_timeout(Some(TICK));
         let mut scratch = [0; 1 << 14];
         let mut stream = self.stream;
         while Instant::now() < end && !self.shared.is_stopping() {
@@ -468,6 +548,9 @@ fn refusal(error: WireError, what: &str) -> Break {
         WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
             Break::Later(STOPPING.to_owned())
         }
+        WireError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            Break::Later("other programs take all memory (--total-memory)".to_owned())
+        }
         WireError::Io(error) => Break::Refused(format!("the connection failed: {error}")),
         error => Break::Refused(error.to_string()),
     }
@@ -478,7 +561,7 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// A connection that is read until data arrives, the time is up, or the observer stops.
+/// A connection that is read until data arrives, the time is up by the clock, or the observer stops.
 struct Patient<'a> {
     program: Option<&'a Program>,
     stream: &'a Stream,
@@ -497,16 +580,19 @@ impl Read for Patient<'_> {
                 };
             }
             let mut stream = self.stream;
-            match stream.read(buffer) {
-                Err(error) if is_wait(&error) => {
-                    if self.program.is_some_and(|program| program.frames.is_over()) {
-                        return Ok(0);
-                    }
-                    if self.until.is_some_and(|until| Instant::now() >= until) {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
-                result => return result,
+            let result = stream.read(buffer);
+            let is_silent = result.as_ref().is_err_and(is_wait);
+            if is_silent && self.program.is_some_and(|program| program.frames.is_over()) {
+                return Ok(0);
+            }
+            // A sender that sends a byte now and then is late all the same; one that has nothing
+            // more to send is not.
+            let is_end = matches!(result, Ok(0) | Err(_)) && !is_silent;
+            if !is_end && self.until.is_some_and(|until| Instant::now() >= until) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if !is_silent {
+                return result;
             }
         }
     }

@@ -5,11 +5,12 @@
 //! confirm predictions, and from the start if a new name changes the meaning of a specification.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use foresee_formats::native::{FrameHeader, HEADER, Kind, decode_file_header, encode_file_header};
+use foresee_support::budget::BudgetPart;
 use foresee_trace::FileOrder;
 
 /// A growing trace.
@@ -22,6 +23,8 @@ pub(crate) struct Spool {
     frames: u64,
     /// The maximum number of bytes; nothing more is spooled after that.
     limit: u64,
+    /// What it may take of the disk space for all programs; kept traces are not limited.
+    part: Option<BudgetPart>,
     is_full: bool,
     /// The end mark has been written.
     is_finished: bool,
@@ -29,8 +32,8 @@ pub(crate) struct Spool {
 
 impl Spool {
     /// A file without a name.
-    pub(crate) fn temporary(order: FileOrder, limit: u64) -> io::Result<Spool> {
-        Spool::begin(tempfile::tempfile()?, order, limit)
+    pub(crate) fn temporary(order: FileOrder, limit: u64, part: BudgetPart) -> io::Result<Spool> {
+        Spool::begin(tempfile::tempfile()?, order, limit, Some(part))
     }
 
     /// A permanent file. It has its header when it appears under its name, so that it is always
@@ -40,13 +43,18 @@ impl Spool {
         let file = tempfile::Builder::new().prefix(STARTING).tempfile_in(folder)?;
         file.as_file().write_all_at(&encode_file_header(order), 0)?;
         let file = file.persist_noclobber(path).map_err(|error| error.error)?;
-        Spool::begin(file, order, u64::MAX)
+        Spool::begin(file, order, u64::MAX, None)
     }
 
-    fn begin(file: File, order: FileOrder, limit: u64) -> io::Result<Spool> {
+    fn begin(
+        file: File,
+        order: FileOrder,
+        limit: u64,
+        part: Option<BudgetPart>,
+    ) -> io::Result<Spool> {
         file.write_all_at(&encode_file_header(order), 0)?;
         let length = HEADER as u64;
-        Ok(Spool { file, length, frames: 0, limit, is_full: false, is_finished: false })
+        Ok(Spool { file, length, frames: 0, limit, part, is_full: false, is_finished: false })
     }
 
     /// A file that an observer left behind. An incomplete frame is cut off.
@@ -79,12 +87,15 @@ impl Spool {
         }
         file.set_len(length)?;
         let limit = u64::MAX;
-        Ok((Spool { file, length, frames, limit, is_full: false, is_finished }, order))
+        Ok((Spool { file, length, frames, limit, part: None, is_full: false, is_finished }, order))
     }
 
     /// Adds a complete frame. Once one does not fit, nothing more is added.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.is_full |= self.length + frame.len() as u64 > self.limit;
+        let length = self.length + frame.len() as u64;
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        self.is_full |= length > self.limit;
+        self.is_full |= self.part.as_mut().is_some_and(|part| !part.take(bytes));
         if !self.is_full {
             self.file.write_all_at(frame, self.length)?;
             self.length += frame.len() as u64;
@@ -134,10 +145,13 @@ pub(crate) struct Shelf {
 const STARTING: &str = ".starting-";
 /// The extension of traces whose program is not over.
 const GROWING: &str = "fse.part";
+/// The extension of the secrets of programs that are not over.
+const SECRET: &str = "secret";
 
 impl Shelf {
     pub(crate) fn open(folder: &Path) -> io::Result<Shelf> {
-        std::fs::create_dir_all(folder)?;
+        // Traces hold the values of programs: nobody else may read them.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         for entry in folder.read_dir()?.flatten() {
             if entry.file_name().to_str().is_some_and(|name| name.starts_with(STARTING)) {
                 // An observer was killed right after it created the file.
@@ -154,6 +168,42 @@ impl Shelf {
         let name = name.trim_start_matches('.');
         let path = |ending: &str| self.folder.join(format!("{name}-{id}.{ending}"));
         (path(GROWING), path("fse"))
+    }
+
+    /// Stores the secret of a program, so that an observer that is started later knows it.
+    pub(crate) fn store_secret(&self, id: crate::ProgramId, secret: &[u8]) -> io::Result<()> {
+        if secret.is_empty() {
+            return Ok(());
+        }
+        // In one step: an observer may be killed at any time.
+        let starting = self.folder.join(format!("{STARTING}{id}.{SECRET}"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&starting)?;
+        file.write_all(secret)?;
+        std::fs::rename(starting, self.secret_path(id))
+    }
+
+    /// The secret of a program; empty if it has none.
+    pub(crate) fn secret(&self, id: crate::ProgramId) -> io::Result<Vec<u8>> {
+        match std::fs::read(self.secret_path(id)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            secret => secret,
+        }
+    }
+
+    /// Removes the secret of a program that is over.
+    pub(crate) fn forget_secret(&self, id: crate::ProgramId) {
+        // It may have none.
+        let _ = std::fs::remove_file(self.secret_path(id));
+    }
+
+    /// Hidden, because all other files here are traces.
+    fn secret_path(&self, id: crate::ProgramId) -> PathBuf {
+        self.folder.join(format!(".{id}.{SECRET}"))
     }
 
     /// Whether the complete trace of a program is here.

@@ -3,6 +3,7 @@
 //! A sender sends a hello, is welcomed or refused, and sends frames of the native format, each
 //! preceded by its number. No length field is trusted before it has been compared with a limit.
 
+use std::hash::BuildHasher;
 use std::io::{self, Read};
 
 use foresee_formats::native::{FrameHeader, HEADER, Kind, read_full};
@@ -10,12 +11,15 @@ use foresee_trace::FileOrder;
 
 /// Like the magic number of traces, with another letter.
 const MAGIC: [u8; 8] = *b"\x89FSO\r\n\x1a\n";
-/// The version of the protocol.
-pub const VERSION: u16 = 1;
+/// The latest version of the protocol. The versions differ in the hello only: from the second on,
+/// it may hold a secret.
+pub const VERSION: u16 = 2;
 /// The length of the fixed part of a hello.
 const HELLO: usize = 40;
 /// The longest token, in bytes.
 pub const MAX_TOKEN: usize = 256;
+/// The longest secret, in bytes.
+pub const MAX_SECRET: usize = 64;
 /// The longest name of a program, in bytes.
 pub const MAX_NAME: usize = 256;
 /// The first bytes of a reply.
@@ -51,6 +55,13 @@ impl std::fmt::Display for ProgramId {
     }
 }
 
+/// A new secret, by which the connections of one program are recognised.
+pub fn new_secret() -> Vec<u8> {
+    // The keys of the hash function come from the operating system's source of random numbers.
+    let word = |n: u64| std::hash::RandomState::new().hash_one(n).to_le_bytes();
+    [word(0), word(1)].concat()
+}
+
 /// The first message of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -64,6 +75,9 @@ pub struct Hello {
     pub channels: u16,
     /// The shared secret, if one is required.
     pub token: Vec<u8>,
+    /// What nobody but the program knows: with it, a program is resumed only by those who send the
+    /// same. Empty in hellos of version 1.
+    pub secret: Vec<u8>,
 }
 
 /// An error in what a sender sends.
@@ -79,7 +93,9 @@ pub enum WireError {
     #[error("the peer is not a foresee sender: its first bytes are not a hello")]
     OtherProtocol,
     /// An unsupported version.
-    #[error("the sender uses protocol version {0}, but only version {VERSION} is supported")]
+    #[error(
+        "the sender uses protocol version {0}, but only versions up to {VERSION} are supported"
+    )]
     Version(u16),
     /// An invalid hello.
     #[error("invalid hello: {0}")]
@@ -99,16 +115,23 @@ impl Hello {
         if self.name.len() > MAX_NAME {
             return Err(too_long("the name of the program is longer than 256 bytes"));
         }
+        if self.secret.len() > MAX_SECRET {
+            return Err(too_long("the secret is longer than 64 bytes"));
+        }
+        // Without a secret, older observers understand it, too.
+        let version = if self.secret.is_empty() { 1 } else { VERSION };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&version.to_le_bytes());
         bytes.extend_from_slice(&[self.order.code(), 0]);
         bytes.extend_from_slice(&self.channels.to_le_bytes());
         bytes.extend_from_slice(&(self.token.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(&[0; 6]);
+        bytes.extend_from_slice(&(self.secret.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&self.program.0);
         bytes.extend_from_slice(&self.token);
         bytes.extend_from_slice(self.name.as_bytes());
+        bytes.extend_from_slice(&self.secret);
         let crc = crc32fast::hash(&bytes);
         bytes[20..24].copy_from_slice(&crc.to_le_bytes());
         Ok(bytes)
@@ -130,7 +153,7 @@ impl Hello {
         }
         let u16_at = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let version = u16_at(&bytes, 8);
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(WireError::Version(version));
         }
         if read_full(input, &mut bytes[10..HELLO])? < HELLO - 10 {
@@ -143,8 +166,12 @@ impl Hello {
         if name > MAX_NAME {
             return Err(WireError::Hello("its name is longer than 256 bytes"));
         }
-        bytes.resize(HELLO + token + name, 0);
-        if read_full(input, &mut bytes[HELLO..])? < token + name {
+        let secret = u16_at(&bytes, 18) as usize;
+        if secret > MAX_SECRET {
+            return Err(WireError::Hello("its secret is longer than 64 bytes"));
+        }
+        bytes.resize(HELLO + token + name + secret, 0);
+        if read_full(input, &mut bytes[HELLO..])? < token + name + secret {
             return Err(WireError::Cut("its hello"));
         }
         let crc = [bytes[20], bytes[21], bytes[22], bytes[23]];
@@ -152,7 +179,7 @@ impl Hello {
         if crc32fast::hash(&bytes) != u32::from_le_bytes(crc) {
             return Err(WireError::Hello("its checksum is wrong"));
         }
-        if bytes[11] != 0 || bytes[18..20] != [0, 0] {
+        if bytes[11] != 0 || version == 1 && secret != 0 {
             return Err(WireError::Hello("it has unknown flags"));
         }
         let order = FileOrder::ALL.into_iter().find(|order| order.code() == bytes[10]);
@@ -163,14 +190,15 @@ impl Hello {
         }
         let mut program = [0; 16];
         program.copy_from_slice(&bytes[24..HELLO]);
-        let name = String::from_utf8(bytes[HELLO + token..].to_vec())
+        let secret = bytes.split_off(HELLO + token + name);
+        let name = String::from_utf8(bytes.split_off(HELLO + token))
             .map_err(|_| WireError::Hello("its name is not UTF-8"))?;
-        let token = bytes[HELLO..HELLO + token].to_vec();
-        Ok(Some(Hello { program: ProgramId(program), name, order, channels, token }))
+        let token = bytes.split_off(HELLO);
+        Ok(Some(Hello { program: ProgramId(program), name, order, channels, token, secret }))
     }
 }
 
-/// Whether two tokens are equal; the time does not reveal where they differ.
+/// Whether two tokens or secrets are equal; the time does not reveal where they differ.
 pub fn is_same_token(a: &[u8], b: &[u8]) -> bool {
     // Both padded to one length, so that not even the lengths are revealed.
     let padded = |token: &[u8]| {
@@ -270,6 +298,15 @@ impl Numbered {
     /// ends here. Its checksums have been verified, its kind may be sent, and its names, if any,
     /// have their position.
     pub fn read(input: &mut impl Read, longest: u32) -> Result<Option<Numbered>, WireError> {
+        Numbered::read_with(input, longest, &mut |_| Ok(()))
+    }
+
+    /// The same; `room` is told how many bytes of memory the frame is about to take in all.
+    pub(crate) fn read_with(
+        input: &mut impl Read,
+        longest: u32,
+        room: &mut dyn FnMut(usize) -> io::Result<()>,
+    ) -> Result<Option<Numbered>, WireError> {
         let mut head = [0; 8 + HEADER];
         match read_full(input, &mut head)? {
             0 => return Ok(None),
@@ -303,6 +340,8 @@ impl Numbered {
         let mut frame = bytes.to_vec();
         while frame.len() < end {
             let start = frame.len();
+            room(end.min(start + STEP))?;
+            frame.reserve_exact(end.min(start + STEP) - start);
             frame.resize(end.min(start + STEP), 0);
             let want = frame.len() - start;
             if read_full(input, &mut frame[start..])? < want {
@@ -340,6 +379,7 @@ mod tests {
             order: FileOrder::Thinned,
             channels: 3,
             token: b"secret".to_vec(),
+            secret: b"own".to_vec(),
         }
     }
 
@@ -347,6 +387,10 @@ mod tests {
     fn a_hello_comes_back_and_no_damaged_one_does() {
         let bytes = hello().encode().unwrap();
         assert_eq!(Hello::read(&mut bytes.as_slice()).unwrap(), Some(hello()));
+        let older = Hello { secret: Vec::new(), ..hello() };
+        let old = older.encode().unwrap();
+        assert_eq!((bytes[8], old[8]), (2, 1));
+        assert_eq!(Hello::read(&mut old.as_slice()).unwrap(), Some(older));
         assert!(Hello::read(&mut [].as_slice()).unwrap().is_none());
         for cut in 1..bytes.len() {
             assert!(Hello::read(&mut &bytes[..cut]).is_err(), "{cut}");
@@ -373,6 +417,11 @@ mod tests {
         let long = Reply { status: Status::Refused, next: 0, text: "é".repeat(5000) };
         let read = Reply::read(&mut long.encode().as_slice()).unwrap().unwrap();
         assert_eq!(read.text.len(), MAX_TEXT);
+    }
+
+    #[test]
+    fn secrets_differ() {
+        assert!(new_secret() != new_secret() && new_secret().len() == 16);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use foresee_trace::{Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError};
 
 use crate::candidates::Candidates;
-use crate::causality::Freedom;
+use crate::causality::Concurrency;
 use crate::info::{AnalysisInfo, CAUSALITY, NONDETERMINISM};
 use crate::kept::Kept;
 use crate::monitorability::ScheduleVerdict;
@@ -149,17 +149,27 @@ impl<'p, 't> End<'p, 't> {
 
 /// Something that looks at a whole trace.
 pub trait Analysis {
+    /// The name by which [`AnalysisInfo::of`] describes it; any of them if it has several.
+    fn name(&self) -> &'static str;
+
     /// Takes the next events.
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError>;
 
     /// The trace has ended.
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError>;
 
+    /// How many bytes it holds that can grow without bound: with threads, locks, bindings. The trace
+    /// that the runner keeps for it does not count.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// How many of the first events of the trace [`Analysis::finish`] needs, as far as is known by
-    /// now, or `None` if it does not need the trace. The runner asks after every batch, and keeps no
-    /// more than some analysis needs.
+    /// now, or `None` if it turned out that it does not need the trace. The runner asks those that
+    /// [need the trace](AnalysisInfo::needs_trace) after every batch, and keeps no more than some
+    /// analysis needs.
     fn kept_events(&self) -> Option<u64> {
-        None
+        Some(u64::MAX)
     }
 }
 
@@ -174,7 +184,7 @@ pub struct AnalysisKind {
 
 /// Every analysis that needs no specification, besides the checks.
 pub const ANALYSES: &[AnalysisKind] = &[
-    AnalysisKind { name: CAUSALITY, new: |_| Box::new(Freedom::new()) },
+    AnalysisKind { name: CAUSALITY, new: |_| Box::new(Concurrency::new()) },
     AnalysisKind {
         name: NONDETERMINISM,
         new: |settings| Box::new(Nondeterminism::new(settings.nondeterminism())),

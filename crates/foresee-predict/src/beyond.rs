@@ -1,13 +1,19 @@
 //! What the searches beyond the causality have in common: how they watch a trace for the steps of
-//! properties, and how they say that not all was searched.
+//! properties, how they go through the bindings of a property's parameters, and how they say that not
+//! all was searched.
+
+use std::collections::HashSet;
 
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
+use foresee_spec::monitor::TooManyStates;
 use foresee_spec::observe::{Projection, Step};
+use foresee_spec::params::{Object, ParamPlan};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Names, Pool};
 
 use crate::bindings::BoundSteps;
+use crate::candidates::{MAX_CANDIDATES, binding_key};
 
 /// How many bytes the searches beyond the causality keep per event of the trace, apart from the steps
 /// of properties.
@@ -57,6 +63,14 @@ impl<T: Copy> PropertySteps<T> {
         }
     }
 
+    /// How many bytes they take.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.steps {
+            Steps::All(all) => all.capacity() * size_of::<(T, u64)>(),
+            Steps::ByBinding(steps) => steps.bytes(),
+        }
+    }
+
     /// The step that an event is to the property, if it is one and there is room for it.
     pub(crate) fn step(&mut self, event: &Event, pool: &Pool, most: usize) -> Option<Step> {
         let step = self.projection.step(event, pool)?;
@@ -76,6 +90,89 @@ impl<T: Copy> PropertySteps<T> {
             Steps::All(all) => all.push((item, step.events)),
             Steps::ByBinding(steps) => steps.push(item, step, event, pool, &self.property.params),
         }
+    }
+}
+
+/// A search for a violation among the steps of one binding.
+pub(crate) trait BindingSearch<T> {
+    /// Whether a limit has been reached.
+    fn is_over(&mut self) -> bool;
+
+    /// Searches for one of `bindings` bindings. Returns how many events come first, as observed, and
+    /// the order of those after them.
+    fn search(
+        &mut self,
+        steps: &[(T, u64)],
+        bindings: usize,
+    ) -> Result<Option<(u64, Vec<u64>)>, TooManyStates>;
+}
+
+/// A violating order for one binding.
+pub(crate) struct BoundOrder {
+    pub(crate) binding: Vec<(String, Object)>,
+    /// How many events come first, as observed.
+    pub(crate) observed: u64,
+    pub(crate) order: Vec<u64>,
+}
+
+/// The result of searching for every binding.
+#[derive(Default)]
+pub(crate) struct BindingsSearched {
+    pub(crate) found: Vec<BoundOrder>,
+    /// How many bindings there are, if the property has parameters.
+    pub(crate) bindings: Option<u64>,
+    /// Whether some bindings were left out.
+    pub(crate) skipped: bool,
+    /// Whether that was because there were violations enough.
+    pub(crate) is_enough: bool,
+}
+
+impl BindingsSearched {
+    fn add(&mut self, binding: Vec<(String, Object)>, found: Option<(u64, Vec<u64>)>) {
+        let found = found.map(|(observed, order)| BoundOrder { binding, observed, order });
+        self.found.extend(found);
+    }
+}
+
+impl<T: Copy> Steps<T> {
+    /// Searches for each binding that is not among the `known` ones, which already have a violation.
+    pub(crate) fn search(
+        &self,
+        params: &ParamPlan,
+        known: &HashSet<String>,
+        by: &mut dyn BindingSearch<T>,
+    ) -> Result<BindingsSearched, TooManyStates> {
+        let mut result = BindingsSearched::default();
+        let is_known = |binding: &[(String, Object)]| {
+            !known.is_empty() && known.contains(&binding_key(binding))
+        };
+        let bound = match self {
+            Steps::All(_) if is_known(&[]) => return Ok(result),
+            Steps::All(steps) => {
+                let found = by.search(steps, 1)?;
+                result.add(Vec::new(), found);
+                return Ok(result);
+            }
+            Steps::ByBinding(bound) => bound,
+        };
+        let bindings = bound.total(params)?;
+        result.bindings = Some(bindings.len() as u64);
+        let mut steps = Vec::new();
+        for binding in &bindings {
+            result.is_enough = result.found.len() + known.len() >= MAX_CANDIDATES;
+            if result.is_enough || by.is_over() {
+                result.skipped = true;
+                break;
+            }
+            let named = params.named(binding);
+            if is_known(&named) {
+                continue;
+            }
+            bound.steps_of(binding, &mut steps);
+            let found = by.search(&steps, bindings.len())?;
+            result.add(named, found);
+        }
+        Ok(result)
     }
 }
 

@@ -48,6 +48,12 @@ impl<T: Copy> BoundSteps<T> {
         self.items.len()
     }
 
+    /// About how many bytes the steps take, with the tables in which they are found.
+    pub(crate) fn bytes(&self) -> usize {
+        self.items.len() * (size_of::<T>() + size_of::<(u32, u64)>())
+            + self.by_part.capacity() * size_of::<(Binding, Vec<(u32, u64)>)>()
+    }
+
     /// All steps, in the order in which they came.
     pub(crate) fn items(&self) -> &[T] {
         &self.items

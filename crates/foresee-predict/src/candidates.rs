@@ -26,7 +26,7 @@ pub struct Candidates {
     pub early: Early,
 }
 
-/// What is proposed before the trace has ended; see [`crate::lattice::Lattice::telling_early`].
+/// What is proposed before the trace has ended; see [`crate::lattice::Lattice::reporting_early`].
 #[derive(Clone, Debug, Default)]
 pub struct Early {
     /// Runs with the same causality that violate a property.

@@ -17,7 +17,7 @@ use crate::info::CAUSALITY;
 /// Exact for the Mazurkiewicz order, in memory that depends on the number of threads, variables
 /// and locks alone.
 #[derive(Debug)]
-pub struct Freedom {
+pub struct Concurrency {
     clocks: Clocks,
     previous: Option<Epoch>,
     steps: u64,
@@ -27,10 +27,10 @@ pub struct Freedom {
     handovers: u64,
 }
 
-impl Freedom {
+impl Concurrency {
     /// Before the first event.
     pub fn new() -> Self {
-        Freedom {
+        Concurrency {
             clocks: Clocks::new(Order::Mazurkiewicz),
             previous: None,
             steps: 0,
@@ -57,13 +57,17 @@ impl Freedom {
     }
 }
 
-impl Default for Freedom {
+impl Default for Concurrency {
     fn default() -> Self {
-        Freedom::new()
+        Concurrency::new()
     }
 }
 
-impl Analysis for Freedom {
+impl Analysis for Concurrency {
+    fn name(&self) -> &'static str {
+        CAUSALITY
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, .. } = pass;
         let first = *first;
@@ -85,6 +89,10 @@ impl Analysis for Freedom {
         }
         self.clocks.forget_old(&[]);
         Ok(Flow::Continue)
+    }
+
+    fn bytes(&self) -> usize {
+        self.clocks.bytes()
     }
 
     fn finish(&mut self, _: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {

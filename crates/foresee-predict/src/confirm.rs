@@ -6,15 +6,13 @@
 //! has no known value, so the monitor does not get one.
 
 use foresee_causality::TooLong;
-use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, Space, check_notes};
+use foresee_causality::judge::{ChangedRead, Judge, Reads, Rejected, check_notes};
 use foresee_spec::ast::Spec;
 use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{
-    FileOrder, Finding, FindingKind, Pool, Reordering, Site, Trace, Verdict, Witness,
-};
+use foresee_trace::{FileOrder, Finding, FindingKind, Pool, Site, Space, Trace, Verdict, Witness};
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
@@ -51,7 +49,7 @@ pub struct Reordered {
     /// The analysis that found it.
     pub analysis: &'static str,
     /// Where it searched.
-    pub reorder: Reordering,
+    pub reorder: Space,
     /// What reads may see there.
     pub reads: Reads,
     /// The property, by its place in the specification.
@@ -100,7 +98,7 @@ impl<'a, 't> Confirmer<'a, 't> {
     /// Turns a prediction into a finding, if the judge accepts its witnesses.
     pub fn confirm(&self, prediction: &Prediction) -> Result<Finding, Unconfirmed> {
         let judge = |order: &[u64]| -> Result<Violation, Unconfirmed> {
-            self.judge.check(order, Space::Mazurkiewicz)?;
+            self.judge.check_causality(order)?;
             let (at, violation) =
                 self.first_violation(prediction.property, &prediction.binding, order, &[])?;
             if at + 1 == order.len() { Ok(violation) } else { Err(Unconfirmed::Verdict) }
@@ -119,14 +117,14 @@ impl<'a, 't> Confirmer<'a, 't> {
         let last = order[order.len() - 1];
         let message = self.another_order(last);
         let violated_at = order.len() - 1;
-        let witness = Witness::listed(Reordering::Maz, order, violated_at);
+        let witness = Witness::listed(Space::Maz, order, violated_at);
         Ok(self.finding(LATTICE, prediction.property, message, witness, details, &violation))
     }
 
     /// Turns the match of a pattern into a finding, if the judge accepts a run that has it.
     pub fn confirm_match(&self, found: &Match) -> Result<Finding, Unconfirmed> {
         let mut order = linearise(self.trace, &found.tuple)?;
-        self.judge.check(&order, Space::Mazurkiewicz)?;
+        self.judge.check_causality(&order)?;
         // The run may have the pattern earlier than by the events of the match.
         let (last, mut violation) =
             self.first_violation(found.property, &found.binding, &order, &[])?;
@@ -143,7 +141,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
         details.push(("context switches".to_owned(), switches.to_string()));
         let message = self.another_order(order[last]);
-        let witness = Witness::listed(Reordering::Maz, order, last);
+        let witness = Witness::listed(Space::Maz, order, last);
         Ok(self.finding(PATTERN, found.property, message, witness, details, &violation))
     }
 
@@ -159,15 +157,15 @@ impl<'a, 't> Confirmer<'a, 't> {
     /// ends where the monitor first rejects it.
     pub fn confirm_reordered(&self, found: &Reordered) -> Result<Finding, Unconfirmed> {
         let mut order: Vec<u64> = (0..found.observed).chain(found.order.iter().copied()).collect();
-        let mut changed = self.judge.check(&order, Space::Correct(found.reads))?;
+        let mut changed = self.judge.check(&order, found.reads)?;
         let (at, violation) =
             self.first_violation(found.property, &found.binding, &order, &changed)?;
         order.truncate(at + 1);
         changed.retain(|read| order.contains(&read.read));
         let mut details = self.describe_binding(&found.binding);
         details.extend(describe_state(&violation, &self.trace.names));
-        let is_maz = self.judge.check(&order, Space::Mazurkiewicz).is_ok();
-        let reorder = if is_maz { Reordering::Maz } else { found.reorder };
+        let is_maz = self.judge.check_causality(&order).is_ok();
+        let reorder = if is_maz { Space::Maz } else { found.reorder };
         let last = order[at];
         let message = match is_maz {
             true => self.another_order(last),
@@ -226,7 +224,7 @@ impl<'a, 't> Confirmer<'a, 't> {
                 order[violated_at]
             ),
         };
-        if reorder == Reordering::Correct {
+        if reorder == Space::Correct {
             details.extend(differences(self.trace, 0, &order, &changed));
         }
         let changed_reads = changed.iter().map(|read| read.read).collect();
@@ -242,16 +240,16 @@ impl<'a, 't> Confirmer<'a, 't> {
         order: &[u64],
         file: FileOrder,
         reads: Reads,
-    ) -> Result<(Reordering, Vec<ChangedRead>), Unconfirmed> {
+    ) -> Result<(Space, Vec<ChangedRead>), Unconfirmed> {
         if file == FileOrder::Notes {
             check_notes(self.trace, order)?;
-            return Ok((Reordering::Notes, Vec::new()));
+            return Ok((Space::Notes, Vec::new()));
         }
-        match self.judge.check(order, Space::Mazurkiewicz) {
-            Ok(changed) => Ok((Reordering::Maz, changed)),
+        match self.judge.check_causality(order) {
+            Ok(()) => Ok((Space::Maz, Vec::new())),
             // Reads that were left out of the trace may see something else.
             Err(rejected) if file == FileOrder::Thinned => Err(rejected.into()),
-            Err(_) => Ok((Reordering::Correct, self.judge.check(order, Space::Correct(reads))?)),
+            Err(_) => Ok((Space::Correct, self.judge.check(order, reads)?)),
         }
     }
 

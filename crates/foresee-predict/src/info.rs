@@ -4,7 +4,7 @@
 //! holds of filtered traces and of notes, and whether an answer is complete. No other file spells a
 //! name.
 
-use foresee_trace::{Outcome, Reordering};
+use foresee_trace::{Outcome, Space};
 
 /// Monitors the observed run.
 pub const OBSERVED: &str = "observed";
@@ -33,6 +33,9 @@ pub const CAUSALITY: &str = "causality";
 /// Looks for reads that could have seen another write.
 pub const NONDETERMINISM: &str = "nondeterminism";
 
+/// Not an analysis: how the program that was run ended.
+pub const PROGRAM_FAILURE: &str = "program-failure";
+
 /// Not an analysis: asks for every search that a specification gets by default.
 pub const SPEC: &str = "spec";
 
@@ -58,9 +61,11 @@ pub struct AnalysisInfo {
     /// What its findings and its silence promise.
     pub guarantees: &'static str,
     /// The reorderings that it speaks of; `None` if it judges the observed order alone.
-    pub space: Option<Reordering>,
+    pub space: Option<Space>,
     /// Whether it needs a specification.
     pub needs_spec: bool,
+    /// Whether it needs the trace once more when it has been read, so that the trace is kept.
+    pub needs_trace: bool,
     /// Whether it makes claims about runs that were not observed.
     pub predicts: bool,
     /// Whether it is one of [`CHECKS`](crate::checks::CHECKS), whose findings can be suppressed.
@@ -78,8 +83,9 @@ const SEARCH: AnalysisInfo = AnalysisInfo {
     name: "",
     about: "",
     guarantees: "",
-    space: Some(Reordering::Maz),
+    space: Some(Space::Maz),
     needs_spec: true,
+    needs_trace: false,
     predicts: true,
     is_check: false,
     is_selectable: false,
@@ -89,8 +95,9 @@ const SEARCH: AnalysisInfo = AnalysisInfo {
 
 /// A check that needs no specification.
 const CHECK: AnalysisInfo = AnalysisInfo {
-    space: Some(Reordering::Correct),
+    space: Some(Space::Correct),
     needs_spec: false,
+    needs_trace: true,
     is_check: true,
     is_selectable: true,
     ..SEARCH
@@ -113,7 +120,8 @@ pub const ALL: &[AnalysisInfo] = &[
         guarantees: "monitorable: every order that the execution left open has the same verdict; \
                      schedule-dependent: a confirmed order has another verdict; anything else is \
                      unknown",
-        space: Some(Reordering::Notes),
+        space: Some(Space::Notes),
+        needs_trace: true,
         is_selectable: true,
         // Unless it was requested, it is a warning, and answers nothing.
         defers: Deferral::After(&[Outcome::Window]),
@@ -137,7 +145,7 @@ pub const ALL: &[AnalysisInfo] = &[
         name: SLICED,
         about: "whether a run in which critical sections swap matches a pattern",
         guarantees: "each match is a confirmed run; if none is reported, nothing is ruled out",
-        space: Some(Reordering::Sliced),
+        space: Some(Space::Sliced),
         // It never covers all there is, and a filtered trace is known to lack what it needs.
         defers: Deferral::After(&[Outcome::Window, Outcome::OrderUnknown]),
         ..SEARCH
@@ -147,7 +155,7 @@ pub const ALL: &[AnalysisInfo] = &[
         about: "whether a correct reordering violates a property",
         guarantees: "each violation is a confirmed run; if none is reported and the search was \
                      exhausted, no correct reordering violates the property",
-        space: Some(Reordering::Correct),
+        space: Some(Space::Correct),
         // A filtered trace is known to lack what it needs.
         defers: Deferral::After(&[Outcome::OrderUnknown]),
         ..SEARCH
@@ -162,7 +170,7 @@ pub const ALL: &[AnalysisInfo] = &[
     },
     AnalysisInfo {
         name: DEADLOCK,
-        about: "which threads could wait for each other for ever",
+        about: "which threads could wait for each other forever",
         guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
                      take a lock, or to join a thread, that the next one keeps, after which a thread is \
                      about to take a lock that another one had when it ended, or after which a thread \
@@ -214,9 +222,19 @@ pub const ALL: &[AnalysisInfo] = &[
         guarantees: "exact up to undecided candidates, which are counted: a read is reported with \
                      a confirmed run in which everything before it sees what it saw; if none is \
                      reported, every read sees the same write in every correct reordering",
-        space: Some(Reordering::Correct),
+        space: Some(Space::Correct),
         needs_spec: false,
+        needs_trace: true,
         is_selectable: true,
+        ..SEARCH
+    },
+    AnalysisInfo {
+        name: PROGRAM_FAILURE,
+        about: "whether the program that was run failed, was killed or hung",
+        guarantees: "exact for the run that was made; says nothing about other runs",
+        space: None,
+        needs_spec: false,
+        predicts: false,
         ..SEARCH
     },
 ];
@@ -230,12 +248,12 @@ impl AnalysisInfo {
     /// Whether its claims hold for runs with the same causality, about which a filtered trace says
     /// everything.
     pub fn keeps_causality(&self) -> bool {
-        !matches!(self.space, Some(Reordering::Sliced | Reordering::Correct))
+        !matches!(self.space, Some(Space::Sliced | Space::Correct))
     }
 
     /// Whether its claims hold if the order of the trace is only that in which events were noted.
     pub fn holds_for_notes(&self) -> bool {
-        matches!(self.space, None | Some(Reordering::Notes))
+        matches!(self.space, None | Some(Space::Notes))
     }
 
     /// Whether its claims include the observed run, so that a report need not list that separately.

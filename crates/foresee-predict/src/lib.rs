@@ -16,6 +16,7 @@ pub mod info;
 mod initial;
 mod kept;
 pub mod lattice;
+mod memory;
 mod monitorability;
 pub mod nondeterminism;
 mod observed;
@@ -24,14 +25,14 @@ pub mod pattern;
 pub mod reorder;
 mod runner;
 pub mod session;
+mod shares;
 mod sites;
-mod space;
 
 pub use analysis::{
     ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Stat,
 };
 pub use candidates::{Candidates, Early};
-pub use causality::Freedom;
+pub use causality::Concurrency;
 pub use confirm::{Confirmer, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use kept::Kept;
@@ -39,4 +40,3 @@ pub use monitorability::{Monitorability, MonitorabilityOptions, ScheduleVerdict}
 pub use observed::{Observed, Watched};
 pub use runner::{Progress, Summary, run};
 pub use sites::{complete, complete_from};
-pub use space::Reorder;

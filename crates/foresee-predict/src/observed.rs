@@ -190,6 +190,10 @@ pub(crate) fn describe(object: Object, names: &Names) -> String {
 }
 
 impl Analysis for Observed {
+    fn name(&self) -> &'static str {
+        OBSERVED
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, names, out } = pass;
         let first = *first;

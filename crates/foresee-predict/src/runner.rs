@@ -8,20 +8,21 @@ use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, P
 use crate::candidates::Candidates;
 use crate::info::{AnalysisInfo, OBSERVED, keeps_causality};
 use crate::kept::Kept;
+use crate::memory::MemoryLimit;
 use crate::monitorability::ScheduleVerdict;
 use crate::observed::WhichRun;
 
-/// Told from time to time how many events have been read.
+/// Called from time to time with the number of events read so far.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
 
-/// What a pass over the trace came to.
+/// The result of a pass over the trace.
 #[derive(Debug)]
 pub struct Summary {
     /// How many events were read.
     pub events: u64,
-    /// What each analysis has to say, in the order in which they were given.
+    /// The conclusions of the analyses, in the order in which they were given.
     pub analysed: Vec<Analysed>,
-    /// What the reader had to say.
+    /// The remarks of the reader.
     pub remarks: Remarks,
     /// What searches propose, which is still to be confirmed.
     pub candidates: Vec<Candidates>,
@@ -35,9 +36,9 @@ pub(crate) struct Search<'a> {
     pub(crate) of: usize,
 }
 
-/// Takes what a pass finds, and is told how far it is.
+/// Receives findings and the progress of a pass.
 pub(crate) trait Receiver: FindingSink {
-    /// So many events have been read. Candidates that are told early may be taken out.
+    /// `events` events have been read. Candidates that are reported early may be taken out.
     fn read(&mut self, events: u64, candidates: &mut [Candidates]);
 }
 
@@ -48,22 +49,26 @@ pub(crate) struct ReadThrough {
     pub events: u64,
     /// Whether these are all.
     pub(crate) is_all: bool,
+    /// Whether there was no memory for more.
+    is_full: bool,
     /// As many of the first events as analyses need.
     pub(crate) trace: Option<Trace>,
 }
 
-/// Feeds a trace to analyses until it ends or nobody wants more.
+/// Feeds a trace to analyses until it ends, none of them wants more, or there is no memory for more.
+/// What was found until then stands: the beginning of a run is a run.
 pub(crate) fn read(
     source: &mut dyn EventSource,
     searches: &mut [Search<'_>],
     candidates: &mut [Candidates],
     receiver: &mut dyn Receiver,
+    memory: &MemoryLimit<'_>,
 ) -> Result<ReadThrough, AnalysisError> {
     let mut batch = Batch::default();
     let mut events = 0;
     let mut wanted: Vec<bool> = vec![true; searches.len()];
     let mut trace = Some(Trace::default());
-    let mut is_all = true;
+    let (mut is_all, mut is_full) = (true, false);
     while source.next_batch(&mut batch)? {
         let names = source.names();
         for (search, wanted) in searches.iter_mut().zip(&mut wanted).filter(|(_, wanted)| **wanted)
@@ -74,7 +79,7 @@ pub(crate) fn read(
         }
         let before = events;
         events += batch.events.len() as u64;
-        // Once events are missing, more of them are no use to anybody.
+        // Once events are missing, later ones are useless.
         let needed = needed_events(searches);
         trace = trace.filter(|_| needed.is_some());
         if let Some(trace) = trace.as_mut().filter(|trace| trace.events.len() as u64 == before) {
@@ -83,7 +88,10 @@ pub(crate) fn read(
             trace.events.truncate(most.unwrap_or(usize::MAX));
         }
         receiver.read(events, candidates);
-        if !wanted.contains(&true) {
+        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
+        let held: usize = searches.iter().map(|search| search.analysis.bytes()).sum();
+        is_full = !memory.allows(kept + held);
+        if is_full || !wanted.contains(&true) {
             is_all = false;
             break;
         }
@@ -93,15 +101,19 @@ pub(crate) fn read(
         trace.names = source.names().clone();
         trace.remarks = source.remarks().clone();
     }
-    Ok(ReadThrough { events, is_all, trace })
+    Ok(ReadThrough { events, is_all, is_full, trace })
 }
 
 /// How many of the first events some analysis needs at the end.
 fn needed_events(searches: &[Search<'_>]) -> Option<u64> {
-    searches.iter().filter_map(|search| search.analysis.kept_events()).max()
+    let needs_trace = |analysis: &dyn Analysis| {
+        AnalysisInfo::of(analysis.name()).is_some_and(|info| info.needs_trace)
+    };
+    let analyses = searches.iter().map(|search| &*search.analysis);
+    analyses.filter(|one| needs_trace(*one)).filter_map(|one| one.kept_events()).max()
 }
 
-/// Asks analyses for their last word on a trace that has been read.
+/// Asks analyses for their conclusions on a trace that has been read.
 pub(crate) fn finish(
     read: &ReadThrough,
     source: &dyn EventSource,
@@ -143,10 +155,19 @@ pub(crate) fn finish(
             one.stats.clear();
         }
     }
-    Ok(Summary { events: read.events, analysed, remarks: source.remarks().clone(), candidates })
+    let mut remarks = source.remarks().clone();
+    if read.is_full {
+        let why = format!(
+            "after event {} there was no memory for more (--max-memory, --total-memory): nothing \
+             after that was looked at",
+            read.events
+        );
+        remarks.partial.get_or_insert(why);
+    }
+    Ok(Summary { events: read.events, analysed, remarks, candidates })
 }
 
-/// Reads a trace for analyses that share their candidates, and asks for their last word.
+/// Reads a trace for analyses that share their candidates, and asks for their conclusions.
 pub fn run(
     source: &mut dyn EventSource,
     analyses: &mut [Box<dyn Analysis>],
@@ -157,7 +178,8 @@ pub fn run(
     let mut searches: Vec<Search<'_>> =
         analyses.iter_mut().map(|analysis| Search { analysis: analysis.as_mut(), of: 0 }).collect();
     let mut plain = Plain { out, progress };
-    let read = read(source, &mut searches, &mut candidates, &mut plain)?;
+    let memory = MemoryLimit::new(usize::MAX, &|_| true);
+    let read = read(source, &mut searches, &mut candidates, &mut plain, &memory)?;
     let kept = read.trace.as_ref().map(Kept::new);
     let (searches, kept) = (&mut searches, kept.as_ref());
     finish(&read, source, searches, candidates, kept, plain.out)

@@ -5,7 +5,7 @@
 
 use crate::common::requirements;
 use fastrand::Rng;
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search, Sight, Wanted};
 use foresee_testkit::oracle::{self, Reorderings};
 use foresee_testkit::{enough, families, random_trace, seeds};
@@ -64,7 +64,7 @@ fn confirmed(
     let order: Vec<u64> = (0..*observed).chain(order.iter().copied()).map(u64::from).collect();
     let next: Vec<u64> = goal.next.iter().map(|&event| event.into()).collect();
     let changed = Judge::new(trace)
-        .check_next(&order, &next, Space::Correct(reads))
+        .check_next(&order, &next, reads)
         .map_err(|e| format!("{e} in {order:?}"))?;
     let places = goal.executed.iter().map(|w| order.iter().position(|&e| e == u64::from(w.event)));
     let places: Option<Vec<usize>> = places.collect();

@@ -4,13 +4,13 @@
 
 use crate::common::Tied;
 use crate::common::monotone::{Monotone, Rules};
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_predict::correct::CorrectLimits;
 use foresee_predict::reorder::SlicedLimits;
 use foresee_spec::letter::Letter;
 use foresee_spec::observe::Projection;
 use foresee_testkit::{Family, corpus, families};
-use foresee_trace::{Reordering, Trace};
+use foresee_trace::{Space, Trace};
 
 const READS: [Reads; 2] = [Reads::Strict, Reads::Terminal];
 
@@ -76,7 +76,7 @@ fn each_space_shows_what_it_should() {
                         tied.confirm(found).unwrap_or_else(|e| panic!("{}: {e}", case.name));
                     let weakest = finding.witness.unwrap().reorder;
                     // Its witness may need no swap, but then there was something simpler.
-                    assert!(weakest == Reordering::Sliced || !maz.is_empty(), "{}", case.name);
+                    assert!(weakest == Space::Sliced || !maz.is_empty(), "{}", case.name);
                 }
                 !found.is_empty()
             };
@@ -130,7 +130,7 @@ fn tuples_are_least(trace: &Trace, rules: Rules, reads: Reads, text: &str) -> us
         let below = |tuple: &Vec<usize>| least.iter().zip(tuple).all(|(a, b)| a <= b);
         assert!(admitted.iter().all(below), "{least:?} {admitted:?} {}", context());
         let order = monotone.emission(&least).unwrap();
-        let judged = Judge::new(trace).check(&order, Space::Correct(reads));
+        let judged = Judge::new(trace).check(&order, reads);
         assert!(judged.is_ok(), "{judged:?} {order:?} {}", context());
     }
     // What they find, the search finds.

@@ -288,3 +288,13 @@ fn what_was_not_captured_shows_nothing() {
     assert_eq!(analysed.outcome, Outcome::Window);
     assert!(analysed.notes[0].starts_with("1 variables are left out"), "{:?}", analysed.notes);
 }
+
+#[test]
+fn clocks_that_take_too_much_memory_are_given_up() {
+    let trace = foresee_testkit::trace! { T1: w(x)=1; T2: r(x)=1; T3: w(x)=2 };
+    let (found, _) = run(&trace, Options::default());
+    assert!(!found.is_empty());
+    let (found, given_up) = run(&trace, Options { memory: 8, ..Options::default() });
+    assert_eq!((found.len(), given_up.outcome), (0, Outcome::MemoryLimit));
+    assert!(given_up.statement.contains("--max-memory"), "{}", given_up.statement);
+}

@@ -417,6 +417,27 @@ fn as_much_is_looked_at_as_there_is_room_for() {
     assert!(found > 100 && cut > 400, "{found} races, {cut} traces cut");
 }
 
+#[test]
+fn what_there_is_no_room_for_is_counted() {
+    let (mut whole, mut narrow, mut cut) = (0, 0, 0);
+    for seed in 0..600 {
+        let trace = with_places(random_trace(seed));
+        let (all, of_all) = check(&trace, options(Algorithm::Sliced));
+        // From room for the trace alone to room for all that is known about its accesses.
+        let least = (trace.events.len() * 48 + trace.names.vars.len() * 512) * 4 / 3;
+        let memory = least + 4 + seed as usize % 30 * 800;
+        let (analysed, findings) = check(&trace, Options { memory, ..options(Algorithm::Sliced) });
+        assert!(pairs(&findings).is_subset(&pairs(&of_all)), "seed {seed}\n{trace}");
+        match analysed.outcome == Outcome::Exhausted {
+            true => assert_eq!(pairs(&findings), pairs(&of_all), "seed {seed}\n{trace}"),
+            false => cut += usize::from(all.outcome == Outcome::Exhausted),
+        }
+        whole += of_all.len();
+        narrow += findings.len();
+    }
+    assert!(cut > 10 && narrow > 100 && narrow < whole, "{narrow} of {whole}, {cut} cut");
+}
+
 /// The order in which an event sees nothing.
 fn without_read(trace: &Trace, event: usize, relation: oracle::Relation) -> oracle::Order {
     let mut trace = trace.clone();

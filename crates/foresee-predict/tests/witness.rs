@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 use fastrand::Rng;
-use foresee_causality::judge::{Judge, Space};
+use foresee_causality::judge::Judge;
 use foresee_predict::pattern::linearise;
 use foresee_testkit::oracle::{Order, Relation};
 use foresee_testkit::{enough, random_trace, seeds};
@@ -51,7 +51,7 @@ fn every_tuple_that_can_be_shown_is_shown() {
         }
         let run = linearise(&trace, &tuple).unwrap();
         let context = || format!("seed {seed}: {tuple:?} as {run:?}\n{trace}");
-        let judged = Judge::new(&trace).check(&run, Space::Mazurkiewicz);
+        let judged = Judge::new(&trace).check_causality(&run);
         judged.unwrap_or_else(|e| panic!("{e}: {}", context()));
         let found: Vec<u64> = run.iter().copied().filter(|e| tuple.contains(e)).collect();
         assert_eq!(found, tuple, "{}", context());

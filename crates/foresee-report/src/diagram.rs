@@ -232,7 +232,7 @@ fn shown(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use foresee_trace::{Event, Reordering, Value};
+    use foresee_trace::{Event, Space, Value};
 
     use super::*;
 
@@ -248,7 +248,7 @@ mod tests {
         }
         let overtaken = |order: Vec<u64>| -> Vec<Option<u64>> {
             let last = order.len() - 1;
-            let witness = Witness::listed(Reordering::Maz, order, last);
+            let witness = Witness::listed(Space::Maz, order, last);
             let diagram = Diagram::of_witness(&trace, &witness, 10);
             diagram.rows.iter().map(|row| row.overtakes).collect()
         };

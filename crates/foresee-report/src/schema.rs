@@ -7,7 +7,7 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use foresee_trace::{FindingKind, Outcome, Reordering, Role, Verdict};
+use foresee_trace::{FindingKind, Outcome, Role, Space, Verdict};
 
 use crate::json::Root;
 
@@ -24,7 +24,7 @@ pub(crate) fn kinds(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn reorderings(_: &mut SchemaGenerator) -> Schema {
     let about = "The smallest space of reorderings that is known to have the witness.";
-    one_of(about, Reordering::ALL.iter().map(|one| one.word()))
+    one_of(about, Space::ALL.iter().map(|one| one.word()))
 }
 
 pub(crate) fn outcomes(_: &mut SchemaGenerator) -> Schema {
@@ -56,4 +56,31 @@ fn the_published_schema_is_that_of_the_types() {
         "docs/report.schema.json is not what the types say; write it anew with \
          FORESEE_BLESS=1 cargo test -p foresee-report schema"
     );
+}
+
+/// `docs/formats/report.md` has a section for each type, and in it a row for each field; and it
+/// explains every word that a field can have.
+#[test]
+fn the_page_describes_every_field() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let schema = std::fs::read_to_string(docs.join("report.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let page = std::fs::read_to_string(docs.join("formats/report.md")).unwrap();
+    let mut missing = Vec::new();
+    let types = schema["$defs"].as_object().unwrap().iter().map(|(name, of)| (name.as_str(), of));
+    for (name, of) in types.chain([("Report", &schema)]) {
+        let section = page.split("\n## ").find(|section| section.lines().next() == Some(name));
+        let cells = section.unwrap_or_default().lines().filter_map(|line| line.split('|').nth(1));
+        let cells: Vec<&str> = cells.collect();
+        for (field, about) in of["properties"].as_object().unwrap() {
+            if !cells.iter().any(|cell| cell.contains(&format!("`{field}`"))) {
+                missing.push(format!("{name}.{field}"));
+            }
+            let words = about["enum"].as_array().into_iter().flatten();
+            let words = words.filter_map(|word| word.as_str());
+            let unsaid = words.filter(|word| !page.contains(&format!("`{word}`")));
+            missing.extend(unsaid.map(|word| format!("{name}.{field} = {word}")));
+        }
+    }
+    assert!(missing.is_empty(), "docs/formats/report.md lacks {missing:?}");
 }

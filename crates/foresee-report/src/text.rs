@@ -196,6 +196,10 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     for (i, finding) in report.findings.iter().enumerate() {
         let word = finding.kind.word().to_uppercase();
         let nth = nth(&mut shown, &finding.property);
+        let number = match finding.fingerprint {
+            Some(fingerprint) => format!("[{}] {}", i + 1, style.dim(&fingerprint.to_string())),
+            None => format!("[{}]", i + 1),
+        };
         if nth > IN_FULL {
             if nth == IN_FULL + 1 {
                 writeln!(out)?;
@@ -203,16 +207,15 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             if nth <= IN_FULL + IN_BRIEF {
                 let (word, property) =
                     (style.alarm(&word), style.bold(&Visible(&finding.property).to_string()));
-                writeln!(out, "{word} {property} [{}] {}", i + 1, Visible(&finding.message))?;
+                writeln!(out, "{word} {property} {number} {}", Visible(&finding.message))?;
             }
             continue;
         }
         writeln!(
             out,
-            "\n{} {} [{}]",
+            "\n{} {} {number}",
             style.alarm(&word),
             style.bold(&Visible(&finding.property).to_string()),
-            i + 1
         )?;
         writeln!(out, "  {}", Visible(&finding.message))?;
         for (name, value) in &finding.details {

@@ -71,7 +71,14 @@ pub struct Head {
     /// The top of the stack when an instruction faulted: the runtime and libc fault because of what
     /// their callers did.
     pub stack: [u64; STACK],
+    /// How many forked processes could not be recorded.
+    pub lost: u32,
+    /// The first of them: process and error number.
+    pub lost_processes: [[u32; 2]; LOST],
 }
+
+/// The number of forked processes that are named if they could not be recorded.
+pub const LOST: usize = 16;
 
 /// The number of recorded stack words.
 pub const STACK: usize = 128;
@@ -125,6 +132,11 @@ impl Access {
             6 => Access::RelaxedWrite,
             _ => return None,
         })
+    }
+
+    /// Whether memory is read.
+    pub const fn reads(self) -> bool {
+        !self.writes() || matches!(self, Access::Rmw)
     }
 
     /// Whether memory is written.
@@ -354,7 +366,7 @@ tags! {
     Delayed = 0xc1;
     /// The file that contains the return address has hooks.
     Instrumented = 0xc3;
-    /// The token was taken from a sleeping thread (value: its number).
+    /// The token was taken from a thread that slept, or computed without a hook (value: its number).
     Took = 0xc2;
     /// Variables of the program are here (address, value: size); they are zero unless
     /// [`Tag::Bytes`] say otherwise.

@@ -2,6 +2,7 @@
 //!
 //! This crate is internal: its interface changes whenever foresee needs it to.
 
+pub mod budget;
 pub mod components;
 pub mod nearest;
 pub mod output;

@@ -1,4 +1,4 @@
-//! What analyses say, and to whom they say it.
+//! The findings of analyses, and where they go.
 //!
 //! A finding is plain data: [sites](Site) with their places, threads and locks, a [`Verdict`], a
 //! [`Witness`]. Reports render text from it. Nothing reads the text back.
@@ -15,21 +15,29 @@ words! {
     pub enum FindingKind {
         /// The captured order itself violates the property.
         Observed = "observed",
-        /// Only another run that the threads could have had does.
+        /// Only another possible run violates it.
         Predicted = "predicted",
-        /// Of two orders that the execution leaves open one violates the property and the other does
-        /// not, so that a monitor's verdict is one of the schedule.
+        /// The execution leaves two orders open, one of which violates the property and the other
+        /// does not, so the schedule determines a monitor's verdict.
         ScheduleDependent = "schedule-dependent",
-        /// Another run would, if some read of it saw another value than it did and its thread went on all
-        /// the same. Nothing is claimed, but it is not ruled out either.
+        /// Another run would violate it if a read saw another value than it did and its thread
+        /// continued as before. This is not claimed, but not ruled out either.
         Conditional = "conditional",
     }
 }
 
 words! {
-    /// The spaces of reorderings, from the smallest: what had to change for a violation to show.
+    /// The spaces of reorderings, from the smallest: where to search, and in which of them a
+    /// violation shows.
+    ///
+    /// ```
+    /// use foresee_trace::Space;
+    ///
+    /// assert!(Space::Maz < Space::Correct);
+    /// assert_eq!(Space::Sliced.word(), "sliced");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Reordering {
+    pub enum Space {
         /// Only events that nothing orders: the order of conflicting accesses and of all operations of
         /// each lock is kept.
         Maz = "maz",
@@ -46,8 +54,8 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// The smallest space known to have it.
-    pub reorder: Reordering,
-    /// So many events of the trace come first, as observed.
+    pub reorder: Space,
+    /// The number of events of the trace that come first, as observed.
     pub observed: u64,
     /// Indices of the events after them, in the order of the violating run. With each event it
     /// holds everything that must precede it.
@@ -59,13 +67,13 @@ pub struct Witness {
     /// The events that the threads are about to do after it, where these are what the violation
     /// consists of: the accesses of a race, the requests of a deadlock.
     pub next: Vec<u64>,
-    /// The reads in it that see another value than in the trace, nobody knows which.
+    /// The reads in it that see another, unknown value than in the trace.
     pub changed_reads: Vec<u64>,
 }
 
 impl Witness {
     /// A run that is listed from its first event on.
-    pub fn listed(reorder: Reordering, order: Vec<u64>, violated_at: usize) -> Witness {
+    pub fn listed(reorder: Space, order: Vec<u64>, violated_at: usize) -> Witness {
         let (observed, next, changed_reads) = (0, Vec::new(), Vec::new());
         Witness { reorder, observed, order, violated_at, next, changed_reads }
     }

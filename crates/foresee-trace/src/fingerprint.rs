@@ -1,8 +1,8 @@
 //! What a finding is known by from run to run.
 //!
 //! A fingerprint is made of what stays when a program is run again, when its threads get other
-//! numbers, and when lines are added above: the check or property; and for each site that tells
-//! bugs apart its role, function, operation, the path of its variable, and the rank of its line
+//! numbers, and when lines are added above: the check or property; and for each site that distinguishes
+//! bugs its role, function, operation, the path of its variable, and the rank of its line
 //! among those of the same function that do the same. It is not made of line numbers, threads,
 //! event numbers, addresses, elements of arrays or numbers of heap blocks.
 //!
@@ -167,7 +167,7 @@ fn without_numbers(text: &str) -> String {
     out
 }
 
-/// FNV-1a, which is the same everywhere and for ever, folded to the bits that are shown.
+/// FNV-1a, which never changes and is the same on every machine, folded to the bits that are shown.
 fn hash(text: &str) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {

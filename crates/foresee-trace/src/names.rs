@@ -166,12 +166,12 @@ impl Names {
 /// `.`, `[` or `->` outside brackets. `heap(list.c:7)#2+8` is a part of `heap(list.c:7)#2`.
 pub fn object_of(variable: &str) -> &str {
     let mut depth = 0u32;
-    for (i, c) in variable.char_indices() {
+    for (i, c) in variable.bytes().enumerate() {
         match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '+' | '.' | '[' if depth == 0 => return &variable[..i],
-            '-' if depth == 0 && variable[i..].starts_with("->") => return &variable[..i],
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b'+' | b'.' | b'[' if depth == 0 => return &variable[..i],
+            b'-' if depth == 0 && variable[i..].starts_with("->") => return &variable[..i],
             _ => {}
         }
     }

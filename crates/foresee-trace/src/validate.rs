@@ -12,7 +12,7 @@
 //! 3. A joined thread has no further events, and a thread that is known to be running is not
 //!    joined.
 //! 4. A lock is acquired only if no other thread holds it, and released only by a holder. Shared
-//!    holds of a read-write lock exclude only exclusive ones. Locks may be held for ever.
+//!    holds of a read-write lock exclude only exclusive ones. Locks may be held forever.
 //! 5. The holder of its lock begins a wait. The thread does nothing until the wait ends, which
 //!    acquires the free lock again.
 //! 6. Methods and regions are left in reverse order of entering; they may stay open. A method may

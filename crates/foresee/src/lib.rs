@@ -98,8 +98,8 @@ pub use foresee_observe as observe;
 pub use foresee_predict::session::{BadSpec, SessionError, Settings};
 pub use foresee_spec::custom::CustomMonitor as Monitor;
 pub use foresee_trace::{
-    Finding, FindingKind, Fingerprint, Location, Outcome, ReadError, Role, Site, Trace, TraceInput,
-    Value, Witness,
+    Finding, FindingKind, Fingerprint, Location, Outcome, ReadError, Role, Site, Space, Trace,
+    TraceInput, Value, Witness,
 };
 pub use input::{TraceFile, open};
 pub use recorder::{

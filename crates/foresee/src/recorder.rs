@@ -60,7 +60,7 @@ pub enum RecordError {
     TooManyEvents(usize),
 }
 
-/// How many events a recorder keeps unless it is told otherwise: about a gigabyte of them.
+/// How many events a recorder keeps by default: about a gigabyte of them.
 const DEFAULT_LIMIT: usize = 50_000_000;
 
 struct Recording {

@@ -351,7 +351,7 @@ mod tests {
         fs::write(&outer, format!("-I \"x y\" @{}", inner.display())).unwrap();
         let read = Arguments::read(&[format!("@{}", outer.display()).into()]).unwrap();
         assert!(read.is_shared && read.compiles && read.step == Step::Link);
-        // A file that includes itself must not recurse for ever.
+        // A file that includes itself must not recurse forever.
         fs::write(&inner, format!("-c @{}", inner.display())).unwrap();
         assert!(Arguments::read(&[format!("@{}", inner.display()).into()]).is_ok());
         assert_eq!(split(b"a\\ b 'c\"d' \"\" e"), ["a b", "c\"d", "", "e"]);

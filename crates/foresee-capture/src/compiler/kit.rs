@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
@@ -46,6 +46,18 @@ pub enum KitError {
         /// The reason.
         source: io::Error,
     },
+    /// The user has no folder for caches.
+    #[error("neither HOME nor XDG_CACHE_HOME is set: FORESEE_CACHE names a folder for the runtime")]
+    Homeless,
+    /// Other users could replace the files.
+    #[error(
+        "{path} is not yours alone, so others could have put another runtime there: FORESEE_CACHE names another folder",
+        path = path.display()
+    )]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The runtime itself is broken.
     #[error("internal error: the runtime is no object file: {0}")]
     Broken(String),
@@ -59,7 +71,7 @@ impl Kit {
     /// The files in the user's cache, installed if necessary. This program is the assembler.
     pub fn install() -> Result<Kit, KitError> {
         let own = std::env::current_exe().map_err(|e| KitError::Broken(e.to_string()))?;
-        Kit::install_under(&cache(), &own)
+        Kit::install_under(&cache()?, &own)
     }
 
     /// The files in a directory under `root` that is named after their contents, so that each
@@ -86,6 +98,7 @@ impl Kit {
         files.iter().for_each(|(_, bytes)| sum.update(bytes));
         let size: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         let folder = root.join(format!("runtime-{:08x}-{size:x}", sum.finalize()));
+        own_folder(&folder)?;
         for (name, bytes) in files {
             let path = folder.join(name);
             put(&path, bytes).map_err(|source| KitError::Write { path, source })?;
@@ -107,39 +120,64 @@ impl Kit {
     }
 }
 
-fn cache() -> PathBuf {
+/// The user's cache. There is none in a folder that users share: its name could be somebody else's.
+fn cache() -> Result<PathBuf, KitError> {
     let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     path("FORESEE_CACHE")
         .or_else(|| path("XDG_CACHE_HOME").map(|p| p.join("foresee")))
         .or_else(|| path("HOME").map(|p| p.join(".cache/foresee")))
-        .unwrap_or_else(|| std::env::temp_dir().join("foresee-cache"))
+        .ok_or(KitError::Homeless)
 }
 
-/// Writes a file unless it exists. Other processes may do the same at the same time, so it appears
+/// Makes a folder that only this user can change or read, or checks that it is one.
+fn own_folder(folder: &Path) -> Result<(), KitError> {
+    let failed = |source| KitError::Write { path: folder.to_owned(), source };
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    // Links are not followed.
+    let found = fs::symlink_metadata(folder).map_err(failed)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(KitError::NotOurs { path: folder.to_owned() });
+    }
+    if found.mode() & 0o077 != 0 {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Writes a file unless it is there with these contents. Other processes may do the same at the same time, so it appears
 /// atomically.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|m| m.len() == bytes.len() as u64) {
+    if fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.len() == bytes.len() as u64)
+        && fs::read(path).is_ok_and(|there| there == bytes)
+    {
         return Ok(());
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
-    // One user may build a program that another runs.
-    fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))?;
     file.persist(path)?;
     Ok(())
 }
 
-/// Creates a link unless it exists.
+/// Creates a link unless it exists and leads there.
 fn link_to(target: &Path, path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+    if fs::read_link(path).is_ok_and(|there| there == target) {
+        return Ok(());
     }
-    match std::os::unix::fs::symlink(target, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // It replaces a link to something else in one step.
+    let made =
+        tempfile::Builder::new().make_in(folder, |at| std::os::unix::fs::symlink(target, at))?;
+    made.into_temp_path().persist(path)?;
+    Ok(())
 }
 
 /// Everything that the object defines, as a list for the linker: a plugin must find the program's
@@ -154,4 +192,45 @@ fn exports(object: &[u8]) -> Result<String, KitError> {
     names.sort_unstable();
     let list: String = names.iter().map(|name| format!("  {name};\n")).collect();
     Ok(format!("{{\n{list}}};\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(root: &Path) -> Result<Kit, KitError> {
+        Kit::install_under(root, Path::new("/bin/true"))
+    }
+
+    #[test]
+    fn what_is_not_ours_is_mended_or_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let kit = installed(root.path()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&kit.folder), 0o700);
+        // Of the same length, so that only its contents tell.
+        let mut bad = runtime::OBJECT.to_vec();
+        bad[1000] ^= 1;
+        fs::write(&kit.object, bad).unwrap();
+        fs::set_permissions(&kit.folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let link = kit.assembler.join("as");
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("/bin/false", &link).unwrap();
+        // A link in the place of a file is replaced, not followed.
+        let other = root.path().join("other");
+        fs::write(&other, "mine").unwrap();
+        fs::remove_file(&kit.specs).unwrap();
+        std::os::unix::fs::symlink(&other, &kit.specs).unwrap();
+        installed(root.path()).unwrap();
+        assert_eq!(fs::read(&kit.object).unwrap(), runtime::OBJECT);
+        assert_eq!(mode(&kit.folder), 0o700);
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("/bin/true"));
+        assert_eq!(fs::read_to_string(&kit.specs).unwrap(), SPECS);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+        // A link in the place of the folder is somebody's trick.
+        let elsewhere = root.path().join("elsewhere");
+        fs::rename(&kit.folder, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &kit.folder).unwrap();
+        assert!(matches!(installed(root.path()), Err(KitError::NotOurs { .. })));
+    }
 }

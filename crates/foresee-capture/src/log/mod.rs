@@ -21,15 +21,16 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use foresee_rt::format::{BUFFER_AT, Delayed, MAGIC, STACK, Tag, VERSION, how, last};
+use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last};
 
+use crate::lost::Lost;
 use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
 use quiet::{Quiet, Sieve};
 pub use records::{Record, Records, What};
+pub(crate) use source::Prior;
 pub use source::{LogSource, Stats};
-pub(crate) use unseen::Plan;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;
@@ -113,6 +114,8 @@ pub struct Header {
     pub last: Option<(Last, u64, u32)>,
     /// The top of the stack then, if that was a fault.
     pub stack: Vec<u64>,
+    /// Processes that it forked and that could not be recorded; the first of them.
+    pub lost: Vec<Lost>,
 }
 
 /// A file of code or data that was in the program's memory.
@@ -219,6 +222,16 @@ struct Head {
     bytes: Vec<u8>,
 }
 
+/// The processes that a head says could not be recorded.
+fn lost(head: &[u8]) -> Vec<Lost> {
+    let at = std::mem::offset_of!(foresee_rt::format::Head, lost);
+    let words = head.get(at..).unwrap_or_default().as_chunks::<4>().0;
+    let mut words = words.iter().map(|&word| u32::from_le_bytes(word));
+    let count = words.next().map_or(0, |n| (n as usize).min(LOST));
+    let mut next = || Some(Lost { process: words.next()?, error: words.next()? });
+    (0..count).map_while(|_| next()).collect()
+}
+
 fn read_head(path: &Path) -> Result<Head, LogError> {
     let failed = |e| LogError::Io(path.to_owned(), e);
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -266,6 +279,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         started: long(104),
         size: long(48),
         stack: (0..STACK).map(|i| long(160 + 8 * i)).collect(),
+        lost: lost(&bytes),
         last: last(long(112), long(128)).map(|last| (last, long(120), long(136) as u32)),
     };
     let pending = [long(72), long(80), long(88), long(96)];
@@ -351,7 +365,7 @@ impl Log {
                 _ => {}
             }
             let counted = match record.what {
-                What::Access(..) => true,
+                What::Access(..) | What::Skipped(_) => true,
                 What::Sync(tag) => tag.is_counted(),
             };
             if counted {
@@ -420,17 +434,17 @@ impl Log {
 
     /// The log as a stream of events, named by `names`.
     pub fn source<N: Names>(&self, names: N) -> Result<LogSource<'_, N>, LogError> {
-        self.planned(names, None)
+        self.source_after(names, None)
     }
 
-    /// The same, once it is known where order must be kept because of unseen writes.
-    pub(crate) fn planned<N: Names>(
+    /// The same, after a first pass, if there was one.
+    pub(crate) fn source_after<N: Names>(
         &self,
         names: N,
-        plan: Option<Plan>,
+        prior: Option<Prior>,
     ) -> Result<LogSource<'_, N>, LogError> {
         let (_, records) = Log::records(&self.tail)?;
-        Ok(LogSource::new(self, records, names, plan))
+        Ok(LogSource::new(self, records, names, prior))
     }
 
     /// The raw records.

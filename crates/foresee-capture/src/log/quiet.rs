@@ -106,7 +106,7 @@ impl Sieve {
     }
 
     fn access(&mut self, thread: u32, access: Access, address: u64, bytes: &[u8], old: &[u8; 8]) {
-        let reads = !access.writes() || access == Access::Rmw;
+        let reads = access.reads();
         let mut rest = bytes;
         let mut at = address;
         while !rest.is_empty() {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use foresee_rt::format::{
     ACCESSES, Access, CHUNK_HEAD, CHUNK_MAGIC, INEXACT, PC_SIZES, POINTER, RUN, SIZES, Tag,
@@ -19,6 +20,34 @@ pub enum What {
     Access(Access, usize),
     /// Anything else.
     Sync(Tag),
+    /// Records that an earlier pass found to yield no event: their number among those to skip.
+    Skipped(u32),
+}
+
+/// Consecutive records of one thread that yield no event. Later passes need not decode them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skip {
+    /// Where they begin and end.
+    from: u64,
+    to: u64,
+    pc: u64,
+    addresses: [u64; 2],
+    pub(super) thread: u32,
+    /// How many there are, how many of them are reads, and how many are inexact.
+    pub(super) count: u32,
+    pub(super) reads: u32,
+    pub(super) inexact: u32,
+}
+
+impl Skip {
+    /// A single record, whose end is not known yet.
+    #[inline]
+    pub(super) fn of(record: &Record<'_>) -> Skip {
+        let Record { at, thread, what, inexact, .. } = *record;
+        let is_read = matches!(what, What::Access(access, _) if access.reads());
+        let (reads, inexact) = (u32::from(is_read), u32::from(inexact));
+        Skip { from: at, to: at, pc: 0, addresses: [0; 2], thread, count: 1, reads, inexact }
+    }
 }
 
 /// One record.
@@ -46,8 +75,17 @@ pub struct Record<'a> {
     pub at: u64,
 }
 
-/// Bytes after a chunk in memory, so that numbers of every size can be read as words.
-const PADDING: usize = 8;
+/// Bytes after a chunk in memory, so that the fixed part of a record, which has at most 26 bytes,
+/// can be read from an array of this size.
+const PADDING: usize = 32;
+
+/// The number of this many bytes at a place in the fixed part of a record.
+#[inline]
+fn part(record: &[u8; PADDING], at: usize, size: usize) -> u64 {
+    let word = record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let unused = 64 - 8 * size as u32;
+    word.unbounded_shl(unused).unbounded_shr(unused)
+}
 
 /// Reads a log.
 #[derive(Debug)]
@@ -68,6 +106,9 @@ pub struct Records {
     pc: u64,
     addresses: [u64; 2],
     thread: u32,
+    /// Records to skip, in their order, and which comes next.
+    skips: Arc<[Skip]>,
+    skipped: usize,
 }
 
 impl Records {
@@ -97,9 +138,38 @@ impl Records {
             pc: 0,
             addresses: [0; 2],
             thread: 0,
+            skips: Arc::default(),
+            skipped: 0,
         })
     }
 
+    /// Skips these records.
+    pub(super) fn skipping(self, skips: Arc<[Skip]>) -> Records {
+        Records { skips, ..self }
+    }
+
+    /// A skip ends behind the latest record.
+    #[inline]
+    pub(super) fn ends(&self, skip: &mut Skip) {
+        (skip.to, skip.pc) = (self.base + self.at as u64, self.pc);
+        skip.addresses = self.addresses;
+    }
+
+    /// Adds the latest record to a skip. Returns `false` if it belongs to another thread, or to
+    /// another chunk, which is decoded afresh.
+    #[inline]
+    pub(super) fn continues(&self, skip: &mut Skip, one: &Skip) -> bool {
+        if skip.thread != one.thread || skip.from < self.base || skip.count == u32::MAX {
+            return false;
+        }
+        skip.count += 1;
+        skip.reads += one.reads;
+        skip.inexact += one.inexact;
+        self.ends(skip);
+        true
+    }
+
+    #[cold]
     fn corrupt(&self, what: &str) -> LogError {
         LogError::Corrupt(self.path.clone(), self.base + self.at as u64, what.to_owned())
     }
@@ -166,6 +236,7 @@ impl Records {
     }
 
     /// The next record; changes of threads are not returned.
+    #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
         loop {
             while self.at >= self.length() {
@@ -174,12 +245,41 @@ impl Records {
                 }
             }
             let at = self.base + self.at as u64;
-            let tag = self.number(1)? as u8;
-            let sizes = self.number(1)? as usize;
-            let pc = unzigzag(self.number(PC_SIZES[sizes & 3])?).wrapping_add(self.pc);
-            let address = unzigzag(self.number(SIZES[sizes >> 2 & 7])?)
+            if let Some(skip) = self.skips.get(self.skipped)
+                && skip.from == at
+            {
+                let Skip { to, pc, addresses, thread, .. } = *skip;
+                let number = self.skipped as u32;
+                self.at = (to - self.base) as usize;
+                (self.pc, self.addresses) = (pc, addresses);
+                self.skipped += 1;
+                return Ok(Some(Record {
+                    thread,
+                    what: What::Skipped(number),
+                    inexact: false,
+                    pc: 0,
+                    address: 0,
+                    value: 0,
+                    old: 0,
+                    order: 0,
+                    bytes: &[],
+                    at,
+                }));
+            }
+            let fixed = self.chunk.get(self.at..).and_then(|rest| rest.first_chunk::<PADDING>());
+            let Some(fixed) = fixed else { return Err(self.corrupt("a record is cut off")) };
+            let (tag, sizes) = (fixed[0], usize::from(fixed[1]));
+            let of_pc = PC_SIZES[sizes & 3];
+            let [of_address, of_value] = [sizes >> 2 & 7, sizes >> 5].map(|code| SIZES[code]);
+            let length = 2 + of_pc + of_address + of_value;
+            if self.at + length > self.length() {
+                return Err(self.corrupt("a record is cut off"));
+            }
+            let pc = unzigzag(part(fixed, 2, of_pc)).wrapping_add(self.pc);
+            let address = unzigzag(part(fixed, 2 + of_pc, of_address))
                 .wrapping_add(self.addresses[neighbourhood(tag)]);
-            let mut value = self.number(SIZES[sizes >> 5])?;
+            let mut value = part(fixed, 2 + of_pc + of_address, of_value);
+            self.at += length;
             self.pc = pc;
             self.addresses[neighbourhood(tag)] = address;
             let (what, inexact) = if tag < 2 * ACCESSES {

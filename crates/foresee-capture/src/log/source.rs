@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::mem::{replace, take};
+use std::sync::Arc;
 
 use super::{HashMap, HashSet};
 use foldhash::fast::FixedState;
-use foresee_rt::format::{Access, RECORD_MAX, Tag, channel, how, order};
+use foresee_rt::format::{Access, Tag, channel, how, order};
 use foresee_trace::{
-    Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, LocId, LockId,
-    Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId,
+    Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, Id as _, LocId,
+    LockId, Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId, entry,
 };
 
 use super::memory::{Cell, Granule, Memory};
 use super::names::{Block, Names, Pc};
 use super::quiet::Page;
-use super::records::{Record, Records, What};
+use super::records::{Record, Records, Skip, What};
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError, PENDING};
 
@@ -24,6 +26,19 @@ pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 
 /// The approximate size of a name in bytes, without its text, in all tables that have an entry for it.
 const NAME: usize = 64;
+
+/// The least number of records that are worth skipping in later passes, and the memory limit for each skip.
+const LEAST_SKIPPED: u32 = 4;
+const MOST_SKIPS: usize = 8 * size_of::<Skip>();
+
+/// What one pass over a log finds out for later ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Prior {
+    /// How order is kept for the sake of writes that no hook saw.
+    pub(crate) plan: Arc<Plan>,
+    /// Records that yield no event.
+    skips: Arc<[Skip]>,
+}
 
 /// What came out of a log; complete at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +91,8 @@ struct Thread {
 #[derive(Debug)]
 pub struct LogSource<'l, N> {
     log: &'l Log,
-    records: Records,
+    /// Taken while they are read.
+    records: Option<Records>,
     naming: N,
     names: foresee_trace::Names,
     remarks: Remarks,
@@ -94,8 +110,10 @@ pub struct LogSource<'l, N> {
     /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
-    /// How often each name was wanted for something new, by hashes: there are as many as variables.
+    /// How often each name was wanted for something new, by hashes; of variables, if it was more than once.
     taken: HashMap<u64, u32>,
+    /// Which variables have got their names.
+    is_named: Vec<bool>,
     /// How many bytes names and memory may take, and how many the names take, about.
     most: usize,
     names_weight: usize,
@@ -111,10 +129,13 @@ pub struct LogSource<'l, N> {
     wanted: HashSet<u64>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
-    plan: Option<Plan>,
+    prior: Option<Prior>,
+    /// The latest records that yield no event, and all that are worth skipping in later passes.
+    passing: Option<Skip>,
+    skips: Vec<Skip>,
     /// What threads come after for the sake of unseen writes, and what it holds; and the same of each thread.
     mark: Option<(VarId, i64)>,
-    marks: HashMap<u32, (VarId, i64)>,
+    marks: HashMap<u32, Mark>,
     /// The turns of writes of variables that are also written unseen.
     turns: HashMap<VarId, (VarId, i64)>,
     /// Threads that have yet to come after it.
@@ -151,15 +172,19 @@ enum Namespace {
 }
 
 impl<'l, N: Names> LogSource<'l, N> {
-    pub(super) fn new(log: &'l Log, records: Records, naming: N, plan: Option<Plan>) -> Self {
+    pub(super) fn new(log: &'l Log, records: Records, naming: N, prior: Option<Prior>) -> Self {
         let order = match log.header.free_running {
             true => FileOrder::Notes,
             false if log.header.filtered => FileOrder::Thinned,
             false => FileOrder::Observed,
         };
+        let records = match &prior {
+            Some(prior) => records.skipping(Arc::clone(&prior.skips)),
+            None => records,
+        };
         LogSource {
             log,
-            records,
+            records: Some(records),
             naming,
             names: foresee_trace::Names::default(),
             remarks: Remarks { order, ..Remarks::default() },
@@ -175,6 +200,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             channels: HashMap::default(),
             locations: HashMap::default(),
             taken: HashMap::default(),
+            is_named: Vec::new(),
             most: usize::MAX,
             names_weight: 0,
             is_full: false,
@@ -186,7 +212,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             page: Page::default(),
             wanted: HashSet::default(),
             hidden: Vec::new(),
-            plan,
+            prior,
+            passing: None,
+            skips: Vec::new(),
             mark: None,
             marks: HashMap::default(),
             turns: HashMap::default(),
@@ -225,17 +253,22 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.page.has(address) && (self.wanted.is_empty() || !self.wanted.contains(&(address & !7)))
     }
 
-    /// Whether all of these bytes can be left out. If so, an access to them only shows where other memory lies.
+    /// Whether all bytes of an access can be left out. If so, it only shows where other memory lies.
+    #[inline]
     fn passes_over(&mut self, record: &Record<'_>, access: Access, size: usize) -> bool {
         let Record { thread: me, address, .. } = *record;
-        let end = address.saturating_add(size as u64);
-        if size == 0 || !(address & !7..end).step_by(8).all(|granule| self.is_quiet(granule)) {
+        let last = address.saturating_add(size as u64).wrapping_sub(1);
+        let is_left_out = match (address ^ last) < 8 {
+            true => self.is_quiet(address),
+            false => {
+                size > 0 && (address & !7..=last).step_by(8).all(|granule| self.is_quiet(granule))
+            }
+        };
+        if !is_left_out {
             return false;
         }
-        self.stats.events += 1;
         self.stacks.learnt(me, address);
-        if access == Access::Rmw || !access.writes() {
-            self.stats.checked_reads += 1;
+        if access.reads() {
             let seen = if access == Access::Rmw { record.old } else { record.value };
             if record.bytes.is_empty() {
                 if size == 8 && address.is_multiple_of(8) {
@@ -255,15 +288,40 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.stats
     }
 
-    /// How order must be kept because of unseen writes, once all records are read; `None` if it is
-    /// kept already. `is_shared` says whether more than one thread accesses a variable.
-    pub(crate) fn plan(&self, is_shared: impl Fn(VarId) -> bool) -> Option<Plan> {
-        Plan::new(&self.hidden, is_shared)
+    /// What later passes need, once all records are read. `is_shared` says whether more than one
+    /// thread accesses a variable.
+    pub(crate) fn learnt(&mut self, is_shared: impl Fn(VarId) -> bool) -> Prior {
+        let plan = Arc::new(Plan::new(&self.hidden, is_shared));
+        Prior { plan, skips: take(&mut self.skips).into() }
+    }
+
+    /// The order that is kept because of unseen writes, unless this is the first pass.
+    fn plan(&self) -> Option<&Plan> {
+        self.prior.as_ref().map(|prior| &*prior.plan)
     }
 
     /// What names things.
     pub fn naming(&mut self) -> &mut N {
         &mut self.naming
+    }
+
+    /// A variable with the name in `self.text`; the second one becomes `name#2`.
+    fn new_variable(&mut self) -> Result<VarId> {
+        self.names_weight += self.text.len() + NAME;
+        let stem = self.text.len();
+        loop {
+            let var = self.names.vars.intern(&self.text).map_err(too_many)?;
+            // A specification may have named it before.
+            if !replace(entry(&mut self.is_named, var.index()), true) {
+                return Ok(var);
+            }
+            self.text.truncate(stem);
+            let name = FixedState::default().hash_one((Namespace::Var as u8, &self.text));
+            let times = self.taken.entry(name).or_insert(1);
+            *times += 1;
+            self.text.push('#');
+            self.text.push_str(&times.to_string());
+        }
     }
 
     /// Makes the name in `self.text` unique: the second use of a name becomes `name#2`.
@@ -330,27 +388,26 @@ impl<'l, N: Names> LogSource<'l, N> {
         let block = self.block(start);
         self.text.clear();
         self.naming.variable(start, cell.size, block.as_ref(), &mut self.text);
-        self.make_unique(Namespace::Var);
-        let var = self.names.vars.intern(&self.text).map_err(too_many)?;
+        let var = self.new_variable()?;
         self.granule(granule).set_var(cell, var);
         Ok(var)
     }
 
     /// The name of an object of synchronisation in `self.text`, with something in front.
-    fn name_object(&mut self, address: u64, before: &str, behind: &str, space: Namespace) {
+    fn name_object(&mut self, address: u64, before: &str, behind: &str) {
         let block = self.block(address);
         self.text.clear();
         self.text.push_str(before);
         self.naming.object(address, block.as_ref(), &mut self.text);
         self.text.push_str(behind);
-        self.make_unique(space);
     }
 
     fn lock(&mut self, address: u64) -> Result<LockId> {
         if let Some(id) = self.locks.get(&address).and_then(|l| l.id) {
             return Ok(id);
         }
-        self.name_object(address, "", "", Namespace::Lock);
+        self.name_object(address, "", "");
+        self.make_unique(Namespace::Lock);
         let id = self.names.locks.intern(&self.text).map_err(too_many)?;
         self.locks.entry(address).or_default().id = Some(id);
         Ok(id)
@@ -360,15 +417,16 @@ impl<'l, N: Names> LogSource<'l, N> {
         if let Some(&id) = self.conds.get(&address) {
             return Ok(id);
         }
-        self.name_object(address, "", "", Namespace::Cond);
+        self.name_object(address, "", "");
+        self.make_unique(Namespace::Cond);
         let id = self.names.conds.intern(&self.text).map_err(too_many)?;
         self.conds.insert(address, id);
         Ok(id)
     }
 
     fn object_var(&mut self, address: u64, before: &str, behind: &str) -> Result<VarId> {
-        self.name_object(address, before, behind, Namespace::Var);
-        self.names.vars.intern(&self.text).map_err(too_many)
+        self.name_object(address, before, behind);
+        self.new_variable()
     }
 
     fn object(&mut self, address: u64, before: &str, behind: &str) -> Result<VarId> {
@@ -393,28 +451,73 @@ impl<'l, N: Names> LogSource<'l, N> {
         if !channel::SINGLE.contains(&what) {
             self.text.push_str(&format!("({number})"));
         }
-        self.make_unique(Namespace::Var);
-        let var = self.names.vars.intern(&self.text).map_err(too_many)?;
+        let var = self.new_variable()?;
         self.channels.insert(id, var);
         Ok(var)
     }
 
-    /// Handles a record, and the accesses that were held back behind it.
-    fn record(&mut self, record: &Record<'_>, out: &mut Out<'_>) -> Result<()> {
-        // Most of a log is this, and yields no event.
-        if let What::Access(access, size) = record.what
-            && self.plan.is_none()
+    /// Whether a record yields no event, like most of a log.
+    #[inline]
+    fn passes(&mut self, record: &Record<'_>) -> bool {
+        let What::Access(access, size) = record.what else { return false };
+        self.is_brief
+            && self.prior.is_none()
             && self.log.delayed.is_empty()
             && self.passes_over(record, access, size)
-        {
-            self.stats.inexact += u64::from(record.inexact);
-            self.history.step(record.thread);
-            self.threads.entry(record.thread).or_default().place += 1;
-            return Ok(());
+    }
+
+    /// The latest record yields no event.
+    #[inline]
+    fn passed(&mut self, one: Skip, records: &Records) {
+        if self.passing.as_mut().is_some_and(|passing| records.continues(passing, &one)) {
+            return;
         }
+        self.pass();
+        records.ends(self.passing.insert(one));
+    }
+
+    /// Counts the latest records that yielded no event.
+    fn pass(&mut self) {
+        let Some(skip) = self.passing.take() else { return };
+        self.skip(&skip);
+        if skip.count >= LEAST_SKIPPED && self.skips.len() < self.most / MOST_SKIPS {
+            self.skips.push(skip);
+        }
+    }
+
+    /// Records that yield no event.
+    fn skip(&mut self, skip: &Skip) {
+        let &Skip { thread, count, reads, inexact, .. } = skip;
+        self.stats.events += u64::from(count);
+        self.stats.checked_reads += u64::from(reads);
+        self.stats.inexact += u64::from(inexact);
+        self.history.steps(thread, count);
+        self.threads.entry(thread).or_default().place += count;
+    }
+
+    /// The same, where an earlier pass has found them.
+    fn skipped(&mut self, number: u32, out: &mut Out<'_>) -> Result<()> {
+        let Some(prior) = &self.prior else { return Ok(()) };
+        let Some(&skip) = prior.skips.get(number as usize) else { return Ok(()) };
+        let Skip { thread, count, .. } = skip;
+        let place = self.threads.get(&thread).map_or(0, |t| t.place);
+        if prior.plan.comes_after(thread, place..place + count) {
+            self.owing.insert(thread);
+        }
+        if !self.owing.is_empty() {
+            let who = self.thread(thread)?;
+            self.come_after_known(thread, who, out);
+        }
+        self.skip(&skip);
+        Ok(())
+    }
+
+    /// Handles a record, and the accesses that were held back behind it.
+    fn record(&mut self, record: &Record<'_>, out: &mut Out<'_>) -> Result<()> {
         let counted = match record.what {
             What::Access(..) => true,
             What::Sync(tag) => tag.is_counted(),
+            What::Skipped(number) => return self.skipped(number, out),
         };
         if !counted {
             if let What::Sync(tag) = record.what
@@ -435,14 +538,17 @@ impl<'l, N: Names> LogSource<'l, N> {
         let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
         let who = self.thread(record.thread)?;
         self.history.step(record.thread);
-        if self.plan.as_ref().is_some_and(|plan| plan.comes_after(record.thread, place)) {
+        if self.plan().is_some_and(|plan| plan.comes_after(record.thread, place..place + 1)) {
             self.owing.insert(record.thread);
         }
         self.come_after_known(record.thread, who, out);
         match record.what {
             What::Access(access, size) if self.passes_over(record, access, size) => {
+                self.stats.events += 1;
+                self.stats.checked_reads += u64::from(access.reads());
                 self.stats.inexact += u64::from(record.inexact);
             }
+            What::Skipped(_) => {}
             What::Access(access, size) => {
                 let loc = self.location(self.log.place(record.pc))?;
                 let number = record.value.to_le_bytes();
@@ -486,7 +592,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 at += size;
             }
         }
-        if self.plan.is_some() {
+        if self.prior.is_some() {
             self.keep_known(out)?;
         }
         Ok(())
@@ -509,9 +615,11 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// and every thread that may have written it comes after this.
     fn keep_known(&mut self, out: &mut Out<'_>) -> Result<()> {
         let now = self.history.now();
-        let Some(known) = self.plan.as_ref().map(|plan| plan.known_at(now).to_vec()) else {
+        let Some(known) = self.plan().map(|plan| plan.known_at(now)).filter(|all| !all.is_empty())
+        else {
             return Ok(());
         };
+        let known = known.to_vec();
         for &(granule, offset) in &known {
             let Some(cell) = self.granule(granule).cells(1 << offset).next() else { continue };
             let (var, external) = (self.variable(granule, cell)?, self.external()?);
@@ -524,16 +632,14 @@ impl<'l, N: Names> LogSource<'l, N> {
             self.keep_turn(external, var, out)?;
             out.put(Event::new(external, Op::Rmw).with_target(var.0), &values);
         }
-        if !known.is_empty() {
-            let (var, value) = match self.mark {
-                Some((var, value)) => (var, value + 1),
-                None => (self.new_mark("")?, 1),
-            };
-            self.mark = Some((var, value));
-            let external = self.external()?;
-            let event = Event::new(external, Op::VolatileWrite).with_target(var.0);
-            out.put(event, &[Value::Int(value)]);
-        }
+        let (var, value) = match self.mark {
+            Some((var, value)) => (var, value + 1),
+            None => (self.new_mark("")?, 1),
+        };
+        self.mark = Some((var, value));
+        let external = self.external()?;
+        let event = Event::new(external, Op::VolatileWrite).with_target(var.0);
+        out.put(event, &[Value::Int(value)]);
         Ok(())
     }
 
@@ -544,8 +650,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         if !of.is_empty() {
             self.text.push_str(&format!("({of})"));
         }
-        self.make_unique(Namespace::Var);
-        self.names.vars.intern(&self.text).map_err(too_many)
+        self.new_variable()
     }
 
     /// The write of a variable that follows keeps its turn among all writes of it.
@@ -568,35 +673,47 @@ impl<'l, N: Names> LogSource<'l, N> {
     fn leave_mark(&mut self, thread: u32, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(thread)?;
         let (var, value) = match self.marks.get(&thread) {
-            Some(&(var, value)) => (var, value + 1),
+            Some(mark) => (mark.var, mark.value + 1),
             None => {
                 let name = self.names.threads.get(who).to_owned();
                 (self.new_mark(&name)?, 1)
             }
         };
-        self.marks.insert(thread, (var, value));
+        let mark = Mark { var, value, left: self.history.now(), is_read: false };
+        self.marks.insert(thread, mark);
         out.put(Event::new(who, Op::VolatileWrite).with_target(var.0), &[Value::Int(value)]);
         Ok(())
+    }
+
+    /// Whether the latest mark of a thread covers all its steps. What the reader did before in its
+    /// current step cannot have caused a write that the same step sees.
+    fn is_marked(&self, thread: u32, reader: u32) -> bool {
+        self.marks.get(&thread).is_some_and(|mark| match thread == reader {
+            true => mark.left == self.history.now(),
+            false => mark.left > self.history.last_of(thread),
+        })
     }
 
     /// A read is about to see what no captured step wrote; `value` is what it sees.
     fn unseen(&mut self, seen: Unseen, value: Option<Value>, out: &mut Out<'_>) -> Result<()> {
         let Unseen { who: (who, me), var, granule, cell, known, is_touched, loc } = seen;
         let read = self.history.now();
-        let plan = self.plan.as_ref();
-        let candidates = plan.and_then(|plan| plan.read(read, granule, cell.offset));
+        let is_planned = self.prior.is_some();
+        let candidates = self.plan().and_then(|plan| plan.read(read, granule, cell.offset));
         if let Some(candidates) = candidates.map(<[_]>::to_vec) {
             let external = self.external()?;
             // The reader itself may have written, too, and it is in no wait.
             let others = candidates.iter().filter(|candidate| !candidate.is_over);
             let others = others.map(|candidate| (candidate.thread, candidate.wait.is_some()));
             for (thread, is_waiting) in others.chain([(me, false)]) {
-                if !is_waiting {
+                if !is_waiting && !self.is_marked(thread, me) {
                     self.leave_mark(thread, out)?;
                 }
-                let Some(&(mark, value)) = self.marks.get(&thread) else { continue };
-                let event = Event::new(external, Op::VolatileRead).with_target(mark.0);
-                out.put(event, &[Value::Int(value)]);
+                let Some(mark) = self.marks.get_mut(&thread) else { continue };
+                if !replace(&mut mark.is_read, true) {
+                    let event = Event::new(external, Op::VolatileRead).with_target(mark.var.0);
+                    out.put(event, &[Value::Int(mark.value)]);
+                }
             }
             self.stats.external_writes += 1;
             self.keep_turn(external, var, out)?;
@@ -606,7 +723,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         let address = granule + u64::from(cell.offset);
         // A filtered log may lack the access from which another thread learnt an address.
         let is_own_stack = !self.log.header.filtered && self.stacks.is_own(me, address);
-        let is_own = plan.is_some() || is_own_stack || self.history.is_own(known, me);
+        let is_own = is_planned || is_own_stack || self.history.is_own(known, me);
         let writer = if is_own { who } else { self.external()? };
         match is_own {
             true => self.stats.own_writes += 1,
@@ -614,7 +731,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let write = Event::new(writer, Op::Write).with_target(var.0);
         out.put(if is_own { write.with_loc(loc) } else { write }, value.as_slice());
-        if self.plan.is_none() {
+        if !is_planned {
             let candidates = match is_own {
                 true => Vec::new(),
                 false => self.history.candidates(known, me),
@@ -713,7 +830,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     }
                 }
                 let concerns = |plan: &Plan| plan.concerns(granule, cell.offset);
-                if op.writes() && self.plan.as_ref().is_some_and(concerns) {
+                if op.writes() && self.plan().is_some_and(concerns) {
                     self.keep_turn(who, var, out)?;
                 }
                 let memory = self.granule(granule);
@@ -860,7 +977,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             Tag::WaitBegin => {
                 self.history.wait(me);
-                if self.plan.as_ref().is_some_and(|plan| plan.marks_wait(me, place)) {
+                if self.plan().is_some_and(|plan| plan.marks_wait(me, place)) {
                     self.leave_mark(me, out)?;
                 }
                 // Locks are aligned; the lowest bit marks waits with a timeout.
@@ -1140,10 +1257,10 @@ impl<'l, N: Names> LogSource<'l, N> {
                 Some("all threads of the program waited, and none was left to wake them".to_owned())
             }
             End::Failed(error) => {
-                let error = std::io::Error::from_raw_os_error(error as i32);
-                Some(format!("the log could not be written any further: {error}"))
+                let reason = crate::lost::reason(error);
+                Some(format!("the log could not be written any further: {reason}"))
             }
-            End::Limit => Some("the log reached the limit that was set for it".to_owned()),
+            End::Limit => Some("the log reached its limit: allow more with --log-limit".to_owned()),
         };
         if matches!(header.end, End::Ended | End::Replaced) {
             let names = |has_begun: bool| -> Vec<String> {
@@ -1178,6 +1295,17 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         Ok(())
     }
+}
+
+/// A write by which a thread shows how far it has come.
+#[derive(Debug)]
+struct Mark {
+    var: VarId,
+    value: i64,
+    /// When it was written.
+    left: u32,
+    /// Whether the thread of unseen writes has read it.
+    is_read: bool,
 }
 
 /// A read of a variable that sees what no captured step wrote.
@@ -1250,34 +1378,27 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         batch.clear();
         let mut positions = std::mem::take(&mut self.positions);
         positions.clear();
-        let mut bytes = [0u8; RECORD_MAX];
         let is_of_notes = self.log.header.free_running;
         let mut out = Out { batch, positions: &mut positions, at: 0, is_of_notes, is_sync: false };
-        while out.batch.events.len() < Batch::EVENTS && !self.done {
-            // Copied, for the reader lends them only until it is asked for more.
-            let next = match self.records.next_record().map_err(damaged)? {
-                Some(record) => {
-                    let n = record.bytes.len().min(bytes.len());
-                    bytes[..n].copy_from_slice(&record.bytes[..n]);
-                    Some((Record { bytes: &[], ..record }, n))
-                }
-                None => None,
-            };
-            match next {
-                Some((record, _)) if self.is_full => {
-                    out.at = record.at;
+        if let Some(mut records) = self.records.take() {
+            while out.batch.events.len() < Batch::EVENTS && !self.done {
+                let next = records.next_record().map_err(damaged)?.filter(|_| !self.is_full);
+                let Some(record) = next else {
                     self.done = true;
+                    self.pass();
                     self.finish(&mut out)?;
+                    break;
+                };
+                if self.passes(&record) {
+                    let one = Skip::of(&record);
+                    self.passed(one, &records);
+                    continue;
                 }
-                Some((record, n)) => {
-                    out.at = record.at;
-                    self.record(&Record { bytes: &bytes[..n], ..record }, &mut out)?;
-                }
-                None => {
-                    self.done = true;
-                    self.finish(&mut out)?;
-                }
+                self.pass();
+                out.at = record.at;
+                self.record(&record, &mut out)?;
             }
+            self.records = Some(records);
         }
         self.stats.events += out.batch.events.len() as u64;
         self.is_full = self.memory.weight() + self.names_weight > self.most;

@@ -15,6 +15,9 @@
 //! If the only thread that can have written is the reader itself, and no other thread ever accesses the memory, the write
 //! is an ordinary step of the reader.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use super::{HashMap, HashSet};
 use foresee_trace::VarId;
 
@@ -110,19 +113,30 @@ impl History {
         self.clock
     }
 
+    /// When a thread did its latest record.
+    pub(super) fn last_of(&self, thread: u32) -> u32 {
+        self.threads.get(thread as usize).map_or(0, |past| past.last)
+    }
+
     /// The next record is of this thread. There is no room for more than four billion of them.
     #[inline]
     pub(super) fn step(&mut self, thread: u32) {
-        self.clock = self.clock.saturating_add(1);
-        let clock = self.clock;
+        self.steps(thread, 1);
+    }
+
+    /// The next records are of this thread.
+    pub(super) fn steps(&mut self, thread: u32, count: u32) {
+        let first = self.clock.saturating_add(1);
+        let last = self.clock.saturating_add(count);
+        self.clock = last;
         let is_new = self.current != thread;
         self.current = thread;
         let past = self.past(thread);
         if is_new {
-            past.tenures.push(Tenure { clock, place: past.place });
+            past.tenures.push(Tenure { clock: first, place: past.place });
         }
-        past.place += 1;
-        past.last = clock;
+        past.place += count;
+        past.last = last;
         past.is_outside = false;
     }
 
@@ -206,7 +220,7 @@ pub(crate) struct Plan {
     /// When memory was touched that is written unseen next: which.
     known: HashMap<u32, Vec<(u64, u8)>>,
     /// Places of threads that come after what was known.
-    first: HashSet<(u32, u32)>,
+    first: BTreeSet<(u32, u32)>,
     /// Waits that a read has to come after.
     waits: HashSet<(u32, u32)>,
     /// Memory that is written unseen at some time.
@@ -216,9 +230,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// A plan for all unseen writes but those that are their readers' own; none if there are no others. `is_shared` says
-    /// whether more than one thread touches a variable.
-    pub(super) fn new(hidden: &[Hidden], is_shared: impl Fn(VarId) -> bool) -> Option<Plan> {
+    /// A plan for all unseen writes but those that are their readers' own. `is_shared` says whether more than one thread
+    /// touches a variable.
+    pub(super) fn new(hidden: &[Hidden], is_shared: impl Fn(VarId) -> bool) -> Plan {
         let mut plan = Plan::default();
         for hidden in hidden.iter().filter(|h| !h.is_own || is_shared(h.var)) {
             let at = (hidden.granule, hidden.offset);
@@ -233,7 +247,7 @@ impl Plan {
             plan.waits.extend(waits);
             plan.reads.insert((hidden.read, at.0, at.1), hidden.candidates.clone());
         }
-        (!plan.reads.is_empty()).then_some(plan)
+        plan
     }
 
     /// Memory that is written unseen after the record of this time has touched it.
@@ -241,9 +255,15 @@ impl Plan {
         self.known.get(&clock).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether this record of a thread comes after what was known.
-    pub(super) fn comes_after(&self, thread: u32, place: u32) -> bool {
-        self.first.contains(&(thread, place))
+    /// Whether one of these records of a thread comes after what was known.
+    pub(super) fn comes_after(&self, thread: u32, places: Range<u32>) -> bool {
+        let mut first = self.first.range((thread, places.start)..(thread, places.end));
+        first.next().is_some()
+    }
+
+    /// Whether no order must be kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reads.is_empty()
     }
 
     /// Whether a read has to come after this wait's beginning.

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_rt::format::{
-    Access, BUFFER_AT, CHUNK_HEAD, MAGIC, Tag, VERSION, neighbourhood, zigzag,
+    Access, BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, MAGIC, Tag, VERSION, checksum, neighbourhood,
+    zigzag,
 };
 use foresee_trace::{
     Batch, EXTERNAL, Event, EventSource, Mode, Op, ThreadId, Trace, Validated, Value,
@@ -26,9 +27,10 @@ impl Random {
     }
 }
 
-/// A log as the runtime leaves it, with all of it still in the tail.
+/// A log as the runtime leaves it, with its end still in the tail.
 #[derive(Default)]
 pub(super) struct Writer {
+    chunks: Vec<u8>,
     pub(super) bytes: Vec<u8>,
     addresses: [u64; 2],
     thread: u32,
@@ -53,18 +55,34 @@ impl Writer {
         }
     }
 
+    /// Ends a chunk.
+    pub(super) fn end_chunk(&mut self) {
+        let body = std::mem::take(&mut self.bytes);
+        let length = (body.len() as u64) << 32;
+        for word in [length | u64::from(CHUNK_MAGIC), checksum(&body), 0] {
+            self.chunks.extend(word.to_le_bytes());
+        }
+        self.chunks.extend(body);
+        self.addresses = [0; 2];
+        self.put(Tag::Switch as u8, 0, u64::from(self.thread));
+    }
+
     pub(super) fn save(self, folder: &Path) -> PathBuf {
         let (tail, log) = (folder.join("simulated.tail"), folder.join("simulated.log"));
         let mut head = vec![0u8; BUFFER_AT + CHUNK_HEAD];
-        let size = (CHUNK_HEAD + self.bytes.len()) as u64;
+        let base = self.chunks.len() as u64;
+        let left = CHUNK_HEAD + self.bytes.len();
+        let (size, capacity) = (base + left as u64, left.max(self.chunks.len()));
         head[..8].copy_from_slice(&MAGIC.to_le_bytes());
         head[8..12].copy_from_slice(&VERSION.to_le_bytes());
         head[28..32].copy_from_slice(&1u32.to_le_bytes());
+        head[40..48].copy_from_slice(&base.to_le_bytes());
         head[48..56].copy_from_slice(&size.to_le_bytes());
-        head[56..64].copy_from_slice(&size.to_le_bytes());
+        head[56..64].copy_from_slice(&(capacity as u64).to_le_bytes());
         head.extend(self.bytes);
+        head.resize(BUFFER_AT + capacity, 0);
         std::fs::write(&tail, head).expect("the folder is ours");
-        std::fs::write(log, []).expect("the folder is ours");
+        std::fs::write(log, self.chunks).expect("the folder is ours");
         tail
     }
 }
@@ -280,8 +298,8 @@ fn captured(tail: &Path, planned: bool) -> (Trace, u64) {
     while source.next_batch(&mut batch).expect("valid records") {
         owners.see(&batch, source.names());
     }
-    let plan = source.plan(|var| owners.is_shared(var)).filter(|_| planned);
-    let mut source = log.planned(Plain::new(&[]), plan).expect("a log");
+    let prior = source.learnt(|var| owners.is_shared(var));
+    let mut source = log.source_after(Plain::new(&[]), planned.then_some(prior)).expect("a log");
     let trace = Trace::load(&mut source).expect("valid records");
     Trace::load(&mut Validated::new(trace.source(), Mode::Reject)).expect("a well-formed trace");
     (trace, source.stats().external_writes)
@@ -314,7 +332,7 @@ fn matched(captured: &Trace, truth: &Trace, hidden: &[bool]) -> Vec<Option<usize
         .collect()
 }
 
-const SPACE: Space = Space::Correct(Reads::Terminal);
+const READS: Reads = Reads::Terminal;
 
 /// Whether the threads could really have done these steps in this order, with unseen writes wherever their threads had
 /// the time for them.
@@ -327,7 +345,7 @@ fn is_possible(truth: &Judge<'_>, trace: &Trace, hidden: &[bool], visible: &[usi
         order: &mut Vec<u64>,
         done: &mut [usize; 3],
     ) -> bool {
-        if judge.check(order, SPACE).is_err() {
+        if judge.check(order, READS).is_err() {
             return false;
         }
         let next_of = |thread: usize, done: &[usize; 3]| {
@@ -379,7 +397,7 @@ fn walk(
             stuck += 1;
             let Some(next) = (0..captured.events.len()).find(is_next) else { continue };
             order.push(next as u64);
-            match judge.check(&order, SPACE) {
+            match judge.check(&order, READS) {
                 Ok(_) => stuck = 0,
                 Err(_) => drop(order.pop()),
             }

@@ -5,6 +5,8 @@
 //! knows everything before the event, so most events need one comparison, and vectors are joined
 //! only when a thread learns something new.
 
+use std::collections::HashSet;
+
 use foresee_trace::{Event, Id, LockId, TargetKind, ThreadId, VarId, entry};
 
 use crate::clock::{Clock, ClockStore, Epoch, Stamp};
@@ -52,15 +54,20 @@ struct Thread<const N: usize> {
 #[derive(Clone, Debug)]
 struct Object<const N: usize> {
     write: Option<Stamp<N>>,
-    /// Reads since the write, pairwise unordered. The first is stored separately because there is
-    /// rarely a second.
+    /// The latest read since the write, stored separately because there is rarely a second.
     read: Option<Stamp<N>>,
+    /// Earlier ones, the earliest first: all that no later one follows, and perhaps others.
     more_reads: Vec<Stamp<N>>,
+    /// How many earlier ones there are when those are removed that a later one follows.
+    prune_at: usize,
 }
+
+/// So many reads are compared each time.
+const FEW_READS: usize = 4;
 
 impl<const N: usize> Default for Object<N> {
     fn default() -> Self {
-        Object { write: None, read: None, more_reads: Vec::new() }
+        Object { write: None, read: None, more_reads: Vec::new(), prune_at: 0 }
     }
 }
 
@@ -268,10 +275,12 @@ impl<const N: usize> Clocks<N> {
         }
         if let (Follows::All, Some(read)) = (effect.follows, read) {
             self.hear(now, &read);
-            let mut i = 0;
-            while let Some(&read) = self.object(place).more_reads.get(i) {
+            // The latest first, so that nothing is heard that a later one has told already.
+            let mut i = self.object(place).more_reads.len();
+            while i > 0 {
+                i -= 1;
+                let read = self.object(place).more_reads[i];
                 self.hear(now, &read);
-                i += 1;
             }
         }
         match effect.leaves {
@@ -281,12 +290,13 @@ impl<const N: usize> Clocks<N> {
                 object.write = Some(*now);
                 object.read = None;
                 object.more_reads.clear();
+                object.prune_at = 0;
             }
             Leaves::Read => self.leave_read(place, now),
         }
     }
 
-    /// Adds a read to those since the last write and removes the ones that precede it.
+    /// Adds a read to those since the last write and removes ones that precede it.
     #[inline]
     fn leave_read(&mut self, place: Place, now: &Stamp<N>) {
         let object = self.object(place);
@@ -294,17 +304,28 @@ impl<const N: usize> Clocks<N> {
         if object.more_reads.is_empty() {
             match first {
                 Some(first) if !self.knows(now, first.epoch()) => {
-                    self.object(place).more_reads.push(*now);
+                    self.object(place).more_reads.push(first);
                 }
-                _ => self.object(place).read = Some(*now),
+                _ => {}
             }
+            self.object(place).read = Some(*now);
+            return;
+        }
+        // To compare it with all others each time would take quadratic time where many threads read
+        // and nobody writes.
+        object.more_reads.extend(first);
+        object.read = Some(*now);
+        if object.more_reads.len() < object.prune_at {
             return;
         }
         let mut reads = std::mem::take(&mut object.more_reads);
-        reads.extend(first);
-        reads.retain(|read| !self.knows(now, read.epoch()));
+        // At most one of each thread is left: what a thread reads follows what it has read.
+        let mut latest = HashSet::new();
+        reads.reverse();
+        reads.retain(|read| latest.insert(read.thread) && !self.knows(now, read.epoch()));
+        reads.reverse();
         let object = self.object(place);
-        object.read = Some(*now);
+        object.prune_at = 2 * reads.len().max(FEW_READS);
         object.more_reads = reads;
     }
 

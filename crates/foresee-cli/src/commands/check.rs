@@ -11,9 +11,11 @@ use crate::commands::query;
 use crate::config::Config;
 use crate::console::Console;
 use crate::input::Input;
+use crate::output::Sink;
 use crate::{asked, output, specs};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
+    let mut to = Sink::new(&args.analysis.output)?;
     // Specifications are checked before the trace is opened, which may take long.
     let mut session = asked::session(&args.analysis)?;
     let mut patterns = query::sources(&args.analysis)?;
@@ -31,7 +33,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
-    tell(&args.analysis, examined)
+    let status = tell(&args.analysis, examined, &mut to)?;
+    to.finish()?;
+    Ok(status)
 }
 
 /// Analyses a trace.
@@ -46,10 +50,14 @@ pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Resu
 }
 
 /// Prints the report on a trace, and draws its pictures; returns the exit status.
-pub(crate) fn tell(args: &AnalysisArgs, mut examined: Examined) -> anyhow::Result<u8> {
+pub(crate) fn tell(
+    args: &AnalysisArgs,
+    mut examined: Examined,
+    to: &mut Sink,
+) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let drawings = std::mem::take(&mut examined.drawings);
-    let status = show(args, Report::of(examined))?;
+    let status = show(args, Report::of(examined), to)?;
     if let Some(mut pictures) = pictures {
         drawings.iter().try_for_each(|drawing| pictures.draw(drawing))?;
     }
@@ -57,11 +65,11 @@ pub(crate) fn tell(args: &AnalysisArgs, mut examined: Examined) -> anyhow::Resul
 }
 
 /// Prints a report without suppressed findings; returns the exit status.
-pub(crate) fn show(args: &AnalysisArgs, mut report: Report) -> anyhow::Result<u8> {
+pub(crate) fn show(args: &AnalysisArgs, mut report: Report, to: &mut Sink) -> anyhow::Result<u8> {
     report.suppress(Config::new(&args.checks)?.suppressions()?);
     draw_first(args, &report)?;
-    output::print(&match args.format {
-        ReportFormat::Text => foresee_report::text::report(&report, output::style()),
+    to.print(&match args.format {
+        ReportFormat::Text => foresee_report::text::report(&report, to.style()),
         ReportFormat::Json => foresee_report::json::report(&report),
     })?;
     Ok(exit_status(&report))

@@ -3,6 +3,9 @@
 //! `foresee-observe` handles the sockets, and a session runs the analyses, as for `foresee check`;
 //! this module prints the results and decides when to stop.
 
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +14,7 @@ use anyhow::{Context, ensure};
 use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
+use foresee_report::text::Style;
 use foresee_report::{Report, exit_status};
 use foresee_spec::Diagnostic;
 use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
@@ -31,8 +35,10 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         connections: args.max_connections,
         frame: args.max_frame.saturating_mul(1 << 10),
         memory: args.memory.max(1).saturating_mul(1 << 20),
+        total_memory: args.total_memory.max(1).saturating_mul(1 << 20),
         threads: args.max_threads,
         disk: args.disk.saturating_mul(1 << 20),
+        total_disk: args.total_disk.saturating_mul(1 << 20),
         stall: Duration::from_secs(args.stall.max(1)),
         idle: (args.idle > 0).then(|| Duration::from_secs(args.idle)),
         linger: Duration::from_secs(args.linger),
@@ -74,6 +80,8 @@ pub(crate) struct ConsoleObserver {
     format: ReportFormat,
     session: Session,
     view: View,
+    /// The file of `--output`, instead of standard output.
+    file: Option<(PathBuf, File)>,
     totals: Mutex<Totals>,
 }
 
@@ -86,6 +94,8 @@ struct Totals {
     incomplete: u64,
     /// Standard output is closed.
     is_deaf: bool,
+    /// Why the file of `--output` could not be written.
+    unwritten: Option<anyhow::Error>,
 }
 
 impl ConsoleObserver {
@@ -115,7 +125,15 @@ impl ConsoleObserver {
              a check with --check NAME"
         );
         let view = View::new(analysis.format == ReportFormat::Text);
-        Ok(ConsoleObserver { format: analysis.format, session, view, totals: Mutex::default() })
+        let format = analysis.format;
+        // An observer may run for days: its file grows with each line instead of appearing whole.
+        let file = Some(analysis.output.output).filter(|path| path != Path::new("-"));
+        let open = |path: PathBuf| match File::create(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(output::cannot_write(&path, &error)),
+        };
+        let file = file.map(open).transpose()?;
+        Ok(ConsoleObserver { format, session, view, file, totals: Mutex::default() })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -143,14 +161,24 @@ impl ConsoleObserver {
 
     fn print(&self, text: &str) {
         let mut totals = self.totals();
-        if self.view.around(|| output::print(text)).is_err() {
-            totals.is_deaf = true;
+        match &self.file {
+            Some((path, file)) => {
+                let mut file = file;
+                if let Err(error) = file.write_all(text.as_bytes()).and_then(|()| file.flush()) {
+                    totals.is_deaf = true;
+                    totals.unwritten = Some(output::cannot_write(path, &error));
+                }
+            }
+            None => totals.is_deaf |= self.view.around(|| output::print(text)).is_err(),
         }
     }
 
     /// The exit status of everything.
     fn finish(&self) -> anyhow::Result<u8> {
-        let totals = self.totals();
+        let mut totals = self.totals();
+        if let Some(error) = totals.unwritten.take() {
+            return Err(error);
+        }
         Ok(match &*totals {
             Totals { is_found: true, .. } | Totals { findings: 1.., .. } => 1,
             Totals { errors: 1.., .. } => 2,
@@ -184,7 +212,10 @@ impl Observer for ConsoleObserver {
                 totals.is_found |= status == 1;
                 drop(totals);
                 self.print(&match self.format {
-                    ReportFormat::Text => foresee_report::text::report(&report, output::style()),
+                    ReportFormat::Text => {
+                        let style = if self.file.is_some() { Style::Plain } else { output::style() };
+                        foresee_report::text::report(&report, style)
+                    }
                     ReportFormat::Json => visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
                         foresee_report::json::report(&report).trim_end()
@@ -238,6 +269,10 @@ impl GrowingTrace for Running<'_> {
 
     fn is_all_stored(&self) -> bool {
         self.0.is_all_stored()
+    }
+
+    fn allows(&self, bytes: usize) -> bool {
+        self.0.allows(bytes)
     }
 }
 

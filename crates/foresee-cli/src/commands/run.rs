@@ -1,33 +1,44 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
+mod jvm;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use foresee_capture::failure;
 use foresee_capture::filter::CaptureFilter;
+use foresee_capture::jvm::{Agent, Injected};
 use foresee_capture::launch::{Ended, Orphans, Recording, Timeouts, launch};
 use foresee_capture::log::{self, Log};
+use foresee_capture::lost;
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
+use foresee_capture::scratch::Scratch;
 use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
+use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::{self, Session};
 use foresee_report::Report;
 use foresee_spec::Diagnostic;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{CaptureMode, ReorderArg, RunArgs};
 use crate::commands::check;
+use crate::output::Sink;
 use crate::{asked, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// The signal that told us to end; zero if there was none.
+static STOPPED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let session = session(args)?;
+    let to = Sink::new(&args.analysis.output)?;
     let is_drawn = args.analysis.lattice.is_some();
     ensure!(args.runs == 1 || !is_drawn, "--lattice draws one run: leave out --runs");
     let name = args.command[0].to_string_lossy().into_owned();
@@ -39,6 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
              start: link it with `foresee cc` alone, without -fsanitize=thread or -ltsan"
         );
     }
+    let agent = jvm::agent(args, &program)?;
     let mut filter = filter(&session, &program)?;
     let regions = session.settings().regions.iter().cloned();
     for method in regions.chain(session.atomics()) {
@@ -50,7 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             ));
         }
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for the log")?;
+    let folder = Scratch::new().context("cannot make a folder for the log")?;
     let list = folder.path().join("watch");
     std::fs::write(&list, filter.text()).context("cannot write the list of what to watch")?;
     let is_known = program.built == Built::ForCapture && filter.missing.is_empty();
@@ -64,21 +76,28 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         || !session.specs().is_empty() && !is_known;
     // An interrupt is for the program; the report still covers what it did until then.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
-    let mut told = Reports { args, name: &name, all: Vec::new(), status: None };
+    // These end the program, and the report covers what it did until then, too.
+    for signal in [SIGTERM, SIGHUP] {
+        let number = signal as usize;
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
+    }
+    let mut told = Reports { args, name: &name, to, all: Vec::new(), status: None };
     for run in 0..args.runs {
         let folder = tempfile::tempdir_in(folder.path()).context("cannot make a folder")?;
         let recording = Recording {
             is_free_running: args.mode == CaptureMode::Async,
             is_unfiltered,
             watch: Some(&list),
-            limit: args.log_limit.map(|mib| mib << 20),
+            limit: (args.log_limit > 0).then(|| args.log_limit.saturating_mul(1 << 20)),
             seed: args.seed.wrapping_add(u64::from(run)),
+            variable: None,
         };
         let number = run + 1;
-        let one =
-            Run { args, session: &session, name: &name, program: &program, number, recording };
+        let (session, name, program) = (&session, &*name, &program);
+        let agent = agent.as_ref();
+        let one = Run { args, session, name, program, agent, number, recording };
         one.make(folder.path(), &mut told)?;
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if INTERRUPTED.load(Ordering::Relaxed) || STOPPED.load(Ordering::Relaxed) != 0 {
             break;
         }
     }
@@ -89,6 +108,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
 struct Reports<'a> {
     args: &'a RunArgs,
     name: &'a str,
+    to: Sink,
     /// With their runs; the reports of a single run are printed at once.
     all: Vec<(String, Report)>,
     status: Option<u8>,
@@ -106,7 +126,7 @@ impl Reports<'_> {
     fn put(&mut self, seed: u64, report: Report) -> anyhow::Result<()> {
         match self.args.runs {
             1 => {
-                let status = check::show(&self.args.analysis, report)?;
+                let status = check::show(&self.args.analysis, report, &mut self.to)?;
                 self.note(status);
             }
             _ => self.all.push((format!("--seed {seed}"), report)),
@@ -118,9 +138,10 @@ impl Reports<'_> {
         let runs = self.args.runs as usize;
         if let Some(mut merged) = foresee_report::merge(std::mem::take(&mut self.all), runs) {
             merged.name = format!("{} ({runs} runs)", self.name);
-            let status = check::show(&self.args.analysis, merged)?;
+            let status = check::show(&self.args.analysis, merged, &mut self.to)?;
             self.note(status);
         }
+        self.to.finish()?;
         Ok(self.status.unwrap_or(3))
     }
 }
@@ -131,6 +152,7 @@ struct Run<'a> {
     session: &'a Session,
     name: &'a str,
     program: &'a Program,
+    agent: Option<&'a Agent>,
     number: u32,
     recording: Recording<'a>,
 }
@@ -144,26 +166,45 @@ impl Run<'_> {
         let timeouts = Timeouts {
             timeout: args.timeout.map(Duration::from_secs),
             is_interrupted: &INTERRUPTED,
+            stop: &STOPPED,
             on_orphans: &mut |left| output::note(&orphans_note(name, &left)),
         };
-        let ended = launch(&args.command, &logs, &self.recording, timeouts)
+        let (mut command, mut recording) = (&args.command, self.recording.clone());
+        let injected = self.agent.map(|agent| jvm::inject(agent, self, folder, &logs));
+        let injected = injected.transpose()?;
+        match &injected {
+            Some(Injected::Command(other)) => command = other,
+            Some(Injected::Variable(name, value)) => {
+                recording.variable = Some((name, value.clone()))
+            }
+            None => {}
+        }
+        let ended = launch(command, &logs, &recording, timeouts)
             .with_context(|| format!("cannot run `{name}`"))?;
         let how = failure::how(&ended);
         if let Some(how) = &how {
             output::note(&format!("{name} {how}"));
         }
-        let how = how.filter(|_| !args.ignore_program_failure);
-        let failed = how.as_ref().map(|how| Failed { how, ended: &ended });
+        let how = how.filter(|_| !args.ignore_program_failure && !ended.is_stopped);
+        let mut failed = how.as_ref().map(|how| Failed { how, ended: &ended });
         let found = log::find(&logs).context("cannot look for the log")?;
+        let jvms = foresee_capture::jvm::find(&logs).context("cannot look for the log")?;
+        failed = self.report_jvms(&jvms, failed, told)?;
+        if found.is_empty() && !jvms.is_empty() {
+            return Ok(());
+        }
         if found.is_empty() {
-            output::note(&nothing_captured(name, program.built));
+            match lost::find(&logs, &[]).as_slice() {
+                [] => output::note(&nothing_captured(name, program.built)),
+                lost => lost.iter().for_each(|lost| output::note(&format!("{name}: {lost}"))),
+            }
             told.note(3);
             return match failed {
                 Some(failed) => told.put(self.recording.seed, failed.report(name)),
                 None => Ok(()),
             };
         }
-        self.report(&found, failed, told)
+        self.report(&logs, &found, failed, told)
     }
 }
 
@@ -187,7 +228,7 @@ impl Failed<'_> {
 
     /// The report on a program of which nothing was captured.
     fn report(&self, name: &str) -> Report {
-        let found = vec![failure::finding(name, self.how, self.ended, None)];
+        let found = vec![failure::finding(PROGRAM_FAILURE, (name, self.how), self.ended, None)];
         session::Report::without_trace(name, found).into()
     }
 }
@@ -205,6 +246,7 @@ impl Run<'_> {
     /// Reports on every process that was captured.
     fn report(
         &self,
+        folder: &Path,
         found: &[PathBuf],
         mut failed: Option<Failed<'_>>,
         told: &mut Reports<'_>,
@@ -216,6 +258,7 @@ impl Run<'_> {
         let logs: Result<Vec<Log>, _> =
             found.iter().map(|tail| Log::open_within(tail, memory / 4)).collect();
         let logs = logs.context("the log cannot be read")?;
+        let mut lost = lost::find(folder, &logs);
         for (i, log) in logs.iter().enumerate() {
             let symbols = symbols_of(log);
             let (spec_vars, missing) = spec_vars(session, &symbols);
@@ -244,6 +287,7 @@ impl Run<'_> {
             bar.finish_and_clear();
             let unusable = || format!("{title}: the log cannot be made a trace");
             let mut trace = trace.with_context(unusable)?;
+            lost.drain(..).for_each(|lost| trace.add_partial(&lost.to_string()));
             if let Some(path) = &args.keep {
                 let of_run = if self.number == 1 { path } else { &self.numbered(path) };
                 let which = (i + 1).to_string();
@@ -255,7 +299,8 @@ impl Run<'_> {
             let report = &mut examined.report;
             if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {
                 let it = Some((log, &symbols));
-                report.put_first(vec![failure::finding(name, failed.how, failed.ended, it)]);
+                let what = (name, failed.how);
+                report.put_first(vec![failure::finding(PROGRAM_FAILURE, what, failed.ended, it)]);
             }
             report.remarks.warnings.splice(0..0, notes);
             if args.runs > 1 {
@@ -266,7 +311,8 @@ impl Run<'_> {
                 let seed = format!("the schedule was that of --seed {}", args.seed);
                 report.remarks.warnings.push(seed);
             }
-            told.note(check::tell(&args.analysis, examined)?);
+            let status = check::tell(&args.analysis, examined, &mut told.to)?;
+            told.note(status);
         }
         match (failed, absent) {
             (_, Some(missing)) if !is_any => Err(missing.into()),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_observe::{ProgramId, SendOptions};
+use foresee_trace::TraceInput;
 
 use crate::args::SendArgs;
 use crate::input::Input;

@@ -9,37 +9,39 @@ use foresee_spec::explain::{explain, explain_atomics};
 use foresee_spec::property::Compiled;
 
 use crate::args::{Drawing, SpecArgs, SpecCommand};
+use crate::output::Sink;
 use crate::specs::Source;
 use crate::{output, specs};
 
 pub(crate) fn run(args: &SpecArgs) -> anyhow::Result<u8> {
     match &args.command {
-        SpecCommand::Check { files, fmt } => {
+        SpecCommand::Check { files, fmt, output } => {
+            let mut to = Sink::new(output)?;
             for file in files {
-                check(file, *fmt)?;
+                check(file, *fmt, &mut to)?;
             }
+            to.finish()?;
         }
         SpecCommand::Explain { file, property, automaton, output } => {
+            let mut to = Sink::new(output)?;
             let source = specs::read(file)?;
             let (spec, compiled) = specs::compile(&source)?;
             match automaton {
-                None => explain_all(&spec, compiled, property.as_deref())?,
-                Some(form) => {
-                    let text = draw_one(compiled, property.as_deref(), *form)?;
-                    write(output, &text)?;
-                }
+                None => explain_all(&spec, compiled, property.as_deref(), &mut to)?,
+                Some(form) => to.print(&draw_one(compiled, property.as_deref(), *form)?)?,
             }
+            to.finish()?;
         }
     }
     Ok(0)
 }
 
-fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
+fn check(file: &Path, fmt: bool, to: &mut Sink) -> anyhow::Result<()> {
     let source = specs::read(file)?;
     if fmt {
         let formatted =
             foresee_spec::format(&source.text).map_err(|diagnostics| source.error(&diagnostics))?;
-        return output::print(&formatted);
+        return to.print(&formatted);
     }
     let (spec, compiled) = specs::compile(&source)?;
     let mut text = String::new();
@@ -53,21 +55,27 @@ fn check(file: &Path, fmt: bool) -> anyhow::Result<()> {
     if compiled.is_empty() && spec.atomics.is_empty() {
         output::note(&format!("{}: no properties", source.name));
     }
-    output::plain(&text)
+    to.print(&output::plain(&text))
 }
 
-fn explain_all(spec: &Spec, compiled: Vec<Compiled>, only: Option<&str>) -> anyhow::Result<()> {
+fn explain_all(
+    spec: &Spec,
+    compiled: Vec<Compiled>,
+    only: Option<&str>,
+    to: &mut Sink,
+) -> anyhow::Result<()> {
     let mut shown = 0;
     if only.is_none() && !spec.atomics.is_empty() {
-        output::plain(&explain_atomics(&spec.atomics))?;
+        to.print(&output::plain(&explain_atomics(&spec.atomics)))?;
         shown += 1;
     }
     for (property, mut compiled) in spec.properties.iter().zip(compiled) {
         if only.is_none_or(|name| name == compiled.name) {
             if shown > 0 {
-                output::print("\n")?;
+                to.print("\n")?;
             }
-            output::plain(&explain(property, &mut compiled, &spec.inits).to_string())?;
+            let text = explain(property, &mut compiled, &spec.inits).to_string();
+            to.print(&output::plain(&text))?;
             shown += 1;
         }
     }
@@ -92,13 +100,6 @@ fn draw_one(compiled: Vec<Compiled>, only: Option<&str>, form: Drawing) -> anyho
         Drawing::Mermaid => drawing.to_mermaid(),
         Drawing::Svg => drawing.to_svg(),
     })
-}
-
-fn write(to: &Path, text: &str) -> anyhow::Result<()> {
-    if to == Path::new("-") {
-        return output::print(text);
-    }
-    output::write_file(to, text)
 }
 
 impl Source {

@@ -9,7 +9,7 @@
 //! All budgets are tried with every read at the write that it saw, and then, if reads could have
 //! seen other writes of the same value, again with any of these.
 
-use foresee_trace::Reordering;
+use foresee_trace::Space;
 
 use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
@@ -51,8 +51,8 @@ pub(crate) struct Reached {
 
 impl Reached {
     /// The space it was found in. With the first budget no critical section overtakes another.
-    pub(crate) fn reorder(&self) -> Reordering {
-        Reordering::Sliced
+    pub(crate) fn reorder(&self) -> Space {
+        Space::Sliced
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foresee_causality::judge::{ChangedRead, IncrementalReplay, Judge, Reads, Seen, Space};
+use foresee_causality::judge::{ChangedRead, IncrementalReplay, Judge, Reads, Seen};
 use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Role, Witness};
 
 use super::atomicity::also;
@@ -25,7 +25,7 @@ pub(crate) fn confirm(
     mut found: Vec<Found>,
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.sort_by_key(|one| one.reached.observed);
-    let mut replay = IncrementalReplay::new(judge, Space::Correct(context.options.reads));
+    let mut replay = IncrementalReplay::new(judge, context.options.reads);
     let mut findings: Vec<Finding> = Vec::new();
     let mut first_alike: HashMap<[u32; 4], usize> = HashMap::new();
     for one in found.iter().filter(|one| !check.is_observed(one)) {
@@ -80,7 +80,7 @@ pub(crate) fn conditional(
 ) -> Result<Vec<Finding>, AnalysisError> {
     found.truncate(most);
     found.sort_by_key(|one| one.reached.observed);
-    let mut replay = IncrementalReplay::new(judge, Space::Correct(Reads::Any));
+    let mut replay = IncrementalReplay::new(judge, Reads::Any);
     let mut findings = Vec::new();
     for one in &found {
         let Run { observed, order, next } = Run::of(one);

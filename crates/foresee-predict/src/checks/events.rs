@@ -54,7 +54,7 @@ impl Context<'_> {
         Subject::Variable(self.trace.names.vars.get(variable).to_owned())
     }
 
-    /// The threads that stand for code that was not captured. Whose writes these are nobody knows:
+    /// The threads that stand for code that was not captured. It is not known who writes there:
     /// it may have been any thread.
     pub(crate) fn uninstrumented(&self) -> Vec<ThreadId> {
         self.trace.names.threads.lookup(EXTERNAL).into_iter().collect()

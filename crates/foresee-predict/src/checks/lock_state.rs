@@ -10,8 +10,9 @@ pub(crate) struct Held {
     pub(crate) hold: Hold,
     /// The event that acquired it.
     pub(crate) acquire: u32,
-    /// The set held before, which is restored if locks are released in reverse order.
-    before: LockSetId,
+    /// The set held before, which is restored if locks are released in reverse order. Not known if
+    /// one of its locks has been released since.
+    before: Option<LockSetId>,
 }
 
 /// The locks held just before the current event.
@@ -64,7 +65,7 @@ impl LockState {
     /// A thread acquires a lock.
     pub(crate) fn take(&mut self, index: u32, thread: ThreadId, hold: Hold) {
         let Holding { held, set } = entry(&mut self.threads, thread.index());
-        held.push(Held { hold, acquire: index, before: *set });
+        held.push(Held { hold, acquire: index, before: Some(*set) });
         *set = self.locksets.intern(held.iter().map(|h| h.hold));
     }
 
@@ -73,15 +74,11 @@ impl LockState {
         let Holding { held, set } = entry(&mut self.threads, thread.index());
         let Some(at) = held.iter().rposition(|h| h.hold == hold) else { return };
         let Held { before, .. } = held.remove(at);
-        *set = match at == held.len() {
-            true => before,
-            false => {
-                // The sets of the locks above it change.
-                for i in at..held.len() {
-                    held[i].before = self.locksets.intern(held[..i].iter().map(|h| h.hold));
-                }
-                self.locksets.intern(held.iter().map(|h| h.hold))
-            }
+        // The sets of the locks above it change; most of them are never asked for.
+        held[at..].iter_mut().for_each(|above| above.before = None);
+        *set = match before.filter(|_| at == held.len()) {
+            Some(before) => before,
+            None => self.locksets.intern(held.iter().map(|h| h.hold)),
         };
     }
 

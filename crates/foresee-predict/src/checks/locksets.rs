@@ -94,6 +94,15 @@ impl LockSets {
         })
     }
 
+    /// The memory that all sets take, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let step = size_of::<((u32, Hold), u32)>() + 1;
+        self.holds.capacity() * size_of::<Hold>()
+            + (self.ends.capacity() + self.first.capacity()) * size_of::<u32>()
+            + self.nodes.capacity() * size_of::<Option<LockSetId>>()
+            + self.steps.capacity() * step
+    }
+
     /// Whether two threads cannot hold these sets at once.
     pub(crate) fn exclude(&self, a: LockSetId, b: LockSetId) -> bool {
         let (a, b) = (self.get(a), self.get(b));

@@ -24,7 +24,8 @@
 //! nothing is possible only if every candidate is proved impossible; all others count as not found,
 //! undecided or not tried. Candidates that are impossible only because a read would have to see
 //! another value are counted separately and listed as conditional. Memory grows with the trace, by
-//! about forty bytes an event, as measured in `benches/results/checks.md`.
+//! about forty bytes an event and half a kilobyte a variable, as measured in
+//! `benches/results/checks.md`; beyond the memory limit only the beginning of the trace is examined.
 
 mod atomicity;
 mod attempt;
@@ -45,7 +46,8 @@ use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Reads, Seen};
 use foresee_trace::{
-    Event, Finding, FindingKind, Flow, Outcome, Site, Subject, Trace, Verdict, Witness,
+    Event, Finding, FindingKind, Flow, Id as _, Outcome, Site, Subject, TargetKind, Trace, Verdict,
+    Witness,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
@@ -65,7 +67,10 @@ pub use suppress::{Suppression, Suppressions};
 
 /// How many bytes [`Checks`] keeps per event, at most: the event, its requirements and its place in
 /// the [`LockState`].
-pub(crate) const BYTES_PER_EVENT: usize = 48;
+const BYTES_PER_EVENT: usize = 48;
+/// The same per variable: its name where the trace and its reader keep it, its requirements, its
+/// clocks, and what guards it.
+const BYTES_PER_VARIABLE: usize = 512;
 
 /// The number of conditional findings that are listed; all are counted.
 const MOST_CONDITIONAL: usize = 8;
@@ -96,6 +101,8 @@ pub struct Options {
     pub time: Option<Duration>,
     /// The maximum number of events, all of which are kept.
     pub trace: usize,
+    /// The memory limit in bytes. Three quarters of it are for the trace and what is kept of it.
+    pub memory: usize,
     /// What counts as an atomic region.
     pub atomicity: AtomicityOptions,
 }
@@ -114,6 +121,7 @@ impl Default for Options {
             only_relevant: false,
             time: None,
             trace: u32::MAX as usize - 1,
+            memory: usize::MAX,
             atomicity: AtomicityOptions::default(),
         }
     }
@@ -126,6 +134,8 @@ pub(crate) struct Context<'c> {
     pub(crate) options: &'c Options,
     /// Whether the trace continues after the events that are kept.
     pub(crate) is_cut: bool,
+    /// How many bytes are left for what a check finds out about the events.
+    pub(crate) room: usize,
 }
 
 /// The candidates that a check wants to try, and what it has found without a search.
@@ -279,12 +289,16 @@ pub const CHECKS: &[CheckKind] =
 
 /// The selected checks, in one pass over the trace.
 pub struct Checks {
+    /// The name of the first check.
+    name: &'static str,
     options: Options,
     checks: Vec<Box<dyn Check>>,
     requirements: Requirements,
     lock_state: LockState,
     /// The number of events that are analysed.
     events: usize,
+    /// The number of variables in them.
+    variables: usize,
     /// Whether the trace was longer than what is kept.
     is_cut: bool,
 }
@@ -294,23 +308,42 @@ impl Checks {
     pub fn new(kinds: &[&'static CheckKind], options: Options) -> Checks {
         let checks = kinds.iter().map(|kind| (kind.new)(&options)).collect();
         Checks {
+            name: kinds.first().map_or("", |kind| kind.name),
             options,
             checks,
             requirements: Requirements::default(),
             lock_state: LockState::default(),
             events: 0,
+            variables: 0,
             is_cut: false,
         }
+    }
+
+    /// How many bytes all events so far need. Sets of few locks take next to nothing, but those of n
+    /// nested locks take n².
+    fn weight(&self) -> usize {
+        self.events * BYTES_PER_EVENT
+            + self.variables * BYTES_PER_VARIABLE
+            + self.lock_state.locksets.bytes()
     }
 }
 
 impl Analysis for Checks {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, .. } = pass;
         let first = *first;
+        let most = self.options.memory / 4 * 3;
         for (i, event) in batch.events.iter().enumerate() {
+            if event.op().target_kind() == TargetKind::Var {
+                self.variables = self.variables.max(event.var().index() + 1);
+            }
             // A prefix of a run is a run, so findings in it are valid.
             self.is_cut = self.events >= self.options.trace
+                || self.weight() > most
                 || self.requirements.push(event, &batch.pool).is_err();
             if self.is_cut {
                 return Ok(Flow::Stop);
@@ -354,6 +387,7 @@ impl Checks {
             requirements: &requirements,
             options: &self.options,
             is_cut: self.is_cut,
+            room: self.options.memory.saturating_sub(self.weight()),
         };
         let until = self.options.time.map(|time| Instant::now() + time);
         let mut analysed = Vec::new();

@@ -1,7 +1,7 @@
 //! Any property in correct reorderings: the analysis behind `--reorder correct`.
 //!
 //! The states of the program (see `node`) are searched level by level, window by window of the
-//! trace. A window begins where the observed run is after so many events, with every state of the
+//! trace. A window begins after a number of events of the observed run, with every state of the
 //! monitor that some reordering of what came before can have there; the next one begins half a
 //! window later. So sections swap within a window, and what has changed is carried on.
 //!

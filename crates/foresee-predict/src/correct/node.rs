@@ -128,7 +128,7 @@ impl Machine<'_> {
 
     fn is_taken(&self, node: &Node, t: usize, lock: u32, kind: Kind) -> bool {
         let shared = kind == Kind::AcquireShared;
-        (0..self.window.threads.len()).filter(|&other| other != t).any(|other| {
+        self.window.users[lock as usize].iter().filter(|&&other| other != t).any(|&other| {
             let held = &self.window.held[other][usize::from(node.counts[other])];
             held.iter().any(|hold| hold.lock == lock && !(shared && hold.shared))
         })
@@ -159,7 +159,7 @@ impl Machine<'_> {
         item.visible.map(|(action, _)| action)
     }
 
-    /// Whether the event changes nothing that anybody waits for, so that it may happen at once.
+    /// Whether no other event waits for what this one changes, so that it may happen at once.
     fn is_harmless(&self, node: &Node, item: &Item) -> bool {
         if item.visible.is_some() {
             return false;
@@ -206,7 +206,10 @@ impl Machine<'_> {
             }
             return can == Can::Happen;
         }
-        self.reductions.inert && item.kind.acquires() && self.run_section(node, t, path)
+        self.reductions.inert
+            && item.kind.acquires()
+            && self.window.may_be_inert[t][usize::from(node.counts[t])]
+            && self.run_section(node, t, path)
     }
 
     /// Runs a thread through critical sections in which nothing matters, until it has no more locks
@@ -236,7 +239,7 @@ impl Machine<'_> {
     }
 
     /// Whether it takes a lock and nothing else, which is soon enough just before what comes next,
-    /// unless somebody has to find the lock taken.
+    /// unless a failed try-lock has to find the lock taken.
     pub(super) fn is_put_off(&self, item: &Item) -> bool {
         self.reductions.macros && item.kind.acquires() && item.visible.is_none() && !item.is_met
     }
@@ -249,6 +252,10 @@ impl Machine<'_> {
         t: usize,
         path: &mut Vec<u32>,
     ) -> Option<(Node, Action)> {
+        // Most threads cannot, and a state is large.
+        if self.can(node, t, self.next(node, t)?) == Can::Not {
+            return None;
+        }
         let mut next = node.clone();
         loop {
             let item = self.next(&next, t)?;

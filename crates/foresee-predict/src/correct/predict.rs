@@ -11,17 +11,18 @@ use foresee_spec::monitor::{Monitor, StateId, TooManyStates};
 use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
-use foresee_trace::{Flow, Names, Op, Outcome, Reordering, Value};
+use foresee_trace::{Flow, Names, Op, Outcome, Space, Value};
 
 use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{PropertySteps, Steps, as_far_as};
-use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
+use crate::beyond::{BindingSearch, PropertySteps, Steps, as_far_as};
+use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::CORRECT;
 use crate::reorder::{NONE, Requirements, TooManyEvents};
+use crate::shares::Shares;
 
 /// How far to search.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +37,11 @@ pub struct CorrectLimits {
     pub nodes: u64,
     /// How many events the trace may have, all of which are kept, at some twenty bytes each.
     pub trace: usize,
+    /// How many bytes the states of one window may take.
+    pub memory: usize,
     /// How many relevant events are looked at; the first ones.
     pub events: usize,
-    /// How long the search for one property may take.
+    /// How long the searches for all properties may take together.
     pub time: Option<Duration>,
     /// What need not be tried.
     pub reductions: Reductions,
@@ -52,6 +55,7 @@ impl Default for CorrectLimits {
             width: 100,
             nodes: 2_000_000,
             trace: 120_000_000,
+            memory: 1 << 30,
             events: 4_000_000,
             time: None,
             reductions: Reductions::ALL,
@@ -112,6 +116,10 @@ impl Correct {
 }
 
 impl Analysis for Correct {
+    fn name(&self) -> &'static str {
+        CORRECT
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, .. } = pass;
         let first = *first;
@@ -143,22 +151,31 @@ impl Analysis for Correct {
         Ok(Flow::Continue)
     }
 
+    fn bytes(&self) -> usize {
+        self.watches.iter().map(PropertySteps::bytes).sum()
+    }
+
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut analysed = Vec::new();
-        for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
+        let mut shares = Shares::new(self.limits.time, self.watches.len());
+        for watch in self.watches.iter_mut() {
+            let time = shares.next();
+            if watch.len() == 0 {
+                continue;
+            }
             let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = PropertySearch {
+                let mut search = PropertySearch {
                     requirements: &self.requirements,
                     last_readers: &self.last_readers,
                     limits: self.limits,
-                    until: self.limits.time.map(|time| Instant::now() + time),
+                    until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                match hunt.all(watch, end.out.candidates) {
+                match search.all(watch, end.out.candidates) {
                     // A value that was not known might have made a difference.
                     Ok(found) if tally.notes.is_empty() => {
                         tally.found = found.len() as u64;
@@ -265,42 +282,24 @@ impl PropertySearch<'_> {
         candidates: &Candidates,
     ) -> Result<Vec<Reordered>, TooManyStates> {
         let known = candidates.bindings_of(watch.number);
-        let mut found = Vec::new();
         let mut troubles = EvalWarnings::default();
+        // The monitor grows while the steps are read.
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
-        let (bindings, bound) = match steps {
-            Steps::All(all) => (vec![(Vec::new(), all)], None),
-            Steps::ByBinding(bound) => {
-                let total = bound.total(&watch.property.params)?;
-                self.tally.bindings = Some(total.len() as u64);
-                let params = &watch.property.params;
-                let named = total.iter().map(|b| (params.named(b), Vec::new())).collect();
-                (named, Some((bound, total)))
-            }
-        };
-        for (i, (binding, mut steps)) in bindings.into_iter().enumerate() {
-            if found.len() + known.len() >= MAX_CANDIDATES || self.is_over() {
-                self.tally.skipped = true;
-                break;
-            }
-            if known.contains(&binding_key(&binding)) {
-                continue;
-            }
-            if let Some((bound, total)) = &bound {
-                bound.steps_of(&total[i], &mut steps);
-            }
-            if let Some(order) = self.binding(watch, &steps, &mut troubles)? {
-                found.push(Reordered {
-                    analysis: CORRECT,
-                    reorder: Reordering::Correct,
-                    reads: self.limits.reads,
-                    property: watch.number,
-                    binding,
-                    observed: 0,
-                    order,
-                });
-            }
-        }
+        let params = watch.property.params.clone();
+        let mut one = OneBinding { search: self, watch, troubles: &mut troubles };
+        let searched = steps.search(&params, &known, &mut one)?;
+        self.tally.bindings = searched.bindings;
+        self.tally.skipped = searched.skipped;
+        let found = searched.found.into_iter().map(|found| Reordered {
+            analysis: CORRECT,
+            reorder: Space::Correct,
+            reads: self.limits.reads,
+            property: watch.number,
+            binding: found.binding,
+            observed: found.observed,
+            order: found.order,
+        });
+        let found = found.collect();
         let atom = |i: usize| print_atom(&watch.property.alphabet.atoms()[i]);
         self.tally.notes = watch.projection.warnings(&troubles, atom);
         Ok(found)
@@ -365,6 +364,7 @@ impl PropertySearch<'_> {
         let (size, half) = (self.limits.window.max(2), (self.limits.window / 2).max(1));
         let mut carried: Vec<(Config, Rc<History>)> =
             vec![(start, Rc::new(History { before: None, events: Stretch::Observed(0..0) }))];
+        let switches = switches(steps);
         let mut at = 0u32;
         while at < length {
             let next = visible.partition_point(|v| v.event < at);
@@ -379,9 +379,9 @@ impl PropertySearch<'_> {
             let end = at.saturating_add(size).min(length);
             let last = visible.partition_point(|v| v.event < end);
             let carry = at.saturating_add(half).min(length);
-            if is_of_one_thread(&steps[next..last]) {
+            if switches[next] >= last {
                 // Steps of one thread have one order; with others, farther away, they may not.
-                self.tally.is_partial |= !is_of_one_thread(steps);
+                self.tally.is_partial |= switches[0] < steps.len();
                 let inside = visible.partition_point(|v| v.event < carry);
                 let observed = observe(carried, at..carry, &visible[next..inside], configs)?;
                 if let Some((history, event)) = observed.violation {
@@ -436,7 +436,8 @@ impl PropertySearch<'_> {
         let CorrectLimits { reads, reductions, width, .. } = self.limits;
         let machine = Machine { window: &window, reads, reductions };
         let max_nodes = self.limits.nodes.saturating_sub(self.tally.nodes);
-        let search = Search { machine: &machine, width, max_nodes };
+        let (max_bytes, until) = (self.limits.memory, self.until);
+        let search = Search { machine: &machine, width, max_nodes, max_bytes, until };
         let starts: Vec<Config> = carried.iter().map(|(config, _)| *config).collect();
         let steps = (at..carry).filter(|&event| self.requirements.is_step(event)).count();
         // After the last window nothing is carried on.
@@ -445,12 +446,21 @@ impl PropertySearch<'_> {
         self.tally.nodes += found.nodes;
         self.tally.windows += 1;
         self.tally.is_cut |= found.is_cut;
+        self.tally.is_out_of_memory |= found.is_full;
         Ok(found)
     }
 }
 
-fn is_of_one_thread(steps: &[(Relevant, u64)]) -> bool {
-    steps.windows(2).all(|two| two[0].0.thread == two[1].0.thread)
+/// For each step the next one that is of another thread, or the number of steps.
+fn switches(steps: &[(Relevant, u64)]) -> Vec<usize> {
+    let mut switches = vec![steps.len(); steps.len()];
+    for i in (1..steps.len()).rev() {
+        switches[i - 1] = match steps[i - 1].0.thread == steps[i].0.thread {
+            true => switches[i],
+            false => i,
+        };
+    }
+    switches
 }
 
 /// What comes of configurations that go on as observed.
@@ -510,6 +520,28 @@ fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
     order
 }
 
+/// The search for one binding of a property.
+struct OneBinding<'s, 'h> {
+    search: &'s mut PropertySearch<'h>,
+    watch: &'s mut PropertySteps<Relevant>,
+    troubles: &'s mut EvalWarnings,
+}
+
+impl BindingSearch<Relevant> for OneBinding<'_, '_> {
+    fn is_over(&mut self) -> bool {
+        self.search.is_over()
+    }
+
+    fn search(
+        &mut self,
+        steps: &[(Relevant, u64)],
+        _: usize,
+    ) -> Result<Option<(u64, Vec<u64>)>, TooManyStates> {
+        let found = self.search.binding(self.watch, steps, self.troubles)?;
+        Ok(found.map(|order| (0, order)))
+    }
+}
+
 /// Statistics of the search for one property.
 #[derive(Default)]
 struct SearchStats {
@@ -524,6 +556,7 @@ struct SearchStats {
     is_partial: bool,
     is_out_of_time: bool,
     is_out_of_nodes: bool,
+    is_out_of_memory: bool,
     trouble: Option<String>,
     notes: Vec<String>,
 }
@@ -552,6 +585,7 @@ impl SearchStats {
     fn outcome(&self, watch: &PropertySteps<Relevant>) -> Outcome {
         match self {
             _ if self.is_out_of_time => Outcome::TimeLimit,
+            _ if self.is_out_of_memory => Outcome::MemoryLimit,
             _ if self.is_out_of_nodes || self.is_cut || self.trouble.is_some() => {
                 Outcome::StateLimit
             }
@@ -576,6 +610,7 @@ impl SearchStats {
         let reasons = [
             (self.is_out_of_time, "there was no time left"),
             (self.is_out_of_nodes, "the search became too large"),
+            (self.is_out_of_memory, "its states took more memory than --max-memory allows"),
             (self.is_cut && !self.is_out_of_nodes, "of each level only the nearest states"),
             (self.is_partial, "window by window"),
             (watch.cut_off, "only the first events were kept"),

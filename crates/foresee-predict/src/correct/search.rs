@@ -1,6 +1,7 @@
 //! All correct reorderings of a window, level by level, as far as the width allows.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use foldhash::fast::RandomState;
 use foresee_spec::monitor::TooManyStates;
@@ -30,6 +31,8 @@ pub(super) struct Found {
     pub(super) nodes: u64,
     /// Whether some of them were left out.
     pub(super) is_cut: bool,
+    /// Whether that was for lack of memory.
+    pub(super) is_full: bool,
 }
 
 struct Entry {
@@ -51,6 +54,9 @@ pub(super) struct Search<'m, 'w> {
     pub(super) machine: &'m Machine<'w>,
     pub(super) width: usize,
     pub(super) max_nodes: u64,
+    /// How many bytes its states may take.
+    pub(super) max_bytes: usize,
+    pub(super) until: Option<Instant>,
 }
 
 impl Search<'_, '_> {
@@ -67,6 +73,10 @@ impl Search<'_, '_> {
         let mut path: Vec<u32> = Vec::new();
         self.machine.settle(&mut root, &mut path);
         let mut entries: Vec<Entry> = Vec::new();
+        // Each is there twice, and may stand in a table that is half empty.
+        let bytes_per_state = 2 * (size_of_val(&*root.counts) + size_of_val(&*root.writers))
+            + size_of::<Entry>()
+            + 2 * size_of::<(Node, Config)>();
         let mut seen: HashSet<(Node, Config), RandomState> = HashSet::default();
         let begin = (0, path.len() as u32);
         for &config in configs {
@@ -118,7 +128,9 @@ impl Search<'_, '_> {
                 }
             }
             level = level.end..entries.len();
-            if entries.len() as u64 > self.max_nodes {
+            let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+            found.is_full = entries.len().saturating_mul(bytes_per_state) > self.max_bytes;
+            if entries.len() as u64 > self.max_nodes || is_late || found.is_full {
                 found.is_cut = true;
                 break;
             }
@@ -162,7 +174,7 @@ impl Search<'_, '_> {
         (pins, goal)
     }
 
-    /// The acquires that were put off when so many events of each thread were observed.
+    /// The acquires that were postponed at each number of observed events per thread.
     fn pending(&self, node: &Node, counts: &HashMap<usize, u16, RandomState>) -> Vec<u32> {
         let threads = &self.machine.window.threads;
         let put_off = |(&t, &count): (&usize, &u16)| {

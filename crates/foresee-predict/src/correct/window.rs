@@ -17,7 +17,7 @@ pub(crate) struct Visible {
     pub(crate) event: u32,
     /// Its number among the different things that events do to the property.
     pub(crate) action: u32,
-    /// Whether it does the same if nobody knows the value that it reads. Otherwise it is not to
+    /// Whether it does the same if the value that it reads is unknown. Otherwise it is not to
     /// happen with another value.
     pub(crate) is_blind: bool,
 }
@@ -69,6 +69,11 @@ pub(super) struct Window {
     pub(super) threads: Vec<Vec<Item>>,
     /// For each thread the locks it has after each number of its events.
     pub(super) held: Vec<Vec<Vec<Hold>>>,
+    /// For each lock the threads that have it at some time.
+    pub(super) users: Vec<Vec<usize>>,
+    /// For each event of each thread, whether it begins a critical section in which nothing need
+    /// matter to others; if not, the section cannot happen at once.
+    pub(super) may_be_inert: Vec<Vec<bool>>,
     /// The threads in the order of the events.
     pub(super) observed: Vec<usize>,
     pub(super) variables: usize,
@@ -225,6 +230,8 @@ impl Window {
         }
         let mut window = Window {
             held: Vec::new(),
+            users: vec![Vec::new(); objects.len()],
+            may_be_inert: Vec::new(),
             observed,
             variables: objects.len(),
             readers,
@@ -261,6 +268,16 @@ impl Window {
                 window.held.push(vec![vec![Hold { lock, shared }]]);
             }
         }
+        for (t, held) in window.held.iter().enumerate() {
+            for hold in held.iter().flatten() {
+                let users = &mut window.users[hold.lock as usize];
+                if users.last() != Some(&t) {
+                    users.push(t);
+                }
+            }
+        }
+        let inert = window.threads.iter().zip(&window.held).map(|(own, held)| inert(own, held));
+        window.may_be_inert = inert.collect();
         window
     }
 
@@ -274,6 +291,33 @@ impl Window {
         let to_come = |&(t, k): &(usize, u16)| counts[t] <= k;
         readers.is_some_and(|r| r.beyond || r.inside.iter().any(to_come))
     }
+}
+
+/// Which events of a thread begin a stretch without anything that surely matters to others, at the
+/// end of which the thread has no more locks than before.
+fn inert(own: &[Item], held: &[Vec<Hold>]) -> Vec<bool> {
+    let may_happen_at_once = |item: &Item| {
+        item.visible.is_none()
+            && match item.kind {
+                Kind::Rmw => item.object.is_none(),
+                Kind::Write => item.object.is_none() || item.is_unread,
+                Kind::Release | Kind::ReleaseShared | Kind::Notify => item.ends.is_empty(),
+                _ => true,
+            }
+    };
+    let begins = |first: usize| {
+        let stretch = own[first..].iter().zip(&held[first + 1..]);
+        for (item, now) in stretch {
+            if !may_happen_at_once(item) {
+                return false;
+            }
+            if now.len() <= held[first].len() {
+                return true;
+            }
+        }
+        false
+    };
+    (0..own.len()).map(begins).collect()
 }
 
 /// The locks that a thread has after each number of its events.

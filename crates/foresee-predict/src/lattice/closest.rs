@@ -79,9 +79,12 @@ impl Explorer {
                     let mut counts = entry.counts.clone();
                     counts[column] += 1;
                     if monitor == StateId::BAD {
-                        let total = swaps + self.swaps_left(&counts);
-                        if best.is_none_or(|b| total < b.0) {
-                            best = Some((total, depth, n as u32, column as u32));
+                        // What is left can only add to the swaps, and takes long to count.
+                        if best.is_none_or(|b| swaps < b.0) {
+                            let total = swaps + self.swaps_left(&counts);
+                            if best.is_none_or(|b| total < b.0) {
+                                best = Some((total, depth, n as u32, column as u32));
+                            }
                         }
                         continue;
                     }

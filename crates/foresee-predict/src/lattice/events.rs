@@ -196,10 +196,11 @@ impl Events {
     /// About how many bytes the events take.
     pub(super) fn bytes(&self) -> usize {
         let needs: usize = self.columns.iter().map(|c| c.needs.len()).sum();
-        self.queued * (size_of::<Item>() + size_of::<usize>()) + needs * size_of::<Need>()
+        let knows: usize = self.columns.iter().map(|c| size_of_val(&*c.knows)).sum();
+        knows + self.queued * (size_of::<Item>() + size_of::<usize>()) + needs * size_of::<Need>()
     }
 
-    /// Adds the next event of a thread, in the order in which they were observed. `times` tells
+    /// Adds the next event of a thread, in the order in which they were observed. `times` says
     /// how many events of a thread come before it.
     pub(super) fn observe(
         &mut self,
@@ -324,7 +325,7 @@ impl Events {
     /// Whether the next event of a column can happen after these numbers of events of each column.
     ///
     /// The cut is consistent, so whatever the column's events so far need has happened, and only
-    /// what the next one needs beyond that is looked at. Only so many of each column are `known`.
+    /// what the next one needs beyond that is looked at. Only the first `known` events of each column are considered.
     #[inline]
     pub(super) fn is_enabled(&self, column: usize, counts: &[u32], known: &[u32]) -> bool {
         let k = counts[column];
@@ -339,8 +340,8 @@ impl Events {
         self.columns.iter().map(Column::count).collect()
     }
 
-    /// Whether all that can happen next is known, for cuts with at most so many events of each
-    /// column: the next event, or that there is none, or that the thread does not live yet.
+    /// Whether all that can happen next is known, for cuts with at most the given number of events of each
+    /// column: the next event, or that there is none, or that the thread has not started.
     pub(super) fn is_known_beyond(&self, most: &[u32]) -> bool {
         let most = |c: usize| most.get(c).copied().unwrap_or(0);
         let known = |(c, column): (usize, &Column)| {

@@ -27,7 +27,7 @@ pub struct Limits {
     pub window: Option<usize>,
     /// How many relevant events may wait for a level to be completed before it is left as it is.
     pub lookahead: usize,
-    /// With a window, the search follows the trace after every so many relevant events. A fixed
+    /// With a window, the search follows the trace at intervals of this many relevant events. A fixed
     /// number of them, so that a second pass over the trace does the same.
     pub stride: u64,
     /// How many relevant events of a property with parameters are kept; what comes later is not
@@ -162,6 +162,17 @@ impl Explorer {
         self.limits
     }
 
+    /// How many bytes its events and its current level take.
+    pub(super) fn bytes(&self) -> usize {
+        self.events.bytes() + self.level.bytes()
+    }
+
+    /// Limits the time that it spends from now on.
+    pub(super) fn spend_at_most(&mut self, time: Option<Duration>) {
+        let more = time.map(|time| self.spent + time);
+        self.limits.time = self.limits.time.and_then(|all| Some(all.min(more?)));
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_over(&self) -> bool {
         self.over
@@ -222,7 +233,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Builds the level after this one, from so many events of each column.
+    /// Builds the next level from the given number of events of each column.
     fn build(
         &mut self,
         known: &[u32],

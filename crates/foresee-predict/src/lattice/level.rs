@@ -45,7 +45,7 @@ impl Level {
         counts
     }
 
-    /// Makes room for cuts with so many events of each column, and `more` than is needed if there
+    /// Makes room for cuts with the given number of events of each column, and `more` than is needed if there
     /// will be more.
     pub(super) fn make_room(&mut self, known: &[u32], more: bool) {
         if self.packing.has_room(known) {
@@ -153,7 +153,7 @@ impl Default for Runs {
 /// A number of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Count {
-    /// Exactly so many.
+    /// Exactly this many.
     Exact(BigUint),
     /// About ten to this power.
     About(f64),

@@ -22,6 +22,8 @@ use super::witness::Run;
 use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass};
 use crate::bindings::BoundSteps;
 use crate::candidates::MAX_CANDIDATES;
+use crate::info::LATTICE;
+use crate::shares::Shares;
 
 /// A violation that some other run shows, before its witness is written out and re-checked.
 #[derive(Clone, Debug)]
@@ -128,6 +130,9 @@ enum Steps {
     ByBinding(BoundSteps<BoundStep>),
 }
 
+/// How many threads may have relevant events: what each knows of each other one is kept.
+const MOST_COLUMNS: usize = 4096;
+
 /// A step of a property with parameters.
 #[derive(Clone, Copy)]
 struct BoundStep {
@@ -147,6 +152,14 @@ struct Search {
 }
 
 impl Search {
+    fn ensure_few_columns(&self) -> Result<(), TooManyStates> {
+        let what = "columns of the lattice, one for each thread with relevant events";
+        match self.explorer.events.columns().len() > MOST_COLUMNS {
+            true => Err(TooManyStates { limit: MOST_COLUMNS, what }),
+            false => Ok(()),
+        }
+    }
+
     /// At the initial state.
     fn new(
         projection: &Projection,
@@ -217,7 +230,7 @@ impl Lattice {
     /// the final report, which may show a better run, still comes at the end. Properties with
     /// parameters are only reported there.
     #[must_use]
-    pub fn telling_early(mut self) -> Lattice {
+    pub fn reporting_early(mut self) -> Lattice {
         let looked = vec![Some(0); self.watches.len()];
         self.early = Some(Early { looked, room: LOOKING_ROOM, since: Instant::now() });
         self
@@ -277,7 +290,10 @@ impl Lattice {
                         Ok(())
                     }
                 };
-                watch.error = taken.err();
+                if let Err(error) = taken {
+                    watch.error = Some(error);
+                    watch.steps = Steps::ByBinding(BoundSteps::default());
+                }
             }
             if !keeps_stamps {
                 self.clocks.forget_old(&[]);
@@ -313,9 +329,11 @@ impl Lattice {
     /// The final result of every search, and the predictions.
     fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
+        let mut shares = Shares::new(self.limits.time, self.watches.len());
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = SearchStats::default();
-            let result = watch.conclude(number, &self.clocks, self.limits, &mut tally);
+            let limits = Limits { time: shares.next(), ..self.limits };
+            let result = watch.conclude(number, &self.clocks, limits, &mut tally);
             if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
                 tally.outcome = Some(Outcome::EventLimit);
             }
@@ -334,12 +352,24 @@ impl Lattice {
 }
 
 impl Analysis for Lattice {
+    fn name(&self) -> &'static str {
+        LATTICE
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, out, .. } = pass;
         let first = *first;
         self.take(first, &batch.events, &batch.pool)?;
         self.report_early(out);
         Ok(Flow::Continue)
+    }
+
+    fn bytes(&self) -> usize {
+        let of_watch = |watch: &MonitoredProperty| match &watch.steps {
+            Steps::All(search) => search.explorer.bytes(),
+            Steps::ByBinding(steps) => steps.bytes(),
+        };
+        self.clocks.bytes() + self.watches.iter().map(of_watch).sum::<usize>()
     }
 
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
@@ -411,6 +441,7 @@ impl MonitoredProperty {
         let item = Item::new(index, stamp.time[0], step.events, write);
         let times = |thread: ThreadId| clocks.count(stamp, thread)[0];
         search.explorer.events.observe(stamp.thread, item, times);
+        search.ensure_few_columns()?;
         if limits.window.is_some() && search.steps.is_multiple_of(limits.stride) {
             let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
             search.explorer.advance(&mut meaning, true)?;
@@ -451,12 +482,17 @@ impl MonitoredProperty {
         // Values that are missing from the start are worth a warning even if nothing happens.
         self.projection.state_of(self.projection.initial().values().into(), &mut tally.troubles);
         match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
-            Steps::All(search) => self.conclude_search(number, None, *search, tally),
+            Steps::All(mut search) => {
+                search.explorer.spend_at_most(limits.time);
+                self.conclude_search(number, None, *search, tally)
+            }
             Steps::ByBinding(steps) => {
                 let bindings = steps.total(&self.property.params)?;
                 tally.bindings = Some(bindings.len() as u64);
                 let mut bound = Vec::new();
+                let mut shares = Shares::new(limits.time, bindings.len());
                 for binding in &bindings {
+                    let limits = Limits { time: shares.next(), ..limits };
                     let mut search = Search::new(&self.projection, &mut self.property, limits)?;
                     steps.steps_of(binding, &mut bound);
                     for &(bound, atoms) in &bound {
@@ -468,6 +504,7 @@ impl MonitoredProperty {
                         let item = Item::new(bound.index, bound.stamp.time[0], atoms, write);
                         let times = |thread: ThreadId| clocks.count(&bound.stamp, thread)[0];
                         search.explorer.events.observe(bound.stamp.thread, item, times);
+                        search.ensure_few_columns()?;
                     }
                     self.conclude_search(number, Some(binding), search, tally)?;
                 }

@@ -12,7 +12,7 @@ pub(super) struct Narrowing {
 }
 
 impl Narrowing {
-    /// Keeps so many cuts nearest to the observed run, which is always among them.
+    /// Keeps at most this many cuts, those nearest to the observed run, which is always among them.
     pub(super) fn narrow(&mut self, level: &mut Level, window: usize, events: &Events) {
         let Narrowing { counts, ranks, order } = self;
         counts.clear();

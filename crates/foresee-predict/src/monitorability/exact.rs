@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
                     return Ok(Ended::Unconfirmed);
                 }
             }
-            // Behind a violation there are only violations, and where none can come there is none.
+            // After a violation everything is violated, and if none can follow, nothing is.
             let is_settled = is_bad || !self.is_violated && self.property.monitor.good(monitor);
             let program = states.number(&program);
             if is_settled || is_whole || !seen.insert((counts.clone(), program, monitor)) {

@@ -55,7 +55,7 @@ use crate::kept::Kept;
 pub struct MonitorabilityOptions {
     /// What the order of the trace stands for.
     pub order: FileOrder,
-    /// Whether somebody asked. Then the exact test follows where the cheap one fails, for which the
+    /// Whether the user requested it. Then the exact test follows where the cheap one fails, for which the
     /// trace is kept in memory, and what depends on the schedule is a finding. Else there are only
     /// warnings; but traces of notes always get the exact test, because their verdicts are worth
     /// nothing without.
@@ -227,6 +227,10 @@ impl Monitorability {
 }
 
 impl Analysis for Monitorability {
+    fn name(&self) -> &'static str {
+        MONITORABILITY
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, .. } = pass;
         let first = *first;

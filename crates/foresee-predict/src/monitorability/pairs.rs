@@ -95,7 +95,7 @@ impl Pairs {
         column.last[usize::from(label)] = Some((place, time));
     }
 
-    /// Compares a step with the last ones of some kinds in a column of which so many are known.
+    /// Compares a step with the last ones of some kinds among the known steps of a column.
     #[cold]
     fn compare(&mut self, c: usize, of: u64, known: u32, place: Place, label: u8) {
         for other in (0..LABELS as u8).filter(|other| of >> other & 1 == 1) {

@@ -1,6 +1,6 @@
 //! Is there a witness? The search for the events it needs and an order of them.
 //!
-//! A witness is a set of nodes, so many of each thread, closed under what nodes need, and an order
+//! A witness is a set of nodes, a prefix of each thread, closed under what nodes need, and an order
 //! of it. The set starts as small as it can be and grows only where a section has to be ended. The
 //! order starts as the observed one; edges are added for what the witness demands and for every
 //! trouble that shows. Where a trouble leaves one way out, it is taken (phase one); where it leaves

@@ -7,6 +7,15 @@
 //! woke it and, if it reads, the write that it saw. Whether one node needs another is one
 //! comparison of clocks, which are computed once; the edges of a particular witness come on top in
 //! `decide`.
+//!
+//! Checks and sliced searches have a structure of their own for what events need:
+//! [`Requirements`](crate::reorder::Requirements). Two are right, as they are not the same relation
+//! and answer different questions. Requirements hold every event of the trace in some twenty bytes,
+//! grow while the trace is read, and leave it to each search which reads count, since most look for
+//! runs in which the last read of a thread may change; searches walk them backwards. Here the trace is complete, every read
+//! but one must see what it saw, and the question is asked for millions of pairs; so only the few
+//! events that matter become nodes, and each gets a clock, which needs the write of every read as
+//! an edge. Making one from the other would keep both in memory.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -80,6 +89,8 @@ pub(super) struct Graph {
     before: Vec<u32>,
     /// Whether there was no time to learn everything. What there is of the graph then means nothing.
     pub(super) is_cut_short: bool,
+    /// The same for memory: the clocks are as many as the nodes times the threads.
+    pub(super) is_too_large: bool,
 }
 
 /// The number of events, or clocks, between two checks of the deadline.
@@ -99,9 +110,6 @@ impl Deadline {
         step.is_multiple_of(BETWEEN_LOOKS) && self.is_over()
     }
 }
-
-/// More clock entries than this do not fit into any reasonable memory.
-const MOST_ENTRIES: usize = 1 << 31;
 
 /// Which variables and locks more than one thread uses.
 fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
@@ -127,8 +135,12 @@ fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
 }
 
 impl Graph {
-    /// Learns what happened in a well-formed trace, if there is time.
-    pub(super) fn new(trace: &Trace, deadline: Deadline) -> Result<Graph, AnalysisError> {
+    /// Learns what happened in a well-formed trace, if there is time, in so many bytes.
+    pub(super) fn new(
+        trace: &Trace,
+        deadline: Deadline,
+        memory: usize,
+    ) -> Result<Graph, AnalysisError> {
         if trace.events.len() >= NONE as usize {
             return Err(AnalysisError::Limit("the trace has more than four billion events".into()));
         }
@@ -150,6 +162,7 @@ impl Graph {
             ended: HashMap::default(),
             before: Vec::new(),
             is_cut_short: false,
+            is_too_large: false,
         };
         let mut forks = vec![NONE; threads];
         let mut last_write: Vec<Option<u32>> = Vec::new();
@@ -235,7 +248,7 @@ impl Graph {
                 graph.ended.entry(release).or_default().push((busy, busy));
             }
         }
-        graph.compute_clocks(deadline)?;
+        graph.compute_clocks(deadline, memory);
         Ok(graph)
     }
 
@@ -274,21 +287,18 @@ impl Graph {
         }
     }
 
-    fn compute_clocks(&mut self, deadline: Deadline) -> Result<(), AnalysisError> {
+    fn compute_clocks(&mut self, deadline: Deadline, memory: usize) {
         let width = self.threads;
-        let entries = self.nodes.len().checked_mul(width).filter(|&n| n <= MOST_ENTRIES);
-        let Some(entries) = entries else {
-            return Err(AnalysisError::Limit(format!(
-                "{} relevant events of {width} threads need more clocks than fit into memory; \
-                 narrow the trace down",
-                self.nodes.len()
-            )));
+        let most = memory / size_of::<u32>();
+        let Some(entries) = self.nodes.len().checked_mul(width).filter(|&n| n <= most) else {
+            self.is_too_large = true;
+            return;
         };
         let mut before = vec![0_u32; entries];
         for (i, node) in self.nodes.iter().enumerate() {
             if deadline.is_over_at(i) {
                 self.is_cut_short = true;
-                return Ok(());
+                return;
             }
             let (earlier, mine) = before.split_at_mut(i * width);
             let mine = &mut mine[..width];
@@ -301,7 +311,6 @@ impl Graph {
             mine[node.thread as usize] = node.clock;
         }
         self.before = before;
-        Ok(())
     }
 
     #[inline]

@@ -201,7 +201,7 @@ impl Lineariser {
                 return Some((begin, place + 1));
             }
         }
-        // Behind the waits, the place tells the next edge.
+        // After the waits, the place determines the next edge.
         let edge = match place {
             place if place < EDGES => {
                 let (attempt, head) = self.heads[node as usize];

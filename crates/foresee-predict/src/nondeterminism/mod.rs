@@ -34,7 +34,7 @@ pub use candidates::{Counts, Form};
 pub use decide::Verdict;
 pub use search::{Broken, Reader, Search, Searched, decide_all};
 
-use foresee_trace::{Finding, FindingKind, Flow, Outcome, Reordering, Trace, Witness};
+use foresee_trace::{Finding, FindingKind, Flow, Outcome, Space, Trace, Witness};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
 use crate::info::NONDETERMINISM;
@@ -76,6 +76,8 @@ pub struct Options {
     pub effort: Effort,
     /// How long to look.
     pub time: Option<Duration>,
+    /// How many bytes the clocks may take.
+    pub memory: usize,
 }
 
 impl Default for Options {
@@ -88,6 +90,7 @@ impl Default for Options {
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             effort: Effort::default(),
             time: None,
+            memory: 1 << 30,
         }
     }
 }
@@ -115,6 +118,14 @@ impl Nondeterminism {
                 "there was no time to learn what happened in {} events: nothing is known of their \
                  reads",
                 trace.events.len()
+            );
+        }
+        if search.is_too_large() {
+            return format!(
+                "the clocks of {} events of {} threads take more memory than --max-memory allows: \
+                 nothing is known of their reads",
+                trace.events.len(),
+                trace.names.threads.len()
             );
         }
         let is_narrow = !self.options.variables.is_empty() || !self.options.threads.is_empty();
@@ -182,7 +193,7 @@ impl Nondeterminism {
                 Reader::Event(read) => vec![read],
                 Reader::Final(_) => Vec::new(),
             };
-            let listed = Witness::listed(Reordering::Correct, order, violated_at);
+            let listed = Witness::listed(Space::Correct, order, violated_at);
             Some(Witness { changed_reads, ..listed })
         } else {
             let note = "found and confirmed, but not kept; narrow the search with --variable";
@@ -207,6 +218,10 @@ impl Nondeterminism {
 }
 
 impl Analysis for Nondeterminism {
+    fn name(&self) -> &'static str {
+        NONDETERMINISM
+    }
+
     fn events(&mut self, _: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         Ok(Flow::Continue)
     }
@@ -271,6 +286,7 @@ impl Analysis for Nondeterminism {
             outcome: match (trace.events.is_empty(), found.stopped, counts.undecided) {
                 (true, ..) => Outcome::NothingRelevant,
                 _ if search.is_cut_short() => Outcome::TimeLimit,
+                _ if search.is_too_large() => Outcome::MemoryLimit,
                 (_, true, _) => Outcome::Window,
                 (_, _, 0) if search.left_out() > 0 => Outcome::Window,
                 (_, _, 0) => Outcome::Exhausted,
@@ -301,9 +317,5 @@ impl Analysis for Nondeterminism {
                 ),
             ],
         }])
-    }
-
-    fn kept_events(&self) -> Option<u64> {
-        Some(u64::MAX)
     }
 }

@@ -92,8 +92,8 @@ impl<'t> Search<'t> {
             .map(|name| names.threads.lookup(name).ok_or_else(|| unknown("thread", name)));
         let threads: Vec<ThreadId> = threads.collect::<Result<_, _>>()?;
         let deadline = Deadline(options.time.map(|time| Instant::now() + time));
-        let graph = Graph::new(trace, deadline)?;
-        if graph.is_cut_short {
+        let graph = Graph::new(trace, deadline, options.memory)?;
+        if graph.is_cut_short || graph.is_too_large {
             let (targets, initial) = (Vec::new(), Vec::new());
             return Ok(Search { trace, options, graph, targets, left_out: 0, initial, deadline });
         }
@@ -159,6 +159,11 @@ impl<'t> Search<'t> {
         let late =
             self.deadline.0.map(|deadline| Instant::now().saturating_duration_since(deadline));
         late.zip(self.options.time).is_some_and(|(late, time)| late > time)
+    }
+
+    /// Whether there was not enough memory to look at anything.
+    pub fn is_too_large(&self) -> bool {
+        self.graph.is_too_large
     }
 
     /// Whether the time was up before anything could be looked at.

@@ -1,7 +1,7 @@
 //! The witness written out as an order of events, up to and including the read that sees another
 //! write, and judged by code that shares nothing with the search.
 
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_trace::{Op, Trace};
 
 use super::Reader;
@@ -59,7 +59,7 @@ pub(super) fn confirm(
     reader: Reader,
     challenger: Option<u64>,
 ) -> Result<(), Refused> {
-    let strict = Space::Correct(Reads::Strict);
+    let strict = Reads::Strict;
     let refuse = |rejected: foresee_causality::judge::Rejected| Refused(rejected.to_string());
     let (before, variable) = match reader {
         Reader::Event(read) => {

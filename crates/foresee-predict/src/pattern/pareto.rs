@@ -26,7 +26,7 @@ pub(super) struct Pareto {
 pub(super) struct Fresh {
     sets: Vec<u64>,
     events: Vec<u32>,
-    /// The number of the event, once somebody keeps it.
+    /// The number of the event, once something keeps it.
     current: Option<u32>,
     /// How many tuples were dropped because there were too many.
     pub(super) dropped: u64,

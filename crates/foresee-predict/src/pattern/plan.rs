@@ -25,7 +25,7 @@ pub enum Algorithm {
     Pareto,
 }
 
-/// Up to so many subsets a table is faster than queues: dimension five.
+/// The number of subsets up to which a table is faster than queues: dimension five.
 const SMALL_TABLE: usize = 32;
 /// How many lanes there may be for variables and locks. Each makes every clock longer.
 const MAX_OWN_LANES: usize = 8;

@@ -41,7 +41,7 @@ pub struct Patterns {
     observed: Vec<usize>,
     /// For each pattern, whether a match was reported early; `None` unless early reports are
     /// wanted.
-    told: Option<Vec<bool>>,
+    reported: Option<Vec<bool>>,
 }
 
 impl Patterns {
@@ -108,28 +108,28 @@ impl Patterns {
         let core = Core::new(watches, table, &users, map);
         let observed = vec![0; called.len()];
         let engine = AnyEngine::new();
-        Patterns { core, engine, names: called, atoms, observed, told: None }
+        Patterns { core, engine, names: called, atoms, observed, reported: None }
     }
 
     /// Reports matches as soon as they are certain, not only at the end: for traces that are still
     /// being written. Patterns with parameters are only reported at the end.
     #[must_use]
-    pub fn telling_early(mut self) -> Patterns {
-        self.told = Some(vec![false; self.names.len()]);
+    pub fn reporting_early(mut self) -> Patterns {
+        self.reported = Some(vec![false; self.names.len()]);
         self
     }
 
     fn report_early(&mut self, out: &mut Out<'_>) {
-        let Some(mut told) = self.told.take() else { return };
-        for (watch, told) in told.iter_mut().enumerate() {
+        let Some(mut reported) = self.reported.take() else { return };
+        for (watch, reported) in reported.iter_mut().enumerate() {
             let is_found = matches!(
                 &self.core.watches[watch].state, State::One(tracker) if tracker.found.is_some()
             );
-            if is_found && !std::mem::replace(told, true) {
+            if is_found && !std::mem::replace(reported, true) {
                 out.candidates.early.matches.append(&mut self.found(watch).0);
             }
         }
-        self.told = Some(told);
+        self.reported = Some(reported);
     }
 
     fn binding(
@@ -327,6 +327,10 @@ impl Patterns {
 }
 
 impl Analysis for Patterns {
+    fn name(&self) -> &'static str {
+        PATTERN
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, names, out } = pass;
         let first = *first;

@@ -15,7 +15,7 @@ use foresee_trace::ThreadId;
 use super::goal::{Goal, Sight};
 use super::requirements::{Kind, NONE, Requirements};
 
-/// A thread has a landmark after so many events.
+/// The number of events of a thread from one landmark to the next.
 pub(super) const STRIDE: u32 = 64;
 /// Goals whose events are nearer than this do not use landmarks.
 pub(super) const FAR: u32 = 4096;
@@ -35,7 +35,7 @@ struct Thread {
 }
 
 impl Landmarks {
-    /// Makes landmarks, for each thread after so many events, for reads that must see this.
+    /// Places landmarks at regular intervals in each thread, for reads that must see this.
     pub(super) fn new(requirements: &Requirements, stride: u32, sight: Sight) -> Landmarks {
         let is_bound = |read: u32| sight == Sight::Writers || !requirements.is_free(read);
         let mut this = Landmarks::default();

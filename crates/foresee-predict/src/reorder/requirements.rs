@@ -239,7 +239,7 @@ impl Requirements {
             Op::Fork => *entry_or_none(&mut self.forks, event.other().index()) = i,
             Op::Join => {
                 kind = Kind::Join;
-                // A thread without events was forked all the same before it could be joined.
+                // Even a thread without events was forked before it could be joined.
                 partner = match *entry_or_none(&mut now.last, event.other().index()) {
                     NONE => *entry_or_none(&mut self.forks, event.other().index()),
                     last => last,
@@ -305,7 +305,7 @@ impl Requirements {
         lock.0 * 2 + 1
     }
 
-    /// Takes the next event, if there is room for it among so many; if not, forgets everything.
+    /// Takes the next event, or forgets everything if that would exceed the given number of events.
     pub(crate) fn push_within(
         &mut self,
         most: usize,

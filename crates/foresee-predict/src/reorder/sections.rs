@@ -35,7 +35,7 @@ impl Counts {
         *is_shared |= shared;
     }
 
-    /// The sections, from the locks and acquires of a trace in their order. `is_wanted` tells which
+    /// The sections, from the locks and acquires of a trace in their order. `is_wanted` says which
     /// locks are in it, and `release` how a section ends.
     pub(super) fn sections(
         self,
@@ -104,7 +104,7 @@ impl Sections {
     }
 }
 
-/// A thread's sections are noted after so many of its events.
+/// The number of a thread's events from one note of its sections to the next.
 pub(super) const STRIDE: u32 = 256;
 
 /// The sections that each thread is in, now and then.

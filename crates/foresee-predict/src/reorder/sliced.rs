@@ -8,20 +8,20 @@ use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::letter::Letter;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::params::{Binding, Object};
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
-use foresee_trace::{Event, Flow, Id, Names, Op, Outcome, Pool, Reordering, entry};
+use foresee_trace::{Event, Flow, Id, Names, Op, Outcome, Pool, Space, entry};
 
 use super::goal::{Answer, Effort, Goal, Sight, Wanted};
 use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{PropertySteps, Steps, as_far_as};
-use crate::candidates::{Candidates, MAX_CANDIDATES, binding_key};
+use crate::beyond::{BindingSearch, PropertySteps, as_far_as};
+use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::SLICED;
+use crate::shares::Shares;
 
 /// The number of bindings up to which the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
@@ -46,7 +46,7 @@ pub struct SlicedLimits {
     pub work_per_event: u64,
     /// How many steps it may take however short the trace is.
     pub least_work: u64,
-    /// How long the search for one property may take.
+    /// How long the searches for all properties may take together.
     pub time: Option<Duration>,
     /// How far back events may change where there are many bindings.
     pub look_back: u32,
@@ -143,6 +143,10 @@ impl Sliced {
 }
 
 impl Analysis for Sliced {
+    fn name(&self) -> &'static str {
+        SLICED
+    }
+
     fn events(&mut self, pass: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
         let Pass { first, batch, .. } = pass;
         let first = *first;
@@ -157,16 +161,25 @@ impl Analysis for Sliced {
         Ok(Flow::Continue)
     }
 
+    fn bytes(&self) -> usize {
+        self.watches.iter().map(PropertySteps::bytes).sum()
+    }
+
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
-        for watch in self.watches.iter_mut().filter(|watch| watch.len() > 0) {
+        let mut shares = Shares::new(self.limits.time, self.watches.len());
+        for watch in self.watches.iter_mut() {
+            let time = shares.next();
+            if watch.len() == 0 {
+                continue;
+            }
             let mut tally = SearchStats::default();
             if let Some(error) = self.too_long {
                 tally.trouble = Some(error.to_string());
             } else {
-                let mut hunt = PropertySearch {
+                let mut search = PropertySearch {
                     search: &mut search,
                     clocks: &self.clocks,
                     limits: self.limits,
@@ -174,10 +187,10 @@ impl Analysis for Sliced {
                         .limits
                         .least_work
                         .max(self.limits.work_per_event * self.requirements.len() as u64),
-                    until: self.limits.time.map(|time| Instant::now() + time),
+                    until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                if let Err(error) = hunt.all(watch, end.out.candidates) {
+                if let Err(error) = search.all(watch, end.out.candidates) {
                     tally.trouble = Some(error.to_string());
                 }
             }
@@ -209,55 +222,20 @@ impl PropertySearch<'_, '_> {
     ) -> Result<(), TooManyStates> {
         let known = candidates.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
-        let mut wanted = MAX_CANDIDATES.saturating_sub(known.len());
-        let reads = self.limits.reads;
-        let mut report = |binding: Vec<(String, Object)>, (observed, order): (u32, Vec<u32>)| {
-            candidates.reordered.push(Reordered {
-                analysis: SLICED,
-                reorder: Reordering::Sliced,
-                reads,
-                property: watch.number,
-                binding,
-                observed: observed.into(),
-                order: order.into_iter().map(u64::from).collect(),
-            });
-        };
-        match &watch.steps {
-            Steps::All(steps) => {
-                if !known.contains(&binding_key(&[]))
-                    && let Some(order) = self.binding(&sequences, steps, &LOOK_BACK)
-                {
-                    self.tally.found += 1;
-                    report(Vec::new(), order);
-                }
-            }
-            Steps::ByBinding(bound) => {
-                let bindings = bound.total(&watch.property.params)?;
-                self.tally.bindings = Some(bindings.len() as u64);
-                let look_back = match bindings.len() {
-                    ..=FEW_BINDINGS => &LOOK_BACK[..],
-                    _ => &[self.limits.look_back],
-                };
-                let mut steps = Vec::new();
-                for (i, binding) in bindings.iter().enumerate() {
-                    if wanted == 0 || self.is_over() {
-                        self.tally.skipped = (bindings.len() - i) as u64;
-                        self.tally.is_enough = wanted == 0;
-                        break;
-                    }
-                    bound.steps_of(binding, &mut steps);
-                    let named = |b: &Binding| watch.property.params.named(b);
-                    if !known.is_empty() && known.contains(&binding_key(&named(binding))) {
-                        continue;
-                    }
-                    if let Some(order) = self.binding(&sequences, &steps, look_back) {
-                        self.tally.found += 1;
-                        wanted -= 1;
-                        report(named(binding), order);
-                    }
-                }
-            }
-        }
+        let mut one = OneBinding { search: self, sequences: &sequences };
+        let searched = watch.steps.search(&watch.property.params, &known, &mut one)?;
+        self.tally.bindings = searched.bindings;
+        self.tally.is_enough = searched.is_enough;
+        self.tally.found = searched.found.len() as u64;
+        candidates.reordered.extend(searched.found.into_iter().map(|found| Reordered {
+            analysis: SLICED,
+            reorder: Space::Sliced,
+            reads: self.limits.reads,
+            property: watch.number,
+            binding: found.binding,
+            observed: found.observed,
+            order: found.order,
+        }));
         Ok(())
     }
 
@@ -347,6 +325,32 @@ impl PropertySearch<'_, '_> {
     }
 }
 
+/// The search for one binding of a property.
+struct OneBinding<'s, 'h, 'r> {
+    search: &'s mut PropertySearch<'h, 'r>,
+    sequences: &'s [Vec<Position>],
+}
+
+impl BindingSearch<Candidate> for OneBinding<'_, '_, '_> {
+    fn is_over(&mut self) -> bool {
+        self.search.is_over()
+    }
+
+    fn search(
+        &mut self,
+        steps: &[(Candidate, u64)],
+        bindings: usize,
+    ) -> Result<Option<(u64, Vec<u64>)>, TooManyStates> {
+        let look_back = match bindings {
+            ..=FEW_BINDINGS => &LOOK_BACK[..],
+            _ => &[self.search.limits.look_back],
+        };
+        let found = self.search.binding(self.sequences, steps, look_back);
+        Ok(found
+            .map(|(observed, order)| (observed.into(), order.into_iter().map(u64::from).collect())))
+    }
+}
+
 /// Whether the captured order has the sequence.
 fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
     let mut next = sequence.iter().peekable();
@@ -364,7 +368,6 @@ struct SearchStats {
     bindings: Option<u64>,
     searched: u64,
     observed: u64,
-    skipped: u64,
     found: u64,
     tuples: u64,
     gave_up: u64,

@@ -41,7 +41,7 @@ pub(super) struct Values {
     /// For each variable what it held at first.
     initial: Vec<u32>,
     others: HashMap<Value, u32, RandomState>,
-    /// The reads that are not bound to what they saw, with what they need all the same.
+    /// The reads that need not see what they saw, with what they still need.
     free: HashMap<u32, u32, RandomState>,
     /// For each variable and value that such a read found, the writes of it in their order.
     alike: HashMap<(u32, u32), Vec<u32>, RandomState>,
@@ -128,7 +128,7 @@ impl Values {
         !self.free.is_empty()
     }
 
-    /// What a read that is not bound needs all the same; nothing if it is bound.
+    /// What a read still needs although it may see something else; nothing if it may not.
     #[inline]
     pub(super) fn need_of_free(&self, read: u32) -> Option<u32> {
         if self.free.is_empty() { None } else { self.free.get(&read).copied() }

@@ -29,6 +29,7 @@ use crate::confirm::{Confirmer, Unconfirmed};
 use crate::info::{LATTICE, PATTERN};
 use crate::initial::learn_initial_values;
 use crate::kept::{self, Kept};
+use crate::memory::MemoryLimit;
 use crate::runner::{self, Receiver};
 use crate::sites::complete_from;
 
@@ -46,23 +47,23 @@ impl Session {
             resolved: RefCell::default(),
             turned_up: RefCell::default(),
         };
-        let mut told = Told { listener, findings: Vec::new() };
+        let mut reported = Reported { listener, findings: Vec::new() };
         let mut names = Names::default();
         let mut before = Vec::new();
         loop {
             let attempt = Attempt { session: self, program, meaning: &meaning, names: &names };
-            let result = attempt.run(&before, &mut told);
+            let result = attempt.run(&before, &mut reported);
             match meaning.turned_up.take() {
                 None => return result,
                 Some(new) => names = new,
             }
-            before.append(&mut told.findings);
+            before.append(&mut reported.findings);
         }
     }
 }
 
 /// What has been reported.
-struct Told<'a> {
+struct Reported<'a> {
     listener: &'a mut dyn Listener,
     findings: Vec<Finding>,
 }
@@ -143,8 +144,12 @@ impl<'a> Attempt<'a> {
         Ok(Box::new(Watching { inner, meaning: self.meaning, names: 0 }))
     }
 
-    /// `before` was told in an earlier attempt.
-    fn run(&self, before: &[Finding], told: &mut Told<'_>) -> Result<Examined, SessionError> {
+    /// `before` was reported in an earlier attempt.
+    fn run(
+        &self,
+        before: &[Finding],
+        reported: &mut Reported<'_>,
+    ) -> Result<Examined, SessionError> {
         let (session, order) = (self.session, self.program.order());
         let resolutions: Vec<_> =
             session.specs.iter().map(|source| resolve(&source.spec, self.names)).collect();
@@ -163,7 +168,7 @@ impl<'a> Attempt<'a> {
         for (source, resolution) in session.specs.iter().zip(&resolutions) {
             let (mut spec, resolved) = (source.spec.clone(), &resolution.resolved);
             let properties = source.compile(&spec)?;
-            // This waits for the first access of each variable whose initial value nobody gives.
+            // This waits for the first access of each variable without a given initial value.
             let open = || self.follow();
             learn_initial_values(&mut spec, &properties, resolved, self.names, open)?;
             work.add(session, source, (&spec, resolved), self.names, order)?;
@@ -172,15 +177,18 @@ impl<'a> Attempt<'a> {
         let (mut searches, parts) = work.searches();
         let mut source = Validated::new(self.follow()?, Mode::Reject);
         let mut live =
-            Live { attempt: self, parts, before, told, findings: Vec::new(), failure: None };
-        let mut read = runner::read(&mut source, &mut searches, &mut candidates, &mut live)?;
+            Live { attempt: self, parts, before, reported, findings: Vec::new(), failure: None };
+        let shared = |bytes: usize| self.program.allows(bytes);
+        let memory = MemoryLimit::new(session.settings.memory, &shared);
+        let mut read =
+            runner::read(&mut source, &mut searches, &mut candidates, &mut live, &memory)?;
         let whole = read.trace.take();
         let kept = whole.as_ref().map(Kept::new);
         let kept = kept.as_ref();
         let mut summary =
             runner::finish(&read, &source, &mut searches, candidates, kept, &mut live)?;
         let Live { findings, failure, .. } = live;
-        // If nobody wanted more, the program goes on all the same, and is kept if that is asked for.
+        // If no search wanted more, the program still continues, and its trace is stored if requested.
         let mut batch = Batch::default();
         while let Ok(true) = source.next_batch(&mut batch) {}
         if let Some(failure) = failure {
@@ -200,12 +208,12 @@ impl<'a> Attempt<'a> {
         let open = || Ok(Validated::new(self.program.stored()?, Mode::Reject));
         let kept = kept.filter(|_| read.is_all);
         let name = self.program.name();
-        let mut examined = session.close(passed, &name, kept, &open, told.listener)?;
-        self.settle(before, &mut examined.report, told);
+        let mut examined = session.close(passed, &name, kept, &open, reported.listener)?;
+        self.settle(before, &mut examined.report, reported);
         complete_from(&mut examined.report.findings, open)?;
         for (source, resolution) in session.specs.iter().zip(resolutions) {
             if !resolution.diagnostics.is_empty() {
-                told.listener.warning(source, &resolution.diagnostics);
+                reported.listener.warning(source, &resolution.diagnostics);
             }
         }
         if examined.trace.is_none() {
@@ -249,20 +257,20 @@ impl<'a> Attempt<'a> {
 
     /// Findings reported while the program ran remain; those missing from the final report are
     /// added, and those that answer an outdated question are withdrawn.
-    fn settle(&self, before: &[Finding], report: &mut Report, told: &mut Told<'_>) {
+    fn settle(&self, before: &[Finding], report: &mut Report, reported: &mut Reported<'_>) {
         let is_same = |a: &Finding, b: &Finding| {
             a.property == b.property && (a.kind, a.event) == (b.kind, b.event)
         };
-        for finding in &told.findings {
+        for finding in &reported.findings {
             let is_there = report.findings.iter().any(|f| f.property == finding.property);
             if !is_there && finding.witness.is_some() {
                 report.findings.push(finding.clone());
             }
         }
         for finding in before {
-            let stands = report.findings.iter().chain(&told.findings);
+            let stands = report.findings.iter().chain(&reported.findings);
             if !stands.into_iter().any(|f| is_same(f, finding) || f.property == finding.property) {
-                told.listener.withdrawn(finding);
+                reported.listener.withdrawn(finding);
             }
         }
     }
@@ -273,7 +281,7 @@ struct Live<'a, 't, 'l> {
     attempt: &'a Attempt<'a>,
     parts: &'a [Part],
     before: &'a [Finding],
-    told: &'t mut Told<'l>,
+    reported: &'t mut Reported<'l>,
     findings: Vec<Finding>,
     failure: Option<SessionError>,
 }
@@ -289,9 +297,9 @@ impl Live<'_, '_, '_> {
         };
         // It was reported before an unrelated name appeared.
         if !self.before.iter().any(is_same) {
-            self.told.listener.found(finding);
+            self.reported.listener.found(finding);
         }
-        self.told.findings.push(finding.clone());
+        self.reported.findings.push(finding.clone());
     }
 
     /// Confirms what was foreseen in the latest events, on the events so far.
@@ -313,7 +321,7 @@ impl Live<'_, '_, '_> {
                     Ok(finding) => self.tell(&finding),
                     // There was no room to search for it again; the final report is still to come.
                     Err(Unconfirmed::Lost(_)) => {}
-                    Err(error) => self.told.listener.internal_error(&InternalError {
+                    Err(error) => self.reported.listener.internal_error(&InternalError {
                         analysis: LATTICE,
                         property,
                         error: &error,
@@ -326,7 +334,7 @@ impl Live<'_, '_, '_> {
                 let property = part.name_of(one.property);
                 match confirmer.confirm_match(&one) {
                     Ok(finding) => self.tell(&finding),
-                    Err(error) => self.told.listener.internal_error(&InternalError {
+                    Err(error) => self.reported.listener.internal_error(&InternalError {
                         analysis: PATTERN,
                         property,
                         error: &error,
@@ -350,7 +358,7 @@ impl FindingSink for Live<'_, '_, '_> {
 
 impl Receiver for Live<'_, '_, '_> {
     fn read(&mut self, events: u64, candidates: &mut [Candidates]) {
-        self.told.listener.progress(events);
+        self.reported.listener.progress(events);
         let is_new = candidates.iter().any(|candidates| !candidates.early.is_empty());
         // If there is no room now, the final report states it.
         if is_new

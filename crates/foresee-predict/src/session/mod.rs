@@ -3,7 +3,7 @@
 //! A [`Session`] holds the questions: specifications, checks and how far to search. It answers them
 //! of as many traces as one likes, whole ones ([`Session::run`]) and ones that are still being made
 //! ([`Session::follow`]). It chooses which engine looks at which property, reads the trace, keeps it
-//! in memory once if anybody needs it, and lets one judge confirm what every engine proposes. What
+//! in memory once if an analysis needs it, and has one judge confirm what every engine proposes. What
 //! comes out is a [`Report`].
 //!
 //! ```
@@ -69,7 +69,7 @@ use crate::checks::{CHECKS, CheckKind, Checks, Glob};
 use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY};
 use crate::{ANALYSES, Analysis};
 
-/// Is told what happens while a session runs.
+/// Receives what happens while a session runs.
 pub trait Listener {
     /// Something was found in a trace that is still being made.
     fn found(&mut self, finding: &Finding) {
@@ -102,7 +102,7 @@ pub trait Listener {
     }
 }
 
-/// Nobody listens.
+/// A listener that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -187,7 +187,7 @@ impl Session {
     /// Whether every access matters to an answer, and not only those that the causality rests on.
     pub fn goes_beyond_causality(&self) -> bool {
         let is_beyond = |name: &String| name != info::SPEC && !info::keeps_causality(name);
-        !self.specs.is_empty() && self.settings.reorder.goes_beyond_causality()
+        !self.specs.is_empty() && self.settings.goes_beyond_causality()
             || self.checks.iter().any(is_beyond)
             || !self.kinds().is_empty()
     }

@@ -120,7 +120,7 @@ fn searches(
         // This one watches the observed run, too.
         let mut patterns = Patterns::new(compile()?, resolved, names, Algorithm::Auto);
         if settings.is_live {
-            patterns = patterns.telling_early();
+            patterns = patterns.reporting_early();
         }
         analyses.push(Box::new(patterns));
     } else {
@@ -141,17 +141,17 @@ fn searches(
     if !is_patterns {
         let mut lattice = Lattice::new(spec, compile()?, resolved, names, settings.lattice());
         if settings.is_live {
-            lattice = lattice.telling_early();
+            lattice = lattice.reporting_early();
         }
         analyses.push(Box::new(lattice));
     }
-    if settings.reorder.is_sliced() {
+    if settings.searches_sliced() {
         let sliced = Sliced::new(spec, compile()?, resolved, names, settings.sliced());
         if sliced.has_patterns() {
             analyses.push(Box::new(sliced));
         }
     }
-    if settings.reorder.is_correct() {
+    if settings.searches_correct() {
         let correct = Correct::new(spec, compile()?, resolved, names, settings.correct());
         if correct.has_properties() {
             analyses.push(Box::new(correct));

@@ -12,6 +12,7 @@ use super::{Examined, Listener, Session};
 use crate::candidates::Candidates;
 use crate::initial::learn_initial_values;
 use crate::kept::Kept;
+use crate::memory::MemoryLimit;
 use crate::runner::{self, Receiver};
 
 impl Session {
@@ -36,7 +37,12 @@ impl Session {
         let mut source = open()?;
         let mut collect = Collect { findings: Vec::new(), listener };
         let (mut searches, parts) = work.searches();
-        let mut read = runner::read(&mut source, &mut searches, &mut candidates, &mut collect)?;
+        let memory = match self.settings.is_alone {
+            true => MemoryLimit::of_process(self.settings.memory),
+            false => MemoryLimit::new(self.settings.memory, &|_| true),
+        };
+        let mut read =
+            runner::read(&mut source, &mut searches, &mut candidates, &mut collect, &memory)?;
         let whole = read.trace.take();
         let mut examined = {
             let kept = whole.as_ref().map(Kept::new);

@@ -1,9 +1,9 @@
-//! What can be asked, and how far to search.
+//! What to look for, and how far to search.
 
 use std::time::Duration;
 
 use foresee_causality::judge::Reads;
-use foresee_trace::FileOrder;
+use foresee_trace::{FileOrder, Space};
 
 use crate::beyond;
 use crate::checks::{self, Algorithm, AtomicityOptions, Glob, MemoryModel};
@@ -12,7 +12,6 @@ use crate::lattice;
 use crate::monitorability::MonitorabilityOptions;
 use crate::nondeterminism;
 use crate::reorder::SlicedLimits;
-use crate::space::Reorder;
 
 /// How a session searches.
 #[derive(Clone, Debug)]
@@ -21,52 +20,57 @@ pub struct Settings {
     pub window: Option<usize>,
     /// With a window, how many relevant events may wait until a level is complete.
     pub lookahead: usize,
-    /// How many states each search visits, if that is not left to it.
+    /// How many states each search may visit; `None` for the search's own default.
     pub states: Option<u64>,
-    /// How many bytes each search may take.
+    /// Memory limit of each search, and of all of them together while the trace is read, in bytes.
     pub memory: usize,
-    /// How long each search may take.
+    /// Whether the process does nothing else, so that all its memory counts.
+    pub is_alone: bool,
+    /// Time limit of each search; `None` for no limit.
     pub time: Option<Duration>,
-    /// How many cores are used.
+    /// The number of cores to use.
     pub cores: usize,
-    /// Which reorderings are looked at.
-    pub reorder: Reorder,
+    /// Which reorderings to search besides those that keep the causality, which always come first:
+    /// they are the cheapest, have the simplest witnesses, and can be covered completely. `None`
+    /// chooses the space that fits each property, [`Space::Sliced`] is for patterns,
+    /// [`Space::Correct`] for everything else; [`Space::Maz`] and [`Space::Notes`] add nothing.
+    pub space: Option<Space>,
     /// What the last read of a thread may see where critical sections swap.
     pub reads: Reads,
-    /// Whether patterns are looked for in the lattice, as all other properties.
+    /// Whether to search the lattice for patterns, as for all other properties.
     pub is_all_by_lattice: bool,
-    /// How races are looked for.
+    /// Algorithm that finds races.
     pub races: Algorithm,
-    /// Which atomics order anything.
+    /// Which atomic operations order others.
     pub memory_model: MemoryModel,
-    /// How far back from the first event of a candidate events may change.
+    /// How many events before a candidate may be reordered.
     pub look_back: u32,
-    /// How many tuples of events are tried for one tuple of threads and places.
+    /// How many tuples of events to try for each tuple of threads and locations.
     pub tries: usize,
-    /// How many are tried for one tuple of places.
+    /// How many tuples of events to try for each tuple of locations.
     pub tries_per_place: usize,
-    /// Methods whose calls are atomic regions, besides those that specifications name.
+    /// Methods whose calls are atomic regions, in addition to those that specifications declare.
     pub regions: Vec<Glob>,
-    /// Whether regions are guessed, too.
+    /// Whether to infer regions as well.
     pub infer_regions: bool,
     /// Whether cycles of conflicts may have three threads.
     pub with_three: bool,
-    /// What nondeterminism is looked for.
+    /// Which reads the nondeterminism check considers.
     pub nondeterminism: NondeterminismSettings,
-    /// Whether small lattices are drawn.
+    /// Whether to draw small lattices.
     pub draws_lattices: bool,
-    /// Whether traces are still being made, so that less is kept of what has passed.
+    /// Whether traces are still growing, so that searches retain less of the past.
     pub is_live: bool,
 }
 
-/// What nondeterminism is looked for.
+/// Which reads the nondeterminism check considers.
 #[derive(Clone, Debug, Default)]
 pub struct NondeterminismSettings {
     /// Another write of the same value does not count.
     pub same_value: bool,
-    /// Only reads of these variables; of all, if there is none.
+    /// Only reads of these variables; all variables if the list is empty.
     pub variables: Vec<String>,
-    /// Only reads of these threads; of all, if there is none.
+    /// Only reads by these threads; all threads if the list is empty.
     pub threads: Vec<String>,
     /// Stop at the first read that could see another write.
     pub first: bool,
@@ -80,9 +84,10 @@ impl Default for Settings {
             lookahead: 65_536,
             states: None,
             memory: 1 << 30,
+            is_alone: false,
             time: Some(Duration::from_secs(30)),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
-            reorder: Reorder::Auto,
+            space: None,
             reads: Reads::Terminal,
             is_all_by_lattice: false,
             races: checks.algorithm,
@@ -101,7 +106,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How far checks search; calls of `atomics` are atomic regions.
+    /// The limits of checks; calls of `atomics` are atomic regions.
     pub(super) fn checks(&self, atomics: Vec<Glob>, only_relevant: bool) -> checks::Options {
         let methods = self.regions.iter().cloned().chain(atomics).collect();
         checks::Options {
@@ -114,13 +119,28 @@ impl Settings {
             cores: self.cores,
             only_relevant,
             time: self.time,
-            trace: self.memory / checks::BYTES_PER_EVENT,
+            memory: self.memory,
             atomicity: AtomicityOptions { methods, with_three: self.with_three },
             ..checks::Options::default()
         }
     }
 
-    /// How nondeterminism is looked for.
+    /// Whether reorderings are searched that do not keep the causality.
+    pub(super) fn goes_beyond_causality(&self) -> bool {
+        self.searches_sliced() || self.searches_correct()
+    }
+
+    /// Whether patterns are searched in sliced reorderings.
+    pub(super) fn searches_sliced(&self) -> bool {
+        matches!(self.space, None | Some(Space::Sliced))
+    }
+
+    /// Whether other properties are searched in correct reorderings.
+    pub(super) fn searches_correct(&self) -> bool {
+        matches!(self.space, None | Some(Space::Correct))
+    }
+
+    /// The options of the nondeterminism check.
     pub(crate) fn nondeterminism(&self) -> nondeterminism::Options {
         let asked = self.nondeterminism.clone();
         nondeterminism::Options {
@@ -130,11 +150,12 @@ impl Settings {
             first: asked.first,
             cores: self.cores,
             time: self.time,
+            memory: self.memory,
             ..nondeterminism::Options::default()
         }
     }
 
-    /// How far a lattice is searched.
+    /// The limits of lattice searches.
     pub(super) fn lattice(&self) -> lattice::Limits {
         let mut default = lattice::Limits::default();
         if self.is_live {
@@ -151,26 +172,27 @@ impl Settings {
         }
     }
 
-    /// How far patterns are looked for beyond the causality.
+    /// The limits of searches for patterns in sliced reorderings.
     pub(super) fn sliced(&self) -> SlicedLimits {
         let (reads, time, trace) = (self.reads, self.time, self.memory / beyond::BYTES_PER_EVENT);
         SlicedLimits { reads, time, trace, ..SlicedLimits::default() }
     }
 
-    /// How far other properties are checked beyond the causality.
+    /// The limits of searches for other properties in correct reorderings.
     pub(super) fn correct(&self) -> CorrectLimits {
         let default = CorrectLimits::default();
         CorrectLimits {
             reads: self.reads,
             time: self.time,
             trace: self.memory / beyond::BYTES_PER_EVENT,
+            memory: self.memory,
             width: self.window.unwrap_or(default.width),
             nodes: self.states.unwrap_or(default.nodes),
             ..default
         }
     }
 
-    /// How far it is asked whether a verdict depends on the schedule.
+    /// The limits of the monitorability test.
     pub(super) fn monitorability(&self, order: FileOrder, is_asked: bool) -> MonitorabilityOptions {
         let default = MonitorabilityOptions::default();
         MonitorabilityOptions {

@@ -268,3 +268,56 @@ fn what_does_not_exist_is_refused() {
     let empty = session("property p: nowhere == 1", &[], false).run(&Trace::default(), &mut Silent);
     assert!(matches!(empty, Err(SessionError::Spec(_))), "{empty:?}");
 }
+
+/// A program whose analyses may hold so many bytes.
+struct Poor(Growing, usize);
+
+impl GrowingTrace for Poor {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn order(&self) -> FileOrder {
+        self.0.order()
+    }
+    fn follow(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.0.follow()
+    }
+    fn stored(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.0.stored()
+    }
+    fn is_all_stored(&self) -> bool {
+        true
+    }
+    fn allows(&self, bytes: usize) -> bool {
+        bytes <= self.1
+    }
+}
+
+#[test]
+fn a_program_without_memory_is_given_up_and_the_report_says_so() {
+    let line = |i: usize| format!("T{}|w(x0)={}\n", i % 50, i % 3);
+    let text: String = (0..5000).map(line).collect();
+    let growing = || Growing { text: text.clone(), followed: Cell::default() };
+    let session = session("init x0 = 0\nproperty p: x0 < 5", &["nondeterminism"], true);
+    let mut listener = Heard::default();
+    let whole = session.follow(&growing(), &mut listener).unwrap().report;
+    assert_eq!((whole.trace.events, whole.remarks.partial), (5000, None));
+    let poor = session.follow(&Poor(growing(), 60_000), &mut listener).unwrap().report;
+    assert!((1..5000).contains(&poor.trace.events), "{}", poor.trace.events);
+    assert!(poor.remarks.partial.unwrap().contains("no memory"));
+    assert!(poor.analysed.iter().all(|one| one.outcome != Outcome::Exhausted));
+}
+
+#[test]
+fn thousands_of_threads_cost_the_lattice_its_answer_and_nothing_else() {
+    let text: String = (0..5000).map(|i| format!("T{i}|w(x0)={}\n", i % 3)).collect();
+    let path = tempfile::NamedTempFile::new().unwrap();
+    path.as_file().write_all(text.as_bytes()).unwrap();
+    let session = session("init x0 = 0\nproperty p: x0 < 5", &[], false);
+    let examined = session.run(&InFile(path.path().to_owned()), &mut Heard::default());
+    let analysed = examined.unwrap().report.analysed;
+    let of = |name: &str| analysed.iter().find(|one| one.name == name).unwrap();
+    assert_eq!(of("lattice").outcome, Outcome::StateLimit);
+    assert!(of("lattice").statement.contains("one for each thread"), "{}", of("lattice").statement);
+    assert_eq!(of("observed").outcome, Outcome::Window);
+}

@@ -346,19 +346,45 @@ unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) 
 /// A store of `t` is pending, and the caller holds the token.
 #[cold]
 pub(super) unsafe fn finish(t: *mut Thread, inexact: bool) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if let Some(store) = take_pending(t, inexact) {
+            put_store(t, store);
+        }
+    }
+}
+
+/// A store that is no longer pending, and whether it may not have happened yet.
+pub(super) struct Store(Pending, bool);
+
+/// Ends the waiting for the pending store, if there is one.
+///
+/// # Safety
+/// The caller is `t`, or acts for it.
+pub(super) unsafe fn take_pending(t: *mut Thread, inexact: bool) -> Option<Store> {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let pending = (*t).pending;
+        (pending.size != 0).then(|| {
+            (*t).pending.size = 0;
+            Store(pending, core::mem::take(&mut (*t).inexact) || inexact)
+        })
+    }
+}
+
+/// Records a store of `t` with the current value of the memory.
+///
+/// # Safety
+/// As [`finish`].
+pub(super) unsafe fn put_store(t: *mut Thread, Store(pending, inexact): Store) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
-        let Pending { address, size, pc, before, is_atomic, .. } = (*t).pending;
-        (*t).pending.size = 0;
-        let inexact = core::mem::take(&mut (*t).inexact) || inexact;
+        let Pending { address, size, pc, before, is_atomic, .. } = pending;
         if is_atomic && !inexact {
             update(t, address, size, pc, (before, load(address, size)), order::FULL);
-            if !config::free_running() {
-                log::no_pending();
-            }
-            return;
+        } else {
+            run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
         }
-        run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
         if !config::free_running() {
             log::no_pending();
         }

@@ -1,7 +1,7 @@
 //! What the launcher requested, and whether this process is recorded at all.
 
 use core::ffi::c_char;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::{sys, turns};
 
@@ -11,28 +11,34 @@ static FILTER: AtomicBool = AtomicBool::new(true);
 static CALLS: AtomicBool = AtomicBool::new(false);
 static QUANTUM: AtomicI32 = AtomicI32::new(0);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
-/// The directory of the logs; a copy, because programs change their environment.
-static DIRECTORY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// The process that waits for the log; zero if unknown.
+static LAUNCHER: AtomicU64 = AtomicU64::new(0);
+/// The directory of the logs and its length, with a zero byte at its end; a copy, because programs change their environment.
+static COPY: [AtomicU8; 4096] = [const { AtomicU8::new(0) }; 4096];
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// Reads the environment; `false` if this process is not recorded.
 pub(super) fn read() -> bool {
     let Some(directory) = variable(c"FORESEE_CAPTURE").filter(|d| d.first() == Some(&b'/')) else {
         return false;
     };
-    let copy = sys::reserve(directory.len().next_multiple_of(4096).max(4096));
-    if copy.is_null() {
+    let Some(copy) = COPY.get(..directory.len()).filter(|copy| copy.len() < COPY.len()) else {
         return false;
+    };
+    for (to, &byte) in copy.iter().zip(directory) {
+        to.store(byte, Ordering::Relaxed);
     }
-    // SAFETY: the copy has room for all of it and is never freed.
-    unsafe { core::ptr::copy_nonoverlapping(directory.as_ptr(), copy, directory.len()) };
-    DIRECTORY[0].store(copy as usize, Ordering::Relaxed);
-    DIRECTORY[1].store(directory.len(), Ordering::Relaxed);
+    LENGTH.store(directory.len(), Ordering::Relaxed);
     FREE_RUNNING.store(variable(c"FORESEE_MODE") == Some(b"async"), Ordering::Relaxed);
     FILTER.store(variable(c"FORESEE_FILTER") != Some(b"none"), Ordering::Relaxed);
     if let Some(n) = variable(c"FORESEE_QUANTUM").and_then(number) {
         QUANTUM.store(n.clamp(1, 1 << 30) as i32, Ordering::Relaxed);
     }
     turns::seed(variable(c"FORESEE_SEED").and_then(number).unwrap_or(1));
+    // A launcher in another namespace cannot be watched.
+    if let Some(n) = variable(c"FORESEE_LAUNCHER").and_then(number).filter(|&n| sys::exists(n)) {
+        LAUNCHER.store(n, Ordering::Relaxed);
+    }
     if let Some(n) = variable(c"FORESEE_LIMIT").and_then(number) {
         LIMIT.store(n, Ordering::Relaxed);
     }
@@ -65,12 +71,8 @@ pub(super) fn digits(text: &[u8], base: u32) -> Option<u64> {
 
 /// The directory of the logs.
 pub(super) fn directory() -> &'static [u8] {
-    // SAFETY: set once by `read`, and never freed.
-    unsafe {
-        let (at, len) =
-            (DIRECTORY[0].load(Ordering::Relaxed), DIRECTORY[1].load(Ordering::Relaxed));
-        if at == 0 { &[] } else { core::slice::from_raw_parts(at as *const u8, len) }
-    }
+    // SAFETY: set once by `read`, before anything else is done.
+    unsafe { core::slice::from_raw_parts(COPY.as_ptr().cast(), LENGTH.load(Ordering::Relaxed)) }
 }
 
 /// Whether anything is recorded.
@@ -118,7 +120,30 @@ pub(super) fn quantum() -> i32 {
     QUANTUM.load(Ordering::Relaxed)
 }
 
+/// Whether nobody waits for the log any more.
+pub(super) fn is_abandoned() -> bool {
+    let launcher = LAUNCHER.load(Ordering::Relaxed);
+    launcher != 0 && !sys::exists(launcher)
+}
+
 /// The maximum size of the log.
 pub(super) fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
+}
+
+/// Sets what the environment would, except for the limit.
+#[cfg(test)]
+pub(super) fn set_for_test(folder: &std::path::Path, is_free_running: bool, is_filtered: bool) {
+    let path = folder.to_str().map(str::as_bytes).unwrap_or_default();
+    for (to, &byte) in COPY.iter().zip(path.iter().chain(&[0])) {
+        to.store(byte, Ordering::Relaxed);
+    }
+    LENGTH.store(path.len(), Ordering::Relaxed);
+    FREE_RUNNING.store(is_free_running, Ordering::Relaxed);
+    FILTER.store(is_filtered, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+pub(super) fn set_limit_for_test(limit: u64) {
+    LIMIT.store(limit, Ordering::Relaxed);
 }

@@ -5,12 +5,14 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
+use super::file::File;
 use super::sys::{self, Text};
 use super::thread::Thread;
 use super::{config, token};
 use crate::format::{
-    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, MAGIC, PC_SIZES, POINTER, RECORD_MAX,
-    SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code, zigzag,
+    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, LOST, MAGIC, PC_SIZES, POINTER,
+    RECORD_MAX, SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code,
+    zigzag,
 };
 
 /// The size of the buffer: large enough to make writing it cheap, small enough to stay in the
@@ -22,7 +24,7 @@ struct Log {
     buffer: *mut u8,
     /// Where the next record goes.
     at: usize,
-    file: isize,
+    file: File,
     /// What the next record is relative to.
     pc: u64,
     addresses: [u64; 2],
@@ -37,7 +39,7 @@ static LOG: Shared = Shared(UnsafeCell::new(Log {
     head: core::ptr::null_mut(),
     buffer: core::ptr::null_mut(),
     at: 0,
-    file: -1,
+    file: File::NONE,
     pc: 0,
     addresses: [0; 2],
     thread: 0,
@@ -93,37 +95,53 @@ pub(super) fn thaw() {
     end_step();
 }
 
-/// Opens a new log in the directory of the environment.
-pub(super) fn open(forked_from: u32) -> bool {
+/// A path of this process. Not on the stack: that of a thread which forks may be small.
+struct Path(UnsafeCell<Text<4096>>);
+// SAFETY: used only while the process has one thread that runs, and by the holder of the token or of LOCK.
+unsafe impl Sync for Path {}
+
+/// The path of the file that the buffer is appended to, and some other.
+static LOG_PATH: Path = Path(UnsafeCell::new(Text::new()));
+static OTHER_PATH: Path = Path(UnsafeCell::new(Text::new()));
+
+impl Path {
+    /// Makes it `directory/process.number.ending`.
+    fn set(&self, process: u32, number: u64, ending: &[u8]) -> *const u8 {
+        // SAFETY: nobody else uses it, see above.
+        let path = unsafe { &mut *self.0.get() };
+        path.clear();
+        path.push(config::directory()).push(b"/").number(u64::from(process));
+        path.push(b".").number(number).push(b".").push(ending);
+        path.as_ptr()
+    }
+}
+
+/// Opens a new log in the directory of the environment; otherwise returns the error number.
+pub(super) fn open(forked_from: u32) -> Result<(), u32> {
     let pid = sys::process_id();
+    let size = BUFFER_AT + CAPACITY;
+    // Beyond the limit, the kernel would send a signal to the program.
+    if size as u64 > sys::limit(sys::RLIMIT_FSIZE) {
+        return Err(sys::EFBIG);
+    }
     for image in 0..10_000u64 {
-        let mut path = Text::<4096>::new();
-        path.push(config::directory()).push(b"/").number(u64::from(pid)).push(b".").number(image);
-        let mut log_path = Text::<4096>::new();
-        log_path
-            .push(config::directory())
-            .push(b"/")
-            .number(u64::from(pid))
-            .push(b".")
-            .number(image)
-            .push(b".log");
-        path.push(b".tail");
+        let tail_path = OTHER_PATH.set(pid, image, b"tail");
         let flags = sys::O_RDWR | sys::O_CREAT | sys::O_EXCL | sys::O_CLOEXEC;
         // SAFETY: the paths are C strings; the descriptors and the mapping are ours.
         unsafe {
-            let tail = sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags, 0o600);
+            let tail = sys::syscall!(sys::OPENAT, -100isize, tail_path, flags, 0o600);
             if tail == sys::EEXIST {
                 continue;
             }
             if tail < 0 {
-                return false;
+                return Err(-tail as u32);
             }
-            let size = BUFFER_AT + CAPACITY;
             // Unallocated blocks would cause a SIGBUS in the program, at some store.
-            let ready = sys::syscall!(sys::FALLOCATE, tail, 0, 0, size) == 0;
-            if !ready {
+            let ready = sys::syscall!(sys::FALLOCATE, tail, 0, 0, size);
+            if ready != 0 {
                 sys::syscall!(sys::CLOSE, tail);
-                return false;
+                sys::syscall!(sys::UNLINK, tail_path);
+                return Err(-ready as u32);
             }
             let log = &mut *LOG.0.get();
             let (at, flags) = match log.head.is_null() {
@@ -132,19 +150,11 @@ pub(super) fn open(forked_from: u32) -> bool {
             };
             let map = sys::map(at, size, flags, tail);
             sys::syscall!(sys::CLOSE, tail);
-            let flags = sys::O_RDWR | sys::O_CREAT | sys::O_CLOEXEC;
-            let file = sys::syscall!(sys::OPENAT, -100isize, log_path.as_ptr(), flags, 0o600);
-            if map.is_null() || file < 0 {
-                return false;
+            if map.is_null() {
+                sys::syscall!(sys::UNLINK, tail_path);
+                return Err(sys::ENOMEM);
             }
-            // Moved out of the way of programs that expect the lowest descriptors.
-            let moved = sys::syscall!(72, file, 1030, 500);
-            let file = if moved >= 0 {
-                sys::syscall!(sys::CLOSE, file);
-                moved
-            } else {
-                file
-            };
+            let file = File::create(LOG_PATH.set(pid, image, b"log"));
             *log = Log {
                 head: map.cast(),
                 buffer: map.add(BUFFER_AT),
@@ -175,14 +185,51 @@ pub(super) fn open(forked_from: u32) -> bool {
                 blocked: 0,
                 changes: 0,
                 handlers: 0,
+                lost: 0,
+                lost_processes: [[0; 2]; LOST],
                 stack: [0; STACK],
             });
             compiler_fence(Ordering::Release);
             (*log.head).magic = MAGIC;
         }
-        return true;
+        return Ok(());
     }
-    false
+    Err(sys::EEXIST.unsigned_abs() as u32)
+}
+
+/// Reports that this process cannot be recorded, with the error number: in the directory, without needing a descriptor; or,
+/// if this process may not write there any more, in the log of the process that forked it.
+pub(super) fn report_loss(error: u32) {
+    let pid = sys::process_id();
+    let path = OTHER_PATH.set(pid, u64::from(error), b"lost");
+    // SAFETY: the path is a C string.
+    if unsafe { sys::syscall!(sys::MKDIR, path, 0o700) } == 0 {
+        return;
+    }
+    // SAFETY: the head is mapped once there is a log, also in the child of a fork.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            let at = AtomicU32::from_ptr(&raw mut (*head).lost).fetch_add(1, Ordering::SeqCst);
+            if let Some(entry) = (*head).lost_processes.get_mut(at as usize) {
+                *entry = [pid, error];
+            }
+        }
+    }
+}
+
+/// A process that is about to become another program: if that cannot write a log, reports it.
+pub(super) fn note_successor() {
+    const WRITE_AND_SEARCH: usize = 3;
+    const EFFECTIVE: usize = 0x200;
+    // SAFETY: the path is a C string.
+    let out = unsafe {
+        let path = config::directory().as_ptr();
+        sys::syscall!(sys::FACCESSAT2, -100isize, path, WRITE_AND_SEARCH, EFFECTIVE)
+    };
+    if out == -(sys::EACCES as isize) {
+        report_loss(sys::EACCES);
+    }
 }
 
 impl Log {
@@ -251,24 +298,13 @@ impl Log {
             head.write(u64::from(CHUNK_MAGIC) | (payload.len() as u64) << 32);
             head.add(1).write(checksum(payload));
             head.add(2).write(0);
-            let (mut done, base) = (0, (*self.head).base);
-            if base + self.at as u64 > config::limit() {
+            let base = (*self.head).base;
+            if base + self.at as u64 > config::limit() || config::is_abandoned() {
                 return self.stop(3, 0);
             }
-            while done < self.at {
-                let at = base + done as u64;
-                let n = sys::syscall!(
-                    sys::PWRITE,
-                    self.file,
-                    self.buffer.add(done),
-                    self.at - done,
-                    at
-                );
-                match n {
-                    sys::EINTR => {}
-                    n if n <= 0 => return self.stop(2, -n as u32),
-                    n => done += n as usize,
-                }
+            let bytes = core::slice::from_raw_parts(self.buffer, self.at);
+            if let Err(error) = self.file.write(bytes, base) {
+                return self.stop(2, error);
             }
             // In this order: a kill in between leaves an empty buffer, not one that is read twice.
             let (base_word, end_word) = (&raw mut (*self.head).base, &raw mut (*self.head).end);

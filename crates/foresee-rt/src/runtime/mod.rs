@@ -15,6 +15,7 @@ mod containers;
 mod cxx;
 mod ending;
 mod events;
+mod file;
 mod formats;
 mod kernel;
 mod locks;
@@ -25,8 +26,10 @@ mod next;
 mod openmp;
 mod others;
 mod ownership;
+mod patience;
 mod printing;
 mod process;
+mod queue;
 mod scanning;
 mod shadow;
 mod signals;
@@ -34,6 +37,8 @@ mod sorting;
 mod stdio;
 mod strings;
 pub(crate) mod sys;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod threads;
 mod token;
@@ -160,7 +165,7 @@ unsafe fn step_aside(t: *mut Thread) {
     // SAFETY: a thread's own state.
     unsafe {
         access::settle(t);
-        if !config::free_running() && token::is_held_by(t) {
+        if !config::free_running() {
             token::release(t);
         }
         leave(t);

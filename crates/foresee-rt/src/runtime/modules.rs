@@ -235,7 +235,7 @@ fn grant_wishes(base: usize, path: &[u8], is_main: bool) {
     }
 }
 
-fn want(at: usize, size: usize) {
+pub(super) fn want(at: usize, size: usize) {
     for wanted in &WANTED {
         if wanted[0].load(Relaxed) == at {
             return;

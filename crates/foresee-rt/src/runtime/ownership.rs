@@ -841,11 +841,16 @@ mod tests {
         }
     }
 
+    /// Under miri, a thousandth.
+    fn rounds(n: usize) -> usize {
+        if cfg!(miri) { n / 1000 } else { n }
+    }
+
     #[test]
     fn what_is_kept_has_the_order_of_everything() {
         let mut random = Random(1);
         let (mut all, mut left) = (0, 0);
-        for _ in 0..40_000 {
+        for _ in 0..rounds(40_000) {
             let steps = random_steps(&mut random, false);
             let kept = filtered(&steps, &mut random);
             (all, left) = (all + steps.len(), left + kept.len());
@@ -858,7 +863,7 @@ mod tests {
     #[test]
     fn with_accesses_of_parts_no_order_is_lost() {
         let mut random = Random(2);
-        for round in 0..80_000 {
+        for round in 0..rounds(80_000) {
             let steps = match round % 2 {
                 0 => random_steps(&mut random, true),
                 _ => handed_over(&mut random),

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, leave, log, modules, shadow, signals, sys, thread,
+    access, alloc, config, ending, enter, leave, log, modules, queue, shadow, signals, sys, thread,
     threads, token,
 };
 
@@ -53,12 +53,11 @@ fn begin() -> bool {
             other() == (&raw const STATE) as usize
         }
     };
-    let ready = config::read()
-        && is_ours()
-        && thread::prepare(threads::farewell)
-        && threads::prepare()
-        && shadow::prepare()
-        && log::open(0);
+    let error = prepare(is_ours);
+    if let Some(error @ 1..) = error {
+        log::report_loss(error);
+    }
+    let ready = error.is_none();
     if ready {
         alloc::prepare();
         modules::read_wishes();
@@ -82,6 +81,18 @@ fn begin() -> bool {
         }
     }
     ready
+}
+
+/// Prepares the recording. Otherwise returns an error number, or zero if nothing is to be recorded.
+fn prepare(is_ours: impl FnOnce() -> bool) -> Option<u32> {
+    if !config::read() || !is_ours() {
+        return Some(0);
+    }
+    let is_ready = thread::prepare(threads::farewell)
+        && threads::prepare()
+        && queue::prepare()
+        && shadow::prepare();
+    if is_ready { log::open(0).err() } else { Some(sys::ENOMEM) }
 }
 
 unsafe extern "C" fn before_fork() {
@@ -122,8 +133,8 @@ unsafe extern "C" fn in_child() {
     shadow::start_over();
     modules::start_over();
     ending::start_over();
-    if !log::open(parent) {
-        return;
+    if let Err(error) = log::open(parent) {
+        return log::report_loss(error);
     }
     config::start();
     if !threads::begin(t).is_null() {
@@ -182,10 +193,17 @@ macro_rules! execs {
     ($($name:ident($($arg:ident),*);)*) => { $(
         #[cfg_attr(foresee_object, unsafe(no_mangle))]
         extern "C" fn $name($($arg: *const c_void),*) -> c_int {
-            settle();
-            log::set_state(4);
+            // The child of a `vfork` shares its parent's memory.
+            let is_ours = log::is_ours();
+            if is_ours {
+                settle();
+                log::set_state(4);
+                log::note_successor();
+            }
             let out = real!($name($($arg => *const c_void),*) -> c_int);
-            log::set_state(0);
+            if is_ours {
+                log::set_state(0);
+            }
             out
         }
     )* };

@@ -6,10 +6,10 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 
 use super::next::real;
-use super::thread::{self, Thread};
+use super::thread::{self, Pending, Thread};
 use super::{config, hook, log, process, sys, token};
 use crate::format::last;
 
@@ -165,8 +165,7 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
             return;
         }
         // The handler's hooks must not assume that the announced store, or the wait, that it interrupts is over.
-        let pending = (*t).pending;
-        (*t).pending.size = 0;
+        let pending = apart(t, || core::mem::replace(&mut (*t).pending, Pending::NONE));
         let waiting = core::mem::take(&mut (*t).waiting);
         // A thread whose end is recorded is no longer recorded; all others are.
         let is_recorded = matches!(busy, 1 | super::IN_LIBRARY);
@@ -181,9 +180,36 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         super::access::settle_quietly(t);
         (*t).waiting = waiting;
         if pending.size != 0 {
-            (*t).pending = pending;
-            (*t).inexact = !config::free_running() && !token::is_held_by(t);
+            apart(t, || {
+                (*t).pending = pending;
+                (*t).inexact = !config::free_running() && !token::is_held_by(t);
+            });
+            if busy == 0 {
+                super::leave(t);
+            }
         }
+    }
+}
+
+/// Acts on the state of the thread `t`, the caller, while no other thread that takes the token from it does. Signals that
+/// arrive meanwhile wait until the end of a hook.
+unsafe fn apart<R>(t: *mut Thread, act: impl FnOnce() -> R) -> R {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let busy = (*t).busy.load(Ordering::Relaxed);
+        if busy != 0 {
+            return act();
+        }
+        // As in `enter`.
+        (*t).busy.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if !token::is_held_by(t) {
+            token::let_takers_finish();
+        }
+        let out = act();
+        compiler_fence(Ordering::SeqCst);
+        (*t).busy.store(0, Ordering::Relaxed);
+        out
     }
 }
 

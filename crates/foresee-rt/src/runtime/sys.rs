@@ -35,17 +35,28 @@ pub(super) use syscall;
 
 pub(super) const READ: usize = 0;
 pub(super) const CLOSE: usize = 3;
+pub(super) const FSTAT: usize = 5;
 pub(super) const MMAP: usize = 9;
 pub(super) const PWRITE: usize = 18;
 pub(super) const MADVISE: usize = 28;
 pub(super) const GETPID: usize = 39;
+pub(super) const KILL: usize = 62;
+pub(super) const FCNTL: usize = 72;
+pub(super) const MKDIR: usize = 83;
+pub(super) const UNLINK: usize = 87;
 pub(super) const GETTID: usize = 186;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
 pub(super) const EXIT_GROUP: usize = 231;
 pub(super) const OPENAT: usize = 257;
 pub(super) const FALLOCATE: usize = 285;
+pub(super) const PRLIMIT: usize = 302;
 pub(super) const MEMBARRIER: usize = 324;
+pub(super) const FACCESSAT2: usize = 439;
+
+pub(super) const RLIMIT_FSIZE: usize = 1;
+pub(super) const RLIMIT_DATA: usize = 2;
+pub(super) const RLIMIT_AS: usize = 9;
 
 pub(super) const O_RDONLY: usize = 0;
 pub(super) const O_RDWR: usize = 2;
@@ -53,8 +64,12 @@ pub(super) const O_CREAT: usize = 0o100;
 pub(super) const O_EXCL: usize = 0o200;
 pub(super) const O_CLOEXEC: usize = 0o2_000_000;
 
+pub(super) const ENOMEM: u32 = 12;
+pub(super) const EACCES: u32 = 13;
+pub(super) const EFBIG: u32 = 27;
 pub(super) const EEXIST: isize = -17;
 pub(super) const EINTR: isize = -4;
+pub(super) const ESRCH: isize = -3;
 
 const PROT_READ_WRITE: usize = 3;
 pub(super) const MAP_SHARED: usize = 1;
@@ -66,9 +81,33 @@ pub(super) const MAP_NORESERVE: usize = 0x4000;
 pub(super) const MADV_DONTNEED: usize = 4;
 pub(super) const MADV_WIPEONFORK: usize = 18;
 
-/// Zeroed memory from the kernel, allocated only where it is used; null if there is none.
+/// Zeroed memory from the kernel, allocated only where it is used; null if there is none, or the program may need it itself.
 pub(super) fn reserve(size: usize) -> *mut u8 {
+    if is_memory_limited() {
+        return core::ptr::null_mut();
+    }
     map(core::ptr::null_mut(), size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1)
+}
+
+/// A limit of this process.
+pub(super) fn limit(kind: usize) -> u64 {
+    let mut limits = [u64::MAX; 2];
+    // SAFETY: the kernel fills the two words.
+    unsafe { syscall!(PRLIMIT, 0, kind, 0, limits.as_mut_ptr()) };
+    limits[0]
+}
+
+/// Whether the program may use only a limited amount of memory: what we took of it, it would lack.
+pub(super) fn is_memory_limited() -> bool {
+    limit(RLIMIT_AS) != u64::MAX || limit(RLIMIT_DATA) != u64::MAX
+}
+
+/// The device and the number of an open file; `None` if the descriptor is closed.
+pub(super) fn identity(descriptor: isize) -> Option<[u64; 2]> {
+    let mut stat = [0u64; 32];
+    // SAFETY: there is more room than the kernel fills.
+    let out = unsafe { syscall!(FSTAT, descriptor, stat.as_mut_ptr()) };
+    (out == 0).then(|| [stat[0], stat[1]])
 }
 
 /// Maps memory for reading and writing; null if that fails.
@@ -83,34 +122,6 @@ pub(super) fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, nanos
     let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
     // SAFETY: the word and the time outlive the call.
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, value, time.as_ptr()) };
-}
-
-/// The same for a thread that [`futex_wake_among`] can select.
-pub(super) fn futex_wait_as(
-    word: &core::sync::atomic::AtomicU32,
-    value: u32,
-    nanoseconds: u64,
-    id: u32,
-) {
-    let until = now() + nanoseconds;
-    let time = [until / 1_000_000_000, until % 1_000_000_000];
-    // Private, by the real-time clock.
-    const WAIT_BITSET: usize = 9 | 128 | 256;
-    // SAFETY: the word and the time outlive the call.
-    unsafe {
-        syscall!(FUTEX, word.as_ptr(), WAIT_BITSET, value, time.as_ptr(), 0, 1u32 << (id % 32))
-    };
-}
-
-/// Wakes one of the threads that sleep on `word` and have these numbers, modulo 32; if there is none, another one.
-pub(super) fn futex_wake_among(word: &core::sync::atomic::AtomicU32, set: u32) {
-    const WAKE_BITSET: usize = 10 | 128;
-    for set in [set, !set] {
-        // SAFETY: waking has no effect on memory.
-        if set != 0 && unsafe { syscall!(FUTEX, word.as_ptr(), WAKE_BITSET, 1, 0, 0, set) } > 0 {
-            return;
-        }
-    }
 }
 
 /// Wakes `count` of the threads that sleep on `word`.
@@ -132,6 +143,12 @@ pub(super) fn thread_id() -> u32 {
     unsafe { syscall!(GETTID) as u32 }
 }
 
+/// Whether there is a process with this number.
+pub(super) fn exists(process: u64) -> bool {
+    // SAFETY: no signal is sent.
+    unsafe { syscall!(KILL, process, 0) != ESRCH }
+}
+
 /// This process.
 pub(super) fn process_id() -> u32 {
     // SAFETY: asks for a number.
@@ -140,10 +157,25 @@ pub(super) fn process_id() -> u32 {
 
 /// Nanoseconds of the real-time clock.
 pub(super) fn now() -> u64 {
+    clock(0).unwrap_or(0)
+}
+
+/// Nanoseconds of a clock that is never set.
+pub(super) fn ticks() -> u64 {
+    clock(1).unwrap_or(0)
+}
+
+/// The processor time of a thread of this process in nanoseconds; `None` if there is no such thread.
+pub(super) fn processor_time(tid: u32) -> Option<u64> {
+    // The kernel's number for the clock that counts the time of one thread.
+    clock((!tid << 3 | 6) as i32)
+}
+
+fn clock(id: i32) -> Option<u64> {
     let mut time = [0u64; 2];
     // SAFETY: the kernel fills the two words.
-    unsafe { syscall!(CLOCK_GETTIME, 0, time.as_mut_ptr()) };
-    time[0] * 1_000_000_000 + time[1]
+    let out = unsafe { syscall!(CLOCK_GETTIME, id, time.as_mut_ptr()) };
+    (out == 0).then(|| time[0] * 1_000_000_000 + time[1])
 }
 
 /// Ends the program at once, because recording would be wrong.
@@ -165,6 +197,11 @@ impl<const N: usize> Text<N> {
         Text { bytes: [0; N], len: 0 }
     }
 
+    /// Makes it empty.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Adds bytes as far as there is room.
     pub(super) fn push(&mut self, more: &[u8]) -> &mut Self {
         for &byte in more {
@@ -173,6 +210,7 @@ impl<const N: usize> Text<N> {
                 self.len += 1;
             }
         }
+        self.bytes[self.len] = 0;
         self
     }
 

@@ -23,6 +23,11 @@ pub(super) struct Pending {
     pub(super) is_over: bool,
 }
 
+impl Pending {
+    pub(super) const NONE: Pending =
+        Pending { address: 0, size: 0, pc: 0, before: 0, is_atomic: false, is_over: false };
+}
+
 /// A thread. The fields that every hook uses come first, in one cache line. All of it belongs to
 /// the thread, except for atomics, and unless another thread holds the token on its behalf.
 #[repr(C, align(256))]
@@ -78,6 +83,10 @@ pub(super) struct Thread {
     pub(super) blocked: AtomicU32,
     /// Whether it belongs to a library's pool of threads that never end.
     pub(super) is_reserve: bool,
+    /// Whether it is in the queue for the token, on which it sleeps.
+    pub(super) waits: AtomicU32,
+    /// Where in the queue.
+    pub(super) place_in_queue: u32,
     /// For each of the first threads, the number of its records that come before what this thread does now.
     pub(super) clock: Clock,
 }
@@ -157,11 +166,14 @@ pub(super) fn ask_for_farewell(t: *mut Thread) {
     }
 }
 
-#[cfg(foresee_object)]
+// Tests are compiled in several units.
+#[cfg(test)]
+core::arch::global_asm!(".globl foresee_current");
+
+#[cfg(any(foresee_object, test))]
 core::arch::global_asm!(
     ".pushsection .tbss.foresee,\"awT\",@nobits",
     ".balign 8",
-    ".local foresee_current",
     ".type foresee_current,@object",
     ".size foresee_current,8",
     "foresee_current:",

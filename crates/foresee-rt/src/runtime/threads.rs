@@ -161,10 +161,11 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
             (*t).busy.compare_exchange(super::IN_LIBRARY, 0, Ordering::Relaxed, Ordering::Relaxed);
         if !enter().is_null() {
             sync(t, Tag::ThreadEnd, 0, 0, 0);
-            if !config::free_running() && token::is_held_by(t) {
+            if !config::free_running() {
                 token::release(t);
             }
         }
+        token::forget(t);
         blocking::end(t);
         (*t).life.store(life::ENDED, Ordering::SeqCst);
         log::count_threads(-1, 0);

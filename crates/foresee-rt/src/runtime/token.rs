@@ -2,14 +2,17 @@
 //!
 //! A thread holds it from one hook to the next, so that what a hook announces happens before any
 //! other thread's hook. It is released around blocking calls and passed on after a number of hooks,
-//! a turn, if another thread waits for it. If the holder sleeps outside hooks for two milliseconds
-//! (in a system call that is not intercepted), a waiting thread takes it.
+//! a turn, if another thread waits for it. The holder chooses who gets it, among the threads in the
+//! [`queue`]. If the holder makes no hook for two milliseconds, because it sleeps or computes, a
+//! waiting thread takes the token from it: see [`patience`]. The holder then waits at its next hook.
 //!
 //! The length of turns determines what a run shows: see `turns`.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::sys::{self, Text};
+use super::patience::{Holder, Watch};
+use super::queue::{self, Queue};
+use super::sys;
 use super::thread::{self, Thread};
 use super::{access, config, log, turns};
 use crate::format::Tag;
@@ -19,9 +22,6 @@ pub(super) const FREE: u32 = u32::MAX;
 
 /// The thread that holds the token.
 pub(super) static OWNER: AtomicU32 = AtomicU32::new(FREE);
-static WAITERS: AtomicU32 = AtomicU32::new(0);
-
-const PATIENCE: u64 = 2_000_000;
 
 /// Whether it is this thread's turn.
 #[inline(always)]
@@ -37,8 +37,8 @@ pub(super) fn is_held_by(t: *mut Thread) -> bool {
 pub(super) unsafe fn acquire(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
-        if OWNER.compare_exchange(FREE, (*t).id, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            wait(t, false);
+        if !take_free((*t).id) {
+            wait(t);
         }
         turns::begin(t);
     }
@@ -88,20 +88,66 @@ pub(super) unsafe fn count_freely(t: *mut Thread) {
     }
 }
 
-/// Releases the token.
+fn take_free(id: u32) -> bool {
+    OWNER.compare_exchange(FREE, id, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+}
+
+/// Waits for a thread that may be taking the token from the caller, and may give it back: see [`take`].
+#[cold]
+pub(super) fn let_takers_finish() {
+    drop(queue::lock());
+}
+
+/// Releases the token, if the thread has it.
 ///
 /// # Safety
-/// The caller is `t` and holds the token.
+/// The caller is `t`, in a hook.
 pub(super) unsafe fn release(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    let id = unsafe { (*t).id };
+    if !is_held_by(t) {
+        let_takers_finish();
+        if !is_held_by(t) {
+            return;
+        }
+    }
     // SAFETY: by the caller's promise.
     unsafe {
         log::count(hooks_since(t), 0);
         ((*t).turn, (*t).fuel) = (0, 0);
     }
-    let some = turns::some();
-    OWNER.swap(FREE, Ordering::SeqCst);
-    if WAITERS.load(Ordering::SeqCst) != 0 {
-        sys::futex_wake_among(&OWNER, some);
+    let number = turns::random();
+    let is_alone = || queue::len() == 0;
+    // First the token is free, then there is nobody in the queue; a thread that waits does the opposite.
+    if is_alone()
+        && OWNER.compare_exchange(id, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        && is_alone()
+    {
+        return;
+    }
+    let queue = queue::lock();
+    let owner = OWNER.load(Ordering::SeqCst);
+    if owner == id || owner == FREE {
+        // SAFETY: the token is this thread's, or was and is nobody's.
+        unsafe { pass_on(queue, owner, number) };
+    }
+}
+
+/// Gives the token, which `owner` has, to a thread in the queue, if there is one; otherwise it is free.
+unsafe fn pass_on(mut queue: Queue, owner: u32, number: u64) {
+    let Some(next) = queue.choose(number) else {
+        let _ = OWNER.compare_exchange(owner, FREE, Ordering::SeqCst, Ordering::Relaxed);
+        return;
+    };
+    // SAFETY: threads are never moved, and this one is in the queue.
+    unsafe {
+        let id = (*next).id;
+        // If the token was free, a thread may just have taken it.
+        if OWNER.compare_exchange(owner, id, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            queue.remove(next);
+            drop(queue);
+            queue::wake(next);
+        }
     }
 }
 
@@ -129,130 +175,131 @@ pub(super) unsafe fn hand_on(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
         log::count(hooks_since(t), 0);
-        if WAITERS.load(Ordering::Relaxed) != 0 {
-            let some = turns::some();
-            OWNER.swap(FREE, Ordering::SeqCst);
-            sys::futex_wake_among(&OWNER, some);
-            wait(t, true);
+        if queue::len() != 0 {
+            let number = turns::random();
+            let mut queue = queue::lock();
+            let next = queue.choose(number);
+            if let Some(next) = next
+                && is_held_by(t)
+            {
+                queue.remove(next);
+                queue.push(t);
+                OWNER.store((*next).id, Ordering::SeqCst);
+                drop(queue);
+                queue::wake(next);
+                sleep(t);
+            }
         }
         turns::begin(t);
     }
 }
 
-unsafe fn wait(t: *mut Thread, after_you: bool) {
-    WAITERS.fetch_add(1, Ordering::SeqCst);
-    let mut polite = after_you;
+/// Waits in the queue.
+unsafe fn wait(t: *mut Thread) {
+    let mut queue = queue::lock();
+    // SAFETY: the thread is ours, and is in the queue only between the two steps.
+    unsafe {
+        let id = (*t).id;
+        // The token may have come back: see `take`.
+        if is_held_by(t) || take_free(id) {
+            return;
+        }
+        queue.push(t);
+        // It may have become free before its holder could see that somebody waits.
+        if take_free(id) || !config::recording() {
+            return queue.remove(t);
+        }
+        drop(queue);
+        sleep(t);
+    }
+}
+
+/// Sleeps until the thread is out of the queue: it has the token then, or recording is over.
+unsafe fn sleep(t: *mut Thread) {
     // SAFETY: the thread is ours.
-    let id = unsafe { (*t).id };
-    while config::recording() {
-        let owner = OWNER.load(Ordering::Acquire);
-        if owner == id {
-            // Another thread took it, saw that we are busy after all, and gave it back: see `take`.
-            break;
-        }
-        if owner == FREE {
-            if polite {
-                // A woken thread goes first, but the wait for it is short.
-                polite = false;
-                sys::futex_wait_as(&OWNER, FREE, PATIENCE / 10, id);
-                continue;
-            }
-            if OWNER.compare_exchange(FREE, id, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                break;
-            }
-            continue;
-        }
-        polite = false;
-        let before = progress(owner);
-        let since = sys::now();
-        sys::futex_wait_as(&OWNER, owner, PATIENCE, id);
-        let stuck = OWNER.load(Ordering::Relaxed) == owner
-            && progress(owner) == before
-            && sys::now().wrapping_sub(since) >= PATIENCE;
-        // SAFETY: `t` is the caller's thread.
-        if stuck && unsafe { take(t, owner) } {
-            break;
-        }
-    }
-    WAITERS.fetch_sub(1, Ordering::SeqCst);
-}
-
-/// Something that changes with every hook of a thread.
-fn progress(owner: u32) -> (i32, u32, bool) {
-    let other = thread::get(owner);
-    // SAFETY: only read, and only compared; a torn or stale view costs another round.
     unsafe {
-        (
-            (&raw const (*other).fuel).read_volatile(),
-            (&raw const (*other).place).read_volatile(),
-            (*other).busy.load(Ordering::Relaxed) != 0,
-        )
+        let mut watch = Watch::new((*t).id);
+        while (*t).waits.load(Ordering::Acquire) != 0 {
+            sys::futex_wait(&(*t).waits, 1, watch.pause());
+            if (*t).waits.load(Ordering::Acquire) != 0
+                && let Some((owner, does)) = watch.look()
+                && take(t, owner, does)
+            {
+                return;
+            }
+        }
     }
 }
 
-/// Takes the token from `owner` if it sleeps outside the runtime.
-unsafe fn take(t: *mut Thread, owner: u32) -> bool {
+/// Takes the token from `owner`, which is outside hooks.
+unsafe fn take(t: *mut Thread, owner: u32, does: Holder) -> bool {
     let other = thread::get(owner);
-    // SAFETY: `other` lives as long as the process; its plain fields are read only once we have the token.
+    // SAFETY: `other` lives as long as the process; its plain fields are used only once we have the token, and until then it
+    // stays in no hook.
     unsafe {
-        if (*other).busy.load(Ordering::SeqCst) != 0
-            || is_runnable((&raw const (*other).tid).read_volatile())
-        {
-            return false;
+        let mut queue = queue::lock();
+        let is_busy = || (*other).busy.load(Ordering::SeqCst) != 0;
+        if (*t).waits.load(Ordering::Acquire) == 0 {
+            return true;
         }
-        if OWNER.compare_exchange(owner, (*t).id, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        let id = (*t).id;
+        let pass = |from, to| {
+            OWNER.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        };
+        if is_busy() || !pass(owner, id) {
             return false;
         }
         // The owner sets its busy flag before it checks whether it has the token, without a fence, which every hook would
         // pay for. The kernel executes a fence in it now: either it sees that the token is gone, or we see that it is busy.
-        sys::syscall!(sys::MEMBARRIER, 8, 0, 0);
-        if (*other).busy.load(Ordering::SeqCst) != 0 {
-            OWNER.store(owner, Ordering::SeqCst);
+        // In the first case it comes to the queue, and waits until we have finished here.
+        let is_fenced = sys::syscall!(sys::MEMBARRIER, 8, 0, 0) == 0;
+        let size = (*other).pending.size;
+        let is_computing = matches!(does, Holder::Computes(_));
+        if is_busy() || is_computing && !(is_fenced && does.has_stored(size)) {
+            pass(id, owner);
             return false;
         }
-        log::count(hooks_since(other), 1);
+        queue.remove(t);
+        log::count(hooks_since(other), u32::from(!is_computing));
         ((*other).turn, (*other).fuel) = (0, 0);
+        let is_to_come = !is_computing || access::may_be_to_come(other);
+        let store = access::take_pending(other, is_to_come);
+        // From here on, a handler of a signal may run in the owner.
+        drop(queue);
         log::put_uncounted(t, Tag::Took, 0, u64::from(owner), &[]);
-        if (*other).pending.size != 0 {
-            access::finish(other, true);
+        if let Some(store) = store {
+            access::put_store(other, store);
         }
-        turns::begin(t);
     }
     true
 }
 
-/// Whether the kernel would run the thread now; a thread that is gone is not.
-fn is_runnable(tid: u32) -> bool {
-    let mut path = Text::<64>::new();
-    path.push(b"/proc/self/task/").number(u64::from(tid)).push(b"/stat");
-    let mut text = [0u8; 512];
-    // SAFETY: reads into `text`.
-    let n = unsafe {
-        let file =
-            sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), sys::O_RDONLY | sys::O_CLOEXEC, 0);
-        if file < 0 {
-            return false;
+/// The thread is gone for good, wherever it was.
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn forget(t: *mut Thread) {
+    // SAFETY: the thread's own state; a thread that waits is in the queue.
+    unsafe {
+        let mut queue = queue::lock();
+        if (*t).waits.load(Ordering::Acquire) != 0 {
+            queue.remove(t);
         }
-        let n = sys::syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
-        sys::syscall!(sys::CLOSE, file);
-        n
-    };
-    let text = &text[..usize::try_from(n).unwrap_or(0)];
-    // The name before the state is in parentheses and may contain some itself.
-    match text.iter().rposition(|&b| b == b')') {
-        Some(end) => text.get(end + 2) == Some(&b'R'),
-        None => false,
+        if is_held_by(t) {
+            pass_on(queue, (*t).id, u64::from((*t).id));
+        }
     }
 }
 
 /// Lets all threads through, when recording is over.
 pub(super) fn open_for_all() {
+    let mut queue = queue::lock();
     OWNER.store(FREE, Ordering::SeqCst);
-    sys::futex_wake(&OWNER, i32::MAX as u32);
+    queue.clear();
 }
 
 /// Forgets the holder of the token and the waiting threads, in the child of a fork.
 pub(super) fn start_over() {
-    WAITERS.store(0, Ordering::SeqCst);
+    queue::start_over();
     OWNER.store(FREE, Ordering::SeqCst);
 }

@@ -30,18 +30,14 @@ pub(super) fn seed(seed: u64) {
     RANDOM.store(mixed ^ mixed >> 31 | 1, Relaxed);
 }
 
-fn random() -> u64 {
+/// A random number, for the holder of the token.
+pub(super) fn random() -> u64 {
     let mut x = RANDOM.load(Relaxed);
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
     RANDOM.store(x, Relaxed);
     x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20
-}
-
-/// Some of the waiting threads, by their numbers modulo 32: one of these goes next.
-pub(super) fn some() -> u32 {
-    random() as u32
 }
 
 /// Begins a turn.

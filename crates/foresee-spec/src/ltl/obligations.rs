@@ -90,7 +90,7 @@ impl Hopes {
     }
 }
 
-/// The nodes from which some infinite path postpones no `until` for ever: those that reach a
+/// The nodes from which some infinite path postpones no `until` forever: those that reach a
 /// strongly connected component with a cycle in which every `until` is absent from some node.
 fn accepting(nodes: &[Node], edges: &[Vec<u32>], until: u64) -> Vec<bool> {
     let mut alive = vec![false; nodes.len()];

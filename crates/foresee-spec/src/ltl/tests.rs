@@ -4,7 +4,7 @@ use crate::monitor::StateId;
 use crate::past::looks_back;
 use crate::testing::*;
 
-/// The values of a formula at all positions of `stem` followed by `cycle` for ever.
+/// The values of a formula at all positions of `stem` followed by `cycle` forever.
 ///
 /// Past formulas take a few rounds to stabilise, one per nested operator, so the caller unrolls the
 /// cycle first.

@@ -89,7 +89,7 @@ pub(super) struct Unfolding {
     owable: Vec<u32>,
     /// Bits of obligations that must not be left open at the end of a finite run.
     strong: u64,
-    /// Bits of obligations that must not be postponed for ever.
+    /// Bits of obligations that must not be postponed forever.
     until: u64,
     program: Program,
     past: Vec<Root>,

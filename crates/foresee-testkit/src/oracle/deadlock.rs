@@ -104,7 +104,7 @@ pub fn endless_waits(trace: &Trace) -> BTreeSet<usize> {
     found
 }
 
-/// The acquires that may block for ever on a lock whose owner has ended: some correct reordering
+/// The acquires that may block forever on a lock whose owner has ended: some correct reordering
 /// leads to a state in which a thread that ends in the trace has taken its last step and still
 /// holds the lock, and the acquire is the next step of its thread.
 pub fn endless_acquires(trace: &Trace) -> BTreeSet<usize> {
@@ -144,7 +144,7 @@ pub fn endless_acquires(trace: &Trace) -> BTreeSet<usize> {
     found
 }
 
-/// The threads that the end of the trace leaves blocked for ever: whatever the threads that can
+/// The threads that the end of the trace leaves blocked forever: whatever the threads that can
 /// still run do, release, notify or raise, these never get what they last requested.
 pub fn left_waiting(trace: &Trace) -> BTreeSet<ThreadId> {
     let threads = thread_count(trace);

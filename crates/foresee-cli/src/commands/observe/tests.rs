@@ -14,7 +14,7 @@ use crate::args::{Cli, Command, InputArgs};
 use crate::commands::check;
 use crate::input::Input;
 
-/// All logics; names that fit by their ending or turn up late, initial values that the trace tells,
+/// All logics; names that match by suffix or appear late, initial values that come from the trace,
 /// texts, parameters, windows and spaces.
 const ASKED: &[(&str, &[&str])] = &[
     ("init x0 = 0, x1 = 0\nproperty p: start(x0 == 1) -> once (x1 == 1)", &[]),

@@ -7,10 +7,17 @@ use foresee_trace::{Census, EventSource, FileOrder, Lifetime, Name, Names, Remar
 use serde_json::{Value as Json, json};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{InputArgs, ReportFormat};
+use crate::args::{InputArgs, OutputArgs, ReportFormat};
+use crate::output::Sink;
 use crate::{input, output};
 
-pub(crate) fn run(args: &InputArgs, format: ReportFormat, top: usize) -> anyhow::Result<u8> {
+pub(crate) fn run(
+    args: &InputArgs,
+    format: ReportFormat,
+    top: usize,
+    output: &OutputArgs,
+) -> anyhow::Result<u8> {
+    let mut to = Sink::new(output)?;
     let mut source = input::open(args)?;
     let mut census = Census::default();
     for_each_batch(&mut source, "counting", |batch, _| {
@@ -20,14 +27,15 @@ pub(crate) fn run(args: &InputArgs, format: ReportFormat, top: usize) -> anyhow:
     .with_context(|| input::name(args))?;
     let info = Info { census: &census, names: source.names(), remarks: source.remarks(), top };
     match format {
-        ReportFormat::Json => output::print(&format!("{}\n", info.json(&input::name(args))))?,
+        ReportFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
         ReportFormat::Text => {
-            output::print(&info.text(&input::name(args))?)?;
+            to.print(&info.text(&input::name(args))?)?;
             for warning in &source.remarks().warnings {
                 output::note(warning);
             }
         }
     }
+    to.finish()?;
     Ok(cut_short(source.remarks()))
 }
 

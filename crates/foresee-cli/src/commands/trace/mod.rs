@@ -7,24 +7,29 @@ mod show;
 use anyhow::Context;
 use foresee_trace::{Batch, EventSource};
 
-use crate::args::{InputArgs, TraceArgs, TraceCommand};
+use crate::args::{InputArgs, OutputArgs, TraceArgs, TraceCommand};
+use crate::output::Sink;
 use crate::{input, output};
 
 pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
     match &args.command {
-        TraceCommand::Info { input, format, top } => info::run(input, *format, *top),
-        TraceCommand::Validate { input } => validate(input),
+        TraceCommand::Info { input, format, top, output } => {
+            info::run(input, *format, *top, output)
+        }
+        TraceCommand::Validate { input, output } => validate(input, output),
         TraceCommand::Convert { input, output, to, reader } => {
             convert::convert(input, output, to, *reader)
         }
         TraceCommand::Generate(args) => convert::generate(args),
-        TraceCommand::Show { input, around, rows, svg, order } => {
-            show::run(input, *around, *rows, svg.as_deref(), *order)
+        TraceCommand::Show { input, around, rows, svg, output, order } => {
+            let range = show::Range { around: *around, rows: *rows };
+            show::run(input, range, svg.as_deref(), *order, output)
         }
     }
 }
 
-fn validate(args: &InputArgs) -> anyhow::Result<u8> {
+fn validate(args: &InputArgs, output: &OutputArgs) -> anyhow::Result<u8> {
+    let mut to = Sink::new(output)?;
     let mut source = input::open(args)?;
     let events = for_each_batch(&mut source, "validating", |_, _| Ok(()))
         .with_context(|| input::name(args))?;
@@ -39,7 +44,8 @@ fn validate(args: &InputArgs) -> anyhow::Result<u8> {
             format!("{name}: well-formed after {repairs} repairs, {events} events\n")
         }
     };
-    output::print(&verdict)?;
+    to.print(&verdict)?;
+    to.finish()?;
     Ok(cut_short(source.remarks()))
 }
 

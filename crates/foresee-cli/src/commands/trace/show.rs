@@ -6,16 +6,24 @@ use anyhow::Context;
 use foresee_causality::Order;
 use foresee_report::Diagram;
 
-use crate::args::{InputArgs, OrderArg};
+use crate::args::{InputArgs, OrderArg, OutputArgs};
+use crate::output::Sink;
 use crate::{input, output};
+
+/// Which events are drawn.
+pub(crate) struct Range {
+    pub(crate) around: Option<u64>,
+    pub(crate) rows: u64,
+}
 
 pub(crate) fn run(
     args: &InputArgs,
-    around: Option<u64>,
-    rows: u64,
+    Range { around, rows }: Range,
     svg: Option<&Path>,
     order: OrderArg,
+    output: &OutputArgs,
 ) -> anyhow::Result<u8> {
+    let mut to = Sink::new(output)?;
     let start = around.map_or(0, |event| event.saturating_sub(rows / 2));
     let order = match order {
         OrderArg::Mazurkiewicz => Order::Mazurkiewicz,
@@ -32,8 +40,9 @@ pub(crate) fn run(
     }
     match svg {
         Some(file) => output::write_file(file, &diagram.to_svg())?,
-        None => output::print(&foresee_report::text::diagram(&diagram, output::style()))?,
+        None => to.print(&foresee_report::text::diagram(&diagram, to.style()))?,
     }
+    to.finish()?;
     if diagram.events >= range.end {
         output::note(&format!(
             "showing events {}..{}; use --around and --rows for others",

@@ -157,7 +157,7 @@ impl Atomicity {
         Ok(all)
     }
 
-    /// What tells cycles apart where nothing is known of places: threads and variables.
+    /// What distinguishes cycles if their places are not known: threads and variables.
     fn without_places(&self, context: &Context<'_>, cycle: &[Link]) -> Vec<u32> {
         let ends = cycle.iter().flat_map(|link| [link.from, link.to]);
         let key = ends.flat_map(|event| {

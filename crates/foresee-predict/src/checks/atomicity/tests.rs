@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_testkit::oracle::{self, atomicity as truth};
 use foresee_testkit::{Family, trace};
 use foresee_trace::Trace;
@@ -61,6 +61,7 @@ impl<'t> Ready<'t> {
             requirements: &self.requirements,
             options: &self.options,
             is_cut: false,
+            room: usize::MAX,
         }
     }
 }
@@ -93,7 +94,7 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
         let whole: Vec<u64> =
             (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
-        judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
+        judge.check_next(&whole, &next, Reads::Terminal).unwrap();
         check.cycle(&context, one, &order).unwrap_or_else(|e| panic!("{e}: {one:?}\n{trace}"));
         let told = check.describe(&context, one);
         assert!(!told.message.is_empty() && told.details.len() > 4 && told.sites.len() > 2);

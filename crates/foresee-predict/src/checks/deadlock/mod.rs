@@ -74,7 +74,7 @@ const LEFT_WAITING: &str = "a thread still waited when the run ended";
 
 /// How many steps may be taken on whole chains of requests.
 const CHAIN_WORK: usize = 20_000_000;
-/// How many rings of chains there may be all the same.
+/// The maximum number of rings of chains even then.
 const LEAST_CHAINS: usize = 4;
 
 /// Looks for deadlocks.
@@ -376,7 +376,7 @@ fn confirm_endless(
     }
 }
 
-/// How long a thread waits at an event. The judge knows nothing of that: the event before tells.
+/// How long a thread waits at an event. The judge does not know; the previous event says it.
 fn patience(context: &Context<'_>, event: u32) -> Patience {
     let previous = Some(context.requirements.previous(event)).filter(|&e| e != NONE);
     previous.map_or(Patience::Endless, |e| Patience::after(&context.trace.events[e as usize]))

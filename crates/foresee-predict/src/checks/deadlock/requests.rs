@@ -19,7 +19,7 @@ pub(crate) enum Want {
 }
 
 impl Want {
-    /// What a thread has to wait for at this event, as long as somebody keeps it.
+    /// What a thread has to wait for at this event, as long as another thread holds it.
     pub(crate) fn of(event: &Event) -> Option<Want> {
         match event.op() {
             Op::Join => Some(Want::End(event.other())),

@@ -14,7 +14,7 @@ use super::requests::Want;
 use crate::checks::lock_state::{given, taken};
 use crate::checks::locksets::Hold;
 
-/// A thread that waits for ever, and why.
+/// A thread that waits forever, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stuck {
     pub(crate) thread: ThreadId,
@@ -23,7 +23,7 @@ pub(crate) struct Stuck {
     pub(crate) because: Because,
 }
 
-/// Why a thread waits for ever.
+/// Why a thread waits forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Because {
     /// Another thread, or the thread itself, has what it wants, and is stuck.
@@ -213,7 +213,7 @@ impl End {
         Some(Because::Of(ThreadId::new(writer)))
     }
 
-    /// All threads that wait for ever.
+    /// All threads that wait forever.
     pub(crate) fn stuck(&self) -> Vec<Stuck> {
         let all = (0..self.threads.len()).filter(|&t| self.is_stuck[t]);
         all.filter_map(|t| {
@@ -245,7 +245,7 @@ pub(crate) fn causes(stuck: &[Stuck]) -> Vec<Vec<Stuck>> {
             causes.push(cause);
         }
     }
-    // Whoever waits because nobody is left does so for the sake of the others, if these have a reason of their own.
+    // A thread that waits only because no other is left is a consequence if the others have a reason of their own.
     let is_own = |cause: &Vec<Stuck>| cause[0].because != Because::Nobody;
     if causes.iter().any(is_own) {
         causes.retain(is_own);

@@ -1,6 +1,6 @@
 //! Waits that never end: the notification comes too early, or never.
 //!
-//! A wait that has begun is over when somebody notifies. There are two ways for it never to be:
+//! A wait that has begun ends when a thread notifies it. There are two ways for it never to end:
 //! all notifications of the condition come before it begins, so that it is *lost*, or those that do
 //! not are of threads that want a lock which the one that waits keeps, so that it is *nested* in
 //! what they need. Notifications that come after the end of the wait in program order, by fork or
@@ -128,7 +128,7 @@ impl Waits {
         self.ends.iter().flat_map(each)
     }
 
-    /// What to try. If `is_exposed`, others may get stuck because somebody waits, so that nothing
+    /// What to try. If `is_exposed`, others may get stuck because a thread waits, so that nothing
     /// is safe.
     pub(crate) fn candidates(
         &self,
@@ -328,7 +328,7 @@ fn orders(events: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// Whether no notification of the trace can come after the wait has begun, as long as the events of
-/// `stopped` and the end of the wait do not happen. `happened` tells what has happened.
+/// `stopped` and the end of the wait do not happen. `happened` says what has happened.
 pub(crate) fn is_for_ever(
     trace: &Trace,
     wait: &Wait,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use foresee_causality::judge::{Judge, Reads, Space};
+use foresee_causality::judge::{Judge, Reads};
 use foresee_testkit::oracle::{self, atomicity::reachable_pairs};
 use foresee_testkit::{generated, trace};
 use foresee_trace::generate::{Config, Written};
@@ -58,7 +58,13 @@ fn check(trace: &Trace) -> Checked {
     trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
     let options = Options { cores: 1, ..Options::default() };
-    let context = Context { trace, requirements: &requirements, options: &options, is_cut: false };
+    let context = Context {
+        trace,
+        requirements: &requirements,
+        options: &options,
+        is_cut: false,
+        room: usize::MAX,
+    };
     let mut check = LifeOrder::new(&options);
     let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
@@ -75,7 +81,7 @@ fn check(trace: &Trace) -> Checked {
         let whole: Vec<u64> =
             (0..u64::from(one.reached.observed)).chain(order.iter().copied()).collect();
         let next: Vec<u64> = one.by.next.iter().map(|&e| e.into()).collect();
-        judge.check_next(&whole, &next, Space::Correct(Reads::Terminal)).unwrap();
+        judge.check_next(&whole, &next, Reads::Terminal).unwrap();
         let description = check.describe(&context, one);
         assert!(
             !description.message.is_empty()

@@ -25,6 +25,9 @@ use crate::reorder::NONE;
 
 /// The number of classes of a variable up to which all pairs are counted, even impossible ones.
 const COUNTED: u32 = 16;
+/// How many bytes a class takes with its lane and its entry in a table, all of which grow by
+/// doubling.
+const BYTES_PER_CLASS: usize = 400;
 /// The maximum number of pairs of places, besides those needed to have every place in one.
 const MOST_GROUPS: usize = 100_000;
 /// The initial and the maximum credit of a place.
@@ -246,14 +249,17 @@ pub(super) struct Classes {
     most: [usize; 2],
     /// Whether only known races are wanted. Then impossible pairs are not counted.
     is_only_sure: bool,
-    /// The number of pairs of classes not examined, because there are too many pairs of places.
+    /// The number of classes that there is room for.
+    most_classes: usize,
+    /// The number of pairs of classes not examined, because there are too many pairs of places, and
+    /// of accesses, because there are too many classes.
     pub(super) left_out: u64,
 }
 
 impl Classes {
     /// Keeps these numbers of pairs of events for each pair of classes, and of places; none if only
-    /// known races are wanted.
-    pub(super) fn new(most: Option<[usize; 2]>) -> Classes {
+    /// known races are wanted. `room` is the memory limit in bytes.
+    pub(super) fn new(most: Option<[usize; 2]>, room: usize) -> Classes {
         Classes {
             classes: Vec::new(),
             numbers: HashMap::default(),
@@ -266,6 +272,7 @@ impl Classes {
             group_numbers: HashMap::default(),
             most: most.unwrap_or([1, 1]),
             is_only_sure: most.is_none(),
+            most_classes: room / BYTES_PER_CLASS,
             left_out: 0,
         }
     }
@@ -306,6 +313,10 @@ impl Classes {
         let key = Key::of(event, locks);
         let class = match self.numbers.get(&key) {
             Some(&class) => class,
+            None if self.classes.len() >= self.most_classes => {
+                self.left_out += 1;
+                return;
+            }
             None => self.add(key, locksets),
         };
         let own = &mut self.classes[class as usize];
@@ -395,9 +406,10 @@ impl Classes {
         let Class { key, site, .. } = self.classes[class as usize];
         for &kind in key.kind.rivals() {
             let latest = self.lanes[lane as usize].heads[ALL][kind];
+            let is_sure = |time: u32| time > sure && time <= until;
             if !self.sites[site as usize].is_seen
                 && latest != NONE
-                && (sure + 1..=until).contains(&self.classes[latest as usize].time)
+                && is_sure(self.classes[latest as usize].time)
             {
                 self.meet(latest, class, true, true);
             }

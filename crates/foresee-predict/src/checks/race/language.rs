@@ -19,7 +19,7 @@ use super::super::tries::Found;
 use super::super::{Context, Description, ObservedViolation};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
-use super::{FORGET, verb};
+use super::{FORGET, has_one_root, verb};
 use crate::analysis::AnalysisError;
 
 /// A pair of places, and of variables if one of them is not known.
@@ -73,12 +73,14 @@ fn unordered(
     suspects: &Suspects,
     uninstrumented: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
-    let mut classes = Classes::new(None);
+    // These are no more than the check has room for: it tells locks apart as well.
+    let mut classes = Classes::new(None, context.room / 2);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
     let mut language = LanguageClocks::new(uninstrumented);
     let mut times: Vec<u32> = Vec::new();
     // Locks order as well as exclude.
     let locks = (LockSetId::EMPTY, &LockSets::default());
+    let mut is_alone = has_one_root(context);
     for (index, event) in context.trace.events.iter().enumerate() {
         let (op, thread) = (event.op(), event.thread());
         if op == Op::Init {
@@ -86,10 +88,12 @@ fn unordered(
         }
         let time = entry(&mut times, thread.index());
         *time += 1;
+        is_alone &= op != Op::Fork;
         strong.event(event)?;
         language.event(event);
         let is_access = op.reads() || op.writes();
-        if is_access && !uninstrumented.contains(&thread) && suspects.has(event.var()) {
+        let is_known = !uninstrumented.contains(&thread);
+        if is_access && is_known && !is_alone && suspects.has(event.var()) {
             classes.access(index as u32, event, locks, *time, |other| {
                 let other = ThreadId(other);
                 let known = language.count_now(thread, other);

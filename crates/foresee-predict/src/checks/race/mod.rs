@@ -135,7 +135,8 @@ impl Race {
     /// The pairs of places at which suspects are accessed, with the pairs of events worth a try.
     fn classes(&mut self, context: &Context<'_>) -> Result<Classes, AnalysisError> {
         let most = [context.options.tries, context.options.tries_per_place];
-        let mut classes = Classes::new((self.algorithm != Algorithm::Shb).then_some(most));
+        let mut classes =
+            Classes::new((self.algorithm != Algorithm::Shb).then_some(most), context.room / 2);
         if self.suspects.count().1 == 0 {
             return Ok(classes);
         }

@@ -84,7 +84,7 @@ fn unordered(
     tokens: &Tokens,
     view: impl Fn(u32, &Event) -> Event,
 ) -> Result<Unordered, AnalysisError> {
-    let mut classes = Classes::new(Some([MOST_PAIRS, MOST_PAIRS]));
+    let mut classes = Classes::new(Some([MOST_PAIRS, MOST_PAIRS]), context.room / 2);
     let mut needs: Clocks = Clocks::new(Order::Needs);
     let mut guards = Guards::new(tokens);
     let mut times: Vec<u32> = Vec::new();

@@ -165,7 +165,7 @@ impl Machine {
         if shared || condition >= self.config.conditions {
             return false;
         }
-        // Two threads that wait while holding other locks may block each other for ever, and then
+        // Two threads that wait while holding other locks may block each other forever, and then
         // what is open could not be closed.
         let may_wait = self.running.len() > 1 && (self.config.unfinished || holds.len() == 1);
         if may_wait && self.rng.bool() {

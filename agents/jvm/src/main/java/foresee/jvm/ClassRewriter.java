@@ -1,0 +1,154 @@
+package foresee.jvm;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.objectweb.asm.ClassVisitor;
+import org.objectweb.asm.MethodVisitor;
+import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.Type;
+
+/**
+ * Rewrites one class. Each access and each call that matters is replaced by a call of a private helper in the same class, which
+ * does it and records it; so the code around it stays as it is, with its frames.
+ */
+final class ClassRewriter extends ClassVisitor {
+    private static final AtomicInteger types = new AtomicInteger();
+
+    final ClassFacts facts;
+    final ClassLoader loader;
+    final Transformer.Watch watch;
+    /** The number under which the initialisation of this class is recorded, or 0. */
+    final int type;
+    /** The class's name as programmers write it. */
+    final String title;
+    final StringBuilder lines = new StringBuilder();
+    private String source;
+    private final Map<String, Helper> helpers = new LinkedHashMap<>();
+
+    /** A helper that is written at the end of the class. */
+    private record Helper(String name, String type, Body body) {}
+
+    /** Writes the code of a helper. */
+    interface Body {
+        void write(MethodVisitor code);
+    }
+
+    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch) {
+        super(Opcodes.ASM9, next);
+        this.loader = loader;
+        this.facts = facts;
+        this.watch = watch;
+        title = facts.name.replace('/', '.');
+        type = facts.hasInitialiser ? types.incrementAndGet() : 0;
+        if (type != 0) {
+            Log.add(lines, "I", type, title);
+        }
+        Sites.declare(loader, title, type);
+        for (ClassFacts.Field field : facts.fields) {
+            boolean isWatched = Transformer.Watch.matches(watch.fields(), title + "." + field.name());
+            Sites.declare(loader, title, field.name() + ":" + field.type(), field.access(), isWatched, lines);
+        }
+    }
+
+    @Override
+    public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
+        super.visit(version, access, name, signature, superName, interfaces);
+        if (Calls.isUnknownParent(superName)) {
+            Log.unordered("the class " + title + " extends " + superName.replace('/', '.') + ", whose calls are not followed");
+        }
+    }
+
+    @Override
+    public void visitSource(String file, String debug) {
+        source = file;
+        super.visitSource(file, debug);
+    }
+
+    @Override
+    public MethodVisitor visitMethod(int access, String name, String type, String signature, String[] exceptions) {
+        MethodVisitor next = super.visitMethod(access, name, type, signature, exceptions);
+        if (next == null || (access & (Opcodes.ACC_ABSTRACT | Opcodes.ACC_NATIVE)) != 0) {
+            return next;
+        }
+        return new CodeRewriter(next, this, access, name, type);
+    }
+
+    @Override
+    public void visitEnd() {
+        int access = Opcodes.ACC_PRIVATE | Opcodes.ACC_STATIC | Opcodes.ACC_SYNTHETIC;
+        for (Helper helper : helpers.values()) {
+            MethodVisitor code = super.visitMethod(access, helper.name, helper.type, null, null);
+            code.visitCode();
+            helper.body.write(code);
+            code.visitMaxs(0, 0);
+            code.visitEnd();
+        }
+        super.visitEnd();
+    }
+
+    /** Whether the class can have helpers: old interfaces have no methods with code. */
+    boolean hasHelpers() {
+        return !facts.isInterface || facts.version >= Opcodes.V1_8;
+    }
+
+    /** Calls the helper for this key, which is made when it is first needed. */
+    void callHelper(MethodVisitor code, String key, String type, Body body) {
+        String name = helper(key, type, body);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, facts.name, name, type, facts.isInterface);
+    }
+
+    String helper(String key, String type, Body body) {
+        return helpers.computeIfAbsent(key, k -> new Helper("$fs$" + helpers.size(), type, body)).name;
+    }
+
+    int site(String owner, String field, String method, int line) {
+        String file = source != null ? source : "?";
+        String place = (line > 0 ? file + ":" + line : file) + "(" + title + "." + method + ")";
+        return Sites.add(owner, field, loader, place, lines).number;
+    }
+
+    /** Tells the names of the class, before its code can run. */
+    void tell() {
+        Log.flush(lines);
+    }
+
+    static void push(MethodVisitor code, int number) {
+        if (number >= -1 && number <= 5) {
+            code.visitInsn(Opcodes.ICONST_0 + number);
+        } else if (number == (byte) number) {
+            code.visitIntInsn(Opcodes.BIPUSH, number);
+        } else if (number == (short) number) {
+            code.visitIntInsn(Opcodes.SIPUSH, number);
+        } else {
+            code.visitLdcInsn(number);
+        }
+    }
+
+    /** The type as which the log takes a value. */
+    static String logged(String type) {
+        return switch (type.charAt(0)) {
+            case 'B', 'S', 'C', 'I' -> "I";
+            case 'Z', 'J', 'F', 'D' -> type;
+            default -> "Ljava/lang/Object;";
+        };
+    }
+
+    /** Turns the value on the stack into an object. */
+    static void box(MethodVisitor code, Type type) {
+        String box = switch (type.getSort()) {
+            case Type.BOOLEAN -> "java/lang/Boolean";
+            case Type.CHAR -> "java/lang/Character";
+            case Type.BYTE -> "java/lang/Byte";
+            case Type.SHORT -> "java/lang/Short";
+            case Type.INT -> "java/lang/Integer";
+            case Type.LONG -> "java/lang/Long";
+            case Type.FLOAT -> "java/lang/Float";
+            case Type.DOUBLE -> "java/lang/Double";
+            default -> null;
+        };
+        if (box != null) {
+            code.visitMethodInsn(Opcodes.INVOKESTATIC, box, "valueOf", "(" + type.getDescriptor() + ")L" + box + ";", false);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+package foresee.jvm;
+
+/** The operations of records. The reader, {@code foresee-capture/src/jvm/record.rs}, has the same list. */
+final class Op {
+    /** Added to an access of a volatile field. */
+    static final int VOLATILE = 2;
+
+    static final int READ = 1;
+    static final int WRITE = 2;
+    static final int RMW = 5;
+    /** The value that the read-modify-write found that comes next. */
+    static final int OLD = 6;
+    /** The rest of the segment is empty. */
+    static final int SKIP = 7;
+    /** An object, and its class. */
+    static final int OBJECT = 8;
+    /** A ticket whose step could not be recorded. */
+    static final int LOST = 9;
+
+    static final int ACQUIRE = 10;
+    static final int RELEASE = 11;
+    static final int REQUEST = 12;
+    static final int TRY = 13;
+    static final int TRY_FOR = 14;
+    static final int BUSY = 15;
+    static final int ACQUIRE_SHARED = 16;
+    static final int RELEASE_SHARED = 17;
+    static final int REQUEST_SHARED = 18;
+
+    static final int FORK = 20;
+    static final int JOIN = 21;
+    static final int BEGIN = 22;
+    static final int END = 23;
+
+    static final int WAIT_BEGIN = 30;
+    static final int WAIT_END = 31;
+    static final int NOTIFY = 32;
+    static final int NOTIFY_ALL = 33;
+
+    /** A step on something that orders threads. */
+    static final int CHANNEL = 40;
+    /** A step that comes after all others on the channel so far, and before none. */
+    static final int LOOK = 41;
+    static final int INITIALISED = 42;
+    static final int INITIALISATION_SEEN = 43;
+
+    /** A plain collection of the JDK is read or changed. */
+    static final int COLLECTION_READ = 50;
+    static final int COLLECTION_WRITE = 51;
+
+    /** An argument of the call that comes next. */
+    static final int ARGUMENT = 60;
+    static final int CALL = 61;
+    static final int RETURN = 62;
+
+    private Op() {}
+}

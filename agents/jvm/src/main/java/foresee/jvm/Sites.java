@@ -1,0 +1,173 @@
+package foresee.jvm;
+
+import java.lang.ref.WeakReference;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.WeakHashMap;
+
+/** The places in the program where something is recorded, and the fields that they access. */
+final class Sites {
+    /** A field that is not recorded: nobody can see it change. */
+    static final int FINAL = -1;
+
+    private static final int STATIC = 0x8;
+    private static final int IS_FINAL = 0x10;
+    private static final int IS_VOLATILE = 0x40;
+
+    /** The site of events that have none. */
+    static int here() {
+        return 0;
+    }
+
+    /** One place. */
+    static final class Site {
+        final int number;
+        private final String owner;
+        private final String field;
+        private final WeakReference<ClassLoader> loader;
+        /** The number of the field; 0 until the first access. */
+        volatile int key;
+        /** Set before the key. */
+        boolean isVolatile;
+        boolean isWatched;
+        /** The initialisation that the access comes after, or 0. */
+        int type;
+
+        Site(int number, String owner, String field, ClassLoader loader) {
+            this.number = number;
+            this.owner = owner;
+            this.field = field;
+            this.loader = new WeakReference<>(loader);
+        }
+
+        /** Finds the field, when the class that declares it must have been loaded. */
+        int resolve(Object object) {
+            try {
+                Class<?> start = object != null ? object.getClass() : Class.forName(owner, false, loader.get());
+                while (start != null && !start.getName().equals(owner)) {
+                    start = start.getSuperclass();
+                }
+                Field found = start == null ? null : find(start, field);
+                if (found == null) {
+                    throw new NoSuchFieldException(owner + "." + field);
+                }
+                isVolatile = found.isVolatile;
+                isWatched = found.isWatched;
+                type = found.type;
+                if (found.key != FINAL) {
+                    Log.write("K", number, Integer.toString(found.key));
+                }
+                key = found.key;
+            } catch (ReflectiveOperationException | LinkageError e) {
+                Log.unordered("the field " + owner + "." + field + " was not found");
+                key = FINAL;
+            }
+            return key;
+        }
+    }
+
+    private record Field(int key, boolean isVolatile, boolean isWatched, int type) {}
+
+    /** The fields that a class declares, by their names and types. */
+    private static final class Fields {
+        final Map<String, Field> all = new HashMap<>();
+        boolean isComplete;
+        /** The number of its initialisation. */
+        int type;
+    }
+
+    private static volatile Site[] sites = new Site[1024];
+    private static int count = 1;
+    private static int keys;
+    private static final Map<ClassLoader, Map<String, Fields>> classes = new WeakHashMap<>();
+    private static final ClassLoader BOOT = new ClassLoader(null) {};
+
+    private Sites() {}
+
+    static Site get(int number) {
+        return sites[number];
+    }
+
+    /** A new place; the caller writes the line. */
+    static synchronized Site add(String owner, String field, ClassLoader loader, String place, StringBuilder lines) {
+        if (count == sites.length) {
+            sites = Arrays.copyOf(sites, count * 2);
+        }
+        Site site = new Site(count, owner, field, loader);
+        sites[count++] = site;
+        Log.add(lines, "S", site.number, place);
+        return site;
+    }
+
+    /** Notes a field of a class that is about to be loaded. */
+    static synchronized void declare(ClassLoader loader, String type, String field, int access, boolean isWatched, StringBuilder lines) {
+        Fields fields = fields(loader, type);
+        fields.all.put(field, field(type, field, access, isWatched, fields.type, lines));
+    }
+
+    /** Notes a class that is about to be loaded. */
+    static synchronized void declare(ClassLoader loader, String type, int initialisation) {
+        Fields fields = fields(loader, type);
+        fields.isComplete = true;
+        fields.type = initialisation;
+    }
+
+    /** Whether a class was seen before it was loaded. */
+    static synchronized boolean isDeclared(Class<?> type) {
+        Fields fields = classes.getOrDefault(type.getClassLoader(), Map.of()).get(type.getName());
+        return fields != null && fields.isComplete;
+    }
+
+    private static Field field(String type, String field, int access, boolean isWatched, int initialisation, StringBuilder lines) {
+        boolean isVolatile = (access & IS_VOLATILE) != 0;
+        int after = (access & STATIC) != 0 ? initialisation : 0;
+        if ((access & IS_FINAL) != 0) {
+            return new Field(FINAL, false, false, after);
+        }
+        int key = ++keys;
+        String flags = (access & STATIC) != 0 ? "s" : "i";
+        Log.add(lines, "F", key, flags + (isVolatile ? "v" : "p") + (isWatched ? "w" : "-") + type + "." + field.substring(0, field.indexOf(':')));
+        return new Field(key, isVolatile, isWatched, after);
+    }
+
+    private static Fields fields(ClassLoader loader, String type) {
+        Map<String, Fields> all = classes.computeIfAbsent(loader == null ? BOOT : loader, l -> new HashMap<>());
+        return all.computeIfAbsent(type, t -> new Fields());
+    }
+
+    /** Finds a field in a class, its interfaces and its superclasses. */
+    private static synchronized Field find(Class<?> type, String field) {
+        Fields here = fields(type.getClassLoader(), type.getName());
+        Field found = here.all.get(field);
+        if (found != null) {
+            return found;
+        }
+        for (Class<?> up : type.getInterfaces()) {
+            if (classes.getOrDefault(up.getClassLoader() == null ? BOOT : up.getClassLoader(), Map.of()).containsKey(up.getName())) {
+                found = find(up, field);
+                if (found != null) {
+                    return found;
+                }
+            }
+        }
+        Class<?> up = type.getSuperclass();
+        if (here.isComplete) {
+            return up == null ? null : find(up, field);
+        }
+        // A class of the JDK, or one that could not be transformed: as far up as the field may be.
+        for (Class<?> c = type; c != null; c = c.getSuperclass()) {
+            try {
+                int access = c.getDeclaredField(field.substring(0, field.indexOf(':'))).getModifiers();
+                StringBuilder lines = new StringBuilder();
+                found = field(c.getName(), field, access, false, 0, lines);
+                Log.flush(lines);
+                fields(c.getClassLoader(), c.getName()).all.put(field, found);
+                return found;
+            } catch (NoSuchFieldException e) {
+                // It may be further up.
+            }
+        }
+        return null;
+    }
+}

@@ -1,0 +1,429 @@
+package foresee.jvm;
+
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.FileChannel;
+
+/**
+ * What one thread records.
+ *
+ * <p>Records of 32 bytes go to a file that is mapped into memory, so they survive the death of the process. The first word of a
+ * record is written last: where it is zero, nothing follows.
+ *
+ * <pre>
+ * word 0   operation (8 bits), type of the value (8), stripe (16), site (32)
+ * word 1   ticket (32), index of an array's element (32)
+ * word 2   object
+ * word 3   value
+ * </pre>
+ */
+public final class ThreadLog {
+    static final int RECORD = 32;
+    private static final int FIRST_SEGMENT = 64 << 10;
+    private static final int LAST_SEGMENT = 4 << 20;
+    /** How many records may follow a check for room. */
+    private static final int ROOM = 64 * RECORD;
+    /** How many frames of stack must be free before a stripe is locked. */
+    private static final int PROBE = 32;
+    private static final VarHandle WORD = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
+    /** Records nothing. */
+    static final ThreadLog IDLE = new ThreadLog();
+
+    private static final ThreadLocal<ThreadLog> LOGS = new ThreadLocal<>();
+    /** Stands for a log while it is being made, and for one that could not be. */
+    private final boolean isIdle;
+
+    private final int number;
+    private MappedByteBuffer buffer;
+    private int position;
+    private int capacity;
+    private int segment = FIRST_SEGMENT;
+    private long fileLength;
+    private long ids;
+
+    /** The stripe that is locked during an access, or -1, and its ticket. */
+    private int held = -1;
+    private int ticket;
+    /** The stripe of an access whose record has yet to be written, or 0. */
+    private int owed;
+    private long object;
+    private int index;
+    private int site;
+    private boolean isVolatile;
+
+    /** The monitors of synchronized methods that were entered and not left. */
+    private Object[] monitors = new Object[16];
+    private int depth;
+    /** The channels of calls into the JDK that order threads, and that have not returned. */
+    private long[] calls = new long[8];
+    private int open;
+    /** The classes whose initialisation this thread comes after, one bit each. */
+    private long[] initialised = new long[4];
+    /** Whether everything that this thread does is in the order of the global channel. */
+    boolean isManaged;
+
+    private ThreadLog() {
+        isIdle = true;
+        number = 0;
+    }
+
+    private ThreadLog(int number) {
+        isIdle = false;
+        this.number = number;
+    }
+
+    /** The log of the current thread. */
+    static ThreadLog current() {
+        ThreadLog log = LOGS.get();
+        return log != null ? log : make();
+    }
+
+    /** Whether the current thread has recorded anything. */
+    static boolean isMade() {
+        return LOGS.get() != null;
+    }
+
+    private static ThreadLog make() {
+        // Whatever is called while a log is made is not recorded.
+        LOGS.set(IDLE);
+        ThreadLog log = new ThreadLog(Log.newThread());
+        if (!log.room()) {
+            return IDLE;
+        }
+        Thread thread = Thread.currentThread();
+        long id = Ids.of(thread, log);
+        Log.write("T", log.number, id + (Threads.isUnknown(thread) ? " ? " : " - ") + thread.getName());
+        LOGS.set(log);
+        log.note(Op.BEGIN, 0, id, 0);
+        log.isManaged = Threads.isManaged(thread);
+        return log;
+    }
+
+    long nextId() {
+        return (long) number << 40 | ++ids;
+    }
+
+    void tellObject(long id, int type) {
+        room();
+        put(Op.OBJECT, 0, 0, 0, 0, 0, id, type);
+    }
+
+    // Steps that are recorded beside what they stand for.
+
+    /** Records a step on an object, in the order of all steps on it. */
+    void note(int op, int site, long object, long value) {
+        note(op, Stripes.of(object, 0), site, object, value);
+    }
+
+    void note(int op, int stripe, int site, long object, long value) {
+        if (isIdle || !enter()) {
+            return;
+        }
+        int ticket = Stripes.take(stripe);
+        put(op, 0, stripe, site, ticket, 0, object, value);
+        leave();
+    }
+
+    /** Records a step that only its own thread orders. */
+    void tell(int op, int type, int site, long object, long value) {
+        if (isIdle || !room()) {
+            return;
+        }
+        put(op, type, 0, site, 0, 0, object, value);
+    }
+
+    private void channel(long object) {
+        int stripe = Stripes.of(object, 0);
+        put(Op.CHANNEL, 0, stripe, 0, Stripes.take(stripe), 0, object, 0);
+    }
+
+    /** A step of a thread in a call that orders threads comes between two steps on the call's channel. */
+    private boolean enter() {
+        if (held >= 0) {
+            // An access failed between its two halves, because the stack was full.
+            Stripes.free(held, ticket);
+            owed = held;
+            held = -1;
+        }
+        if (!Log.isOn || !room()) {
+            return false;
+        }
+        probe(PROBE, object, object, index);
+        if (owed != 0) {
+            put(Op.LOST, 0, owed, 0, ticket, 0, 0, 0);
+        }
+        leave();
+        return true;
+    }
+
+    /** Fails now if there is too little stack for what is done under a stripe. */
+    private static long probe(int depth, long a, long b, long c) {
+        return depth == 0 ? a : probe(depth - 1, b, c, a) + b;
+    }
+
+    private void leave() {
+        if (open > 0) {
+            for (int i = 0; i < open; i++) {
+                if (calls[i] != 0) {
+                    channel(calls[i]);
+                }
+            }
+        }
+        if (isManaged) {
+            channel(Threads.GLOBAL);
+        }
+    }
+
+    // Accesses: begin, the access itself, and one of read or wrote.
+
+    boolean begin(int stripe, long object, int index, int site, boolean isVolatile) {
+        if (isIdle || !enter()) {
+            return false;
+        }
+        this.object = object;
+        this.index = index;
+        this.site = site;
+        this.isVolatile = isVolatile;
+        ticket = Stripes.lock(stripe);
+        held = stripe;
+        return true;
+    }
+
+    private boolean end() {
+        int stripe = held;
+        if (stripe < 0) {
+            return false;
+        }
+        Stripes.free(stripe, ticket);
+        owed = stripe;
+        held = -1;
+        return true;
+    }
+
+    private void access(int op, int type, int stripe, long value) {
+        put(isVolatile ? op + Op.VOLATILE : op, type, stripe, site, ticket, index, object, value);
+        leave();
+    }
+
+    public void read(boolean value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.READ, 'Z', stripe, value ? 1 : 0);
+        }
+    }
+
+    public void read(int value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.READ, 'I', stripe, value);
+        }
+    }
+
+    public void read(long value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.READ, 'I', stripe, value);
+        }
+    }
+
+    public void read(float value) {
+        read((double) value);
+    }
+
+    public void read(double value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.READ, 'D', stripe, Double.doubleToRawLongBits(value));
+        }
+    }
+
+    public void read(Object value) {
+        int stripe = held;
+        if (end()) {
+            int type = Values.type(value);
+            access(Op.READ, type, stripe, Values.bits(value, type, this));
+        }
+    }
+
+    public void wrote(boolean value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.WRITE, 'Z', stripe, value ? 1 : 0);
+        }
+    }
+
+    public void wrote(int value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.WRITE, 'I', stripe, value);
+        }
+    }
+
+    public void wrote(long value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.WRITE, 'I', stripe, value);
+        }
+    }
+
+    public void wrote(float value) {
+        wrote((double) value);
+    }
+
+    public void wrote(double value) {
+        int stripe = held;
+        if (end()) {
+            access(Op.WRITE, 'D', stripe, Double.doubleToRawLongBits(value));
+        }
+    }
+
+    public void wrote(Object value) {
+        int stripe = held;
+        if (end()) {
+            int type = Values.type(value);
+            access(Op.WRITE, type, stripe, Values.bits(value, type, this));
+        }
+    }
+
+    /** The end of an atomic read-modify-write. */
+    void changed(Object old, Object value) {
+        int stripe = held;
+        if (end()) {
+            int type = Values.type(old);
+            put(Op.OLD, type, 0, 0, 0, 0, 0, Values.bits(old, type, this));
+            type = Values.type(value);
+            put(Op.RMW, type, stripe, site, ticket, index, object, Values.bits(value, type, this));
+            leave();
+        }
+    }
+
+    // Monitors of synchronized methods.
+
+    void push(Object monitor) {
+        if (depth == monitors.length) {
+            monitors = java.util.Arrays.copyOf(monitors, depth * 2);
+        }
+        monitors[depth++] = monitor;
+    }
+
+    Object pop() {
+        if (depth == 0) {
+            return null;
+        }
+        Object monitor = monitors[--depth];
+        monitors[depth] = null;
+        return monitor;
+    }
+
+    // Calls that order threads.
+
+    void call(long channel) {
+        if (isIdle) {
+            return;
+        }
+        if (open == calls.length) {
+            calls = java.util.Arrays.copyOf(calls, open * 2);
+        }
+        calls[open++] = channel;
+        enter();
+    }
+
+    void returned() {
+        if (isIdle || open == 0) {
+            return;
+        }
+        enter();
+        open--;
+    }
+
+    /** Whether the thread has not come after the initialisation of this class yet. */
+    boolean isFirstUse(int type) {
+        int word = type >> 6;
+        if (word >= initialised.length) {
+            initialised = java.util.Arrays.copyOf(initialised, Math.max(word + 1, initialised.length * 2));
+        }
+        long bit = 1L << (type & 63);
+        if ((initialised[word] & bit) != 0) {
+            return false;
+        }
+        initialised[word] |= bit;
+        return true;
+    }
+
+    // The file.
+
+    private boolean room() {
+        return position + ROOM <= capacity || roll();
+    }
+
+    private boolean roll() {
+        if (!Log.mayTake(segment)) {
+            return false;
+        }
+        // Mapping fails in an interrupted thread, and closes the file.
+        boolean wasInterrupted = Thread.interrupted();
+        try {
+            // The rest of the old segment stays empty; the reader skips to the next one.
+            MappedByteBuffer mapped = map(segment);
+            mapped.order(ByteOrder.LITTLE_ENDIAN);
+            if (buffer != null) {
+                WORD.setRelease(buffer, position, (long) Op.SKIP);
+            }
+            buffer = mapped;
+            position = 0;
+            capacity = segment;
+            fileLength += segment;
+            segment = Math.min(segment * 2, LAST_SEGMENT);
+            return true;
+        } catch (IOException e) {
+            Log.partial("the log cannot be written: " + e.getMessage());
+            Log.isOn = false;
+            return false;
+        } finally {
+            if (wasInterrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private MappedByteBuffer map(int size) throws IOException {
+        String path = Log.folder.resolve(number + ".log").toString();
+        while (true) {
+            try (RandomAccessFile file = new RandomAccessFile(path, "rw"); FileChannel channel = file.getChannel()) {
+                return channel.map(FileChannel.MapMode.READ_WRITE, fileLength, size);
+            } catch (ClosedByInterruptException e) {
+                Thread.interrupted();
+                Thread.currentThread().interrupt();
+                Thread.interrupted();
+            }
+        }
+    }
+
+    private void put(int op, int type, int stripe, int site, int ticket, int index, long object, long value) {
+        MappedByteBuffer buffer = this.buffer;
+        int at = position;
+        if (at + 2 * RECORD > capacity) {
+            // Calls within calls within calls have used the room that was left.
+            if (!roll()) {
+                return;
+            }
+            buffer = this.buffer;
+            at = position;
+        }
+        buffer.putLong(at + 8, (ticket & 0xffffffffL) | (long) index << 32);
+        buffer.putLong(at + 16, object);
+        buffer.putLong(at + 24, value);
+        long head = (op & 0xffL) | (type & 0xffL) << 8 | (stripe & 0xffffL) << 16 | (long) site << 32;
+        WORD.setRelease(buffer, at, head);
+        position = at + RECORD;
+        if (stripe != 0) {
+            owed = 0;
+        }
+    }
+}

@@ -1,0 +1,95 @@
+package foresee.jvm;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.Optional;
+import java.util.WeakHashMap;
+import java.util.concurrent.ThreadPoolExecutor;
+
+/** The lives of threads, and which of them run the program's own code from the start. */
+public final class Threads {
+    /** The channel of everything whose order is not known in detail: all steps on it are in one order. */
+    static final long GLOBAL = -1;
+
+    private static final StackWalker WALKER = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+    /** Which class of the JDK started a thread for its own purposes. */
+    private static final Map<Thread, String> managed = Collections.synchronizedMap(new WeakHashMap<>());
+
+    /** The agent's own thread, which runs when the JVM shuts down. */
+    static Thread own;
+
+    private Threads() {}
+
+    /** At the beginning of {@code Thread.start}. */
+    public static void starting(Thread thread) {
+        if (!Log.isOn || thread == own) {
+            return;
+        }
+        ThreadLog log = ThreadLog.current();
+        starter().ifPresent(name -> managed.put(thread, name));
+        log.note(Op.FORK, Sites.here(), Ids.of(thread, log), 0);
+    }
+
+    /**
+     * The class of the JDK that starts a thread for its own purposes. Workers of thread pools are not meant: their tasks are
+     * ordered one by one.
+     */
+    private static Optional<String> starter() {
+        return WALKER.walk(frames -> frames.map(StackWalker.StackFrame::getDeclaringClass)
+                .filter(type -> type != Threads.class && !Thread.class.isAssignableFrom(type)
+                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal."))
+                .findFirst()
+                .filter(type -> type.getClassLoader() == null && type != ThreadPoolExecutor.class
+                        && !type.getName().equals("java.lang.ApplicationShutdownHooks"))
+                .map(Class::getName));
+    }
+
+    static boolean isManaged(Thread thread) {
+        return managed.containsKey(thread);
+    }
+
+    /** Whether nothing is known about who waits for the thread. */
+    static boolean isUnknown(Thread thread) {
+        String name = managed.get(thread);
+        return name != null && !name.startsWith("java.util.concurrent.") && !name.startsWith("java.util.Timer");
+    }
+
+    /** At the beginning of {@code Thread.exit}, which the JVM calls last. */
+    public static void ending(Thread thread) {
+        if (Log.isOn && thread == Thread.currentThread() && ThreadLog.isMade()) {
+            ThreadLog log = ThreadLog.current();
+            log.note(Op.END, 0, Ids.of(thread, log), 0);
+        }
+    }
+
+    /** At the beginning of {@code Thread.interrupt}. */
+    public static void interrupting(Thread thread) {
+        if (Log.isOn) {
+            ThreadLog log = ThreadLog.current();
+            log.note(Op.CHANNEL, Sites.here(), Ids.of(thread, log), 0);
+        }
+    }
+
+    /** After a call that may have told that a thread has ended. */
+    public static void joined(Object other, int site) {
+        if (Log.isOn && other instanceof Thread thread && thread != Thread.currentThread() && thread.getState() == Thread.State.TERMINATED) {
+            ThreadLog log = ThreadLog.current();
+            log.note(Op.JOIN, site, Ids.of(thread, log), 0);
+        }
+    }
+
+    /** After the current thread has learnt that it was interrupted, or was woken. */
+    public static void look(Object thread, int site) {
+        if (Log.isOn && thread instanceof Thread) {
+            ThreadLog log = ThreadLog.current();
+            log.note(Op.LOOK, site, Ids.of(thread, log), 0);
+        }
+    }
+
+    /** After a call has thrown. */
+    public static void threw(Throwable thrown, int site) {
+        if (thrown instanceof InterruptedException) {
+            look(Thread.currentThread(), site);
+        }
+    }
+}

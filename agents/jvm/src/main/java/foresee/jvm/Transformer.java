@@ -1,0 +1,87 @@
+package foresee.jvm;
+
+import java.lang.instrument.ClassFileTransformer;
+import java.security.ProtectionDomain;
+import java.util.List;
+import org.objectweb.asm.ClassReader;
+import org.objectweb.asm.ClassWriter;
+import org.objectweb.asm.Opcodes;
+
+/** Transforms the program's classes as they are loaded. */
+final class Transformer implements ClassFileTransformer {
+    /** The newest class files that the bundled ASM reads. */
+    private static final int NEWEST = Opcodes.V25;
+    private static final int MAJOR_AT = 7;
+
+    private final Watch watch;
+
+    Transformer(Watch watch) {
+        this.watch = watch;
+        Helpers.watch = watch;
+    }
+
+    @Override
+    public byte[] transform(Module module, ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain, byte[] bytes) {
+        // Nothing but the JDK and the agent is on the bootstrap class path. The agent's classes are loaded while it transforms
+        // others, so not even a class of its own may be needed to see that they are left alone.
+        if (name == null || loader == null && redefined == null) {
+            return null;
+        }
+        try {
+            if (loader == null) {
+                return JdkRewriter.isMeant(name) ? JdkRewriter.rewrite(name, bytes) : null;
+            }
+            return redefined != null || isLeftOut(name) ? null : rewrite(loader, name, bytes);
+        } catch (Throwable e) {
+            // Whatever went wrong must not break the program, nor pass in silence.
+            Log.unordered("the class " + name.replace('/', '.') + " was not transformed: " + e);
+            return null;
+        }
+    }
+
+    /** Classes of the JDK and of the agent; the former are seen where the program calls them. */
+    static boolean isLeftOut(String name) {
+        return isJdk(name) || name.startsWith("foresee/jvm/");
+    }
+
+    static boolean isJdk(String name) {
+        return name.startsWith("java/") || name.startsWith("javax/") || name.startsWith("jdk/") || name.startsWith("sun/")
+                || name.startsWith("com/sun/");
+    }
+
+    private byte[] rewrite(ClassLoader loader, String name, byte[] bytes) {
+        int major = bytes[MAJOR_AT] & 0xff;
+        byte[] readable = bytes;
+        if (major > (NEWEST & 0xff)) {
+            readable = bytes.clone();
+            readable[MAJOR_AT] = (byte) NEWEST;
+        }
+        ClassReader reader = new ClassReader(readable);
+        ClassFacts facts = new ClassFacts();
+        reader.accept(facts, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
+        ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
+        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch);
+        reader.accept(rewriter, 0);
+        byte[] rewritten = writer.toByteArray();
+        rewriter.tell();
+        if (major > (NEWEST & 0xff)) {
+            rewritten[MAJOR_AT] = (byte) major;
+        }
+        return rewritten;
+    }
+
+    /** What specifications name: fields and methods, by the ends of their full names. */
+    record Watch(List<String> fields, List<String> methods) {
+        static boolean matches(List<String> names, String full) {
+            // Nested classes are written with a dot.
+            String dotted = full.replace('$', '.');
+            for (String name : names) {
+                String end = name.replace('$', '.');
+                if (dotted.equals(end) || dotted.endsWith("." + end)) {
+                    return true;
+                }
+            }
+            return false;
+        }
+    }
+}

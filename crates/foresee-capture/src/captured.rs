@@ -1,0 +1,163 @@
+//! What the first pass over a log keeps, for all languages: the trace if it is short, its names, and which variables are
+//! private to a thread. Later passes read the log again and leave out the same.
+
+use std::mem::take;
+use std::path::Path;
+
+use foresee_formats::create;
+use foresee_trace::{
+    Batch, EventSink, EventSource, FileOrder, Names, Position, ReadError, Remarks, Trace,
+};
+
+use crate::private::{Owners, Shared};
+use crate::store::StoreError;
+
+/// The maximum number of events kept in memory, so that a log is read only once.
+const KEPT_EVENTS: usize = 4 << 20;
+
+/// The first pass over a log.
+pub(crate) struct FirstPass {
+    pub(crate) owners: Owners,
+    /// The trace, as long as it is short.
+    trace: Option<Trace>,
+}
+
+impl FirstPass {
+    /// Begins with these events, which are not steps of a thread.
+    pub(crate) fn new(mut first: Batch) -> FirstPass {
+        let mut trace = Trace::default();
+        trace.push_batch(&mut first);
+        FirstPass { owners: Owners::default(), trace: Some(trace) }
+    }
+
+    /// Takes the next events.
+    pub(crate) fn see(&mut self, batch: &mut Batch, names: &Names) {
+        self.owners.see(batch, names);
+        self.trace.take_if(|trace| trace.events.len() + batch.events.len() > KEPT_EVENTS);
+        if let Some(trace) = &mut self.trace {
+            trace.push_batch(batch);
+        }
+    }
+
+    /// What is kept, without private variables unless they are wanted.
+    pub(crate) fn finish(
+        self,
+        names: Names,
+        remarks: Remarks,
+        keeps_private: bool,
+    ) -> Result<Captured, StoreError> {
+        let FirstPass { owners, mut trace } = self;
+        let shared = if keeps_private { None } else { owners.shared(&names)? };
+        if let Some(trace) = &mut trace {
+            let (events, pool) = (take(&mut trace.events), take(&mut trace.pool));
+            let mut batch = Batch { events, pool };
+            trace.names = match &shared {
+                None => names.clone(),
+                Some(shared) => {
+                    shared.narrow(&mut batch);
+                    shared.names.clone()
+                }
+            };
+            (trace.events, trace.pool) = (batch.events, batch.pool);
+            trace.remarks = remarks.clone();
+        }
+        Ok(Captured { shared, names, remarks, trace })
+    }
+}
+
+/// What is known of a log after its first pass.
+pub(crate) struct Captured {
+    /// What remains without private variables, if anything is left out.
+    shared: Option<Shared>,
+    /// The names, before anything is left out.
+    names: Names,
+    remarks: Remarks,
+    /// The trace, if it is short.
+    trace: Option<Trace>,
+}
+
+impl Captured {
+    fn all_names(&self) -> &Names {
+        self.shared.as_ref().map_or(&self.names, |shared| &shared.names)
+    }
+
+    /// The names of the trace, and its order.
+    pub(crate) fn names(&self) -> (Names, FileOrder) {
+        (self.all_names().clone(), self.remarks.order)
+    }
+
+    /// Adds a reason why the trace is incomplete.
+    pub(crate) fn add_partial(&mut self, reason: &str) {
+        self.remarks.add_partial(reason);
+        if let Some(trace) = &mut self.trace {
+            trace.remarks.add_partial(reason);
+        }
+    }
+
+    /// The events. `reread` reads a long log once more: it returns what reads the next events, before anything is left
+    /// out.
+    pub(crate) fn open<'c, F: FnMut(&mut Batch) -> Result<bool, ReadError> + 'c>(
+        &'c self,
+        reread: impl FnOnce() -> Result<F, ReadError>,
+    ) -> Result<Box<dyn EventSource + 'c>, ReadError> {
+        match &self.trace {
+            Some(trace) => Ok(Box::new(trace.source())),
+            None => Ok(Box::new(Narrowed { captured: self, next: reread()?, names: None })),
+        }
+    }
+
+    /// Writes events that [`Captured::open`] returned to a file, in the native format.
+    pub(crate) fn write(
+        &self,
+        mut source: Box<dyn EventSource + '_>,
+        path: &Path,
+    ) -> Result<(), StoreError> {
+        let failed = |error| StoreError::Write(path.to_owned(), error);
+        let mut sink = create(path, &foresee_formats::Native).map_err(failed)?;
+        sink.begin(&self.remarks).map_err(failed)?;
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            sink.write_batch(&batch, source.names()).map_err(failed)?;
+        }
+        sink.finish(source.names(), &self.remarks).map_err(failed)
+    }
+}
+
+/// The events of a long log, read once more, without private variables.
+struct Narrowed<'c, F> {
+    captured: &'c Captured,
+    next: F,
+    /// Present once a caller has asked to add names.
+    names: Option<Names>,
+}
+
+impl<F: FnMut(&mut Batch) -> Result<bool, ReadError>> EventSource for Narrowed<'_, F> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        while (self.next)(batch)? {
+            if let Some(shared) = &self.captured.shared {
+                shared.narrow(batch);
+            }
+            if !batch.events.is_empty() {
+                return Ok(true);
+            }
+        }
+        batch.clear();
+        Ok(false)
+    }
+
+    fn names(&self) -> &Names {
+        self.names.as_ref().unwrap_or_else(|| self.captured.all_names())
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        self.names.get_or_insert_with(|| self.captured.all_names().clone())
+    }
+
+    fn position(&self, _: usize) -> Position {
+        Position::Unknown
+    }
+
+    fn remarks(&self) -> &Remarks {
+        &self.captured.remarks
+    }
+}

@@ -1,0 +1,544 @@
+//! Events from records.
+
+mod sync;
+
+use foresee_trace::{
+    Batch, CondId, ErrorKind, Event, EventSource, FileOrder, Id, LocId, LockId, Names, Op,
+    Position, ReadError, Remarks, ThreadId, TooManyNames, Value, VarId, entry,
+};
+
+use super::locks::Locks;
+use super::merge::Merge;
+use super::objects::Objects;
+use super::record::{Kind, Record};
+use super::{HashMap, JvmError, JvmLog};
+
+/// What a variable stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Target {
+    /// A field of an object, or a static field of no object.
+    Field(u64, u32),
+    /// An element of an array, or what an atomic object holds.
+    Element(u64, u32),
+    /// A collection of the JDK.
+    Collection(u64),
+    /// Something that orders threads.
+    Channel(u64),
+    /// The initialisation of a class.
+    Class(u64),
+}
+
+/// Which threads use a variable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Users {
+    #[default]
+    None,
+    One(ThreadId),
+    Many,
+}
+
+#[derive(Debug, Default)]
+struct Variable {
+    value: Option<Value>,
+    users: Users,
+}
+
+#[derive(Debug)]
+struct Thread {
+    id: ThreadId,
+    is_known: bool,
+    is_foreign: bool,
+    /// Whether it does what others can see.
+    is_active: bool,
+    /// The lock that it asked for last, and where.
+    request: Option<(u64, Op, LocId)>,
+    /// How it takes the next lock.
+    attempt: Option<Op>,
+    old: Option<Value>,
+    arguments: Vec<Value>,
+    has_ended: bool,
+}
+
+/// The events of a log.
+#[derive(Debug)]
+pub(super) struct JvmSource<'l> {
+    log: &'l JvmLog,
+    objects: &'l Objects,
+    merge: Merge,
+    threads: Vec<Thread>,
+    names: Names,
+    remarks: Remarks,
+    targets: HashMap<Target, VarId>,
+    variables: Vec<Variable>,
+    /// Variables of specifications.
+    pub(super) watched: Vec<VarId>,
+    /// The last step on each channel: how many there were, the thread, and its number of events then.
+    channels: HashMap<u64, (i64, usize, u64)>,
+    locks: Locks,
+    lock_names: HashMap<u64, LockId>,
+    condition_names: HashMap<u64, CondId>,
+    places: HashMap<u32, LocId>,
+    counts: Vec<u64>,
+    /// How many events there have been.
+    pub(super) events: u64,
+    /// The most variables.
+    most: usize,
+    is_over: bool,
+}
+
+type Result<T> = std::result::Result<T, ReadError>;
+
+fn too_many(error: TooManyNames) -> ReadError {
+    ReadError::new(ErrorKind::Limit, Position::Unknown, error.to_string())
+}
+
+pub(super) fn damaged(error: JvmError) -> ReadError {
+    ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
+}
+
+impl<'l> JvmSource<'l> {
+    /// `most` is how many variables there may be.
+    pub(super) fn new(log: &'l JvmLog, objects: &'l Objects, most: usize) -> Result<JvmSource<'l>> {
+        let merge = Merge::new(log).map_err(damaged)?;
+        let mut names = Names::default();
+        let mut threads = Vec::new();
+        for thread in log.dictionary.threads.values() {
+            let mut name = thread.name.clone();
+            let mut number = 2;
+            while names.threads.lookup(&name).is_some() {
+                name = format!("{}#{number}", thread.name);
+                number += 1;
+            }
+            threads.push(Thread {
+                id: names.thread(&name).map_err(too_many)?,
+                is_known: threads.is_empty(),
+                is_foreign: thread.is_foreign,
+                is_active: false,
+                request: None,
+                attempt: None,
+                old: None,
+                arguments: Vec::new(),
+                has_ended: false,
+            });
+        }
+        let counts = vec![0; threads.len()];
+        let mut remarks = Remarks::default();
+        let dictionary = &log.dictionary;
+        for reason in dictionary.partial.iter().chain(&dictionary.unordered) {
+            remarks.add_partial(reason);
+        }
+        if !dictionary.unordered.is_empty() {
+            remarks.order = FileOrder::Notes;
+        }
+        if let Some(limit) = dictionary.limit {
+            remarks.cut_short = Some(format!("the log reached its limit of {} MiB", limit >> 20));
+        } else if !dictionary.has_ended {
+            remarks.cut_short = Some("the JVM ended without shutting down".to_owned());
+        }
+        Ok(JvmSource {
+            log,
+            objects,
+            merge,
+            threads,
+            names,
+            remarks,
+            targets: HashMap::default(),
+            variables: Vec::new(),
+            watched: Vec::new(),
+            channels: HashMap::default(),
+            locks: Locks::default(),
+            lock_names: HashMap::default(),
+            condition_names: HashMap::default(),
+            places: HashMap::default(),
+            counts,
+            events: 0,
+            most,
+            is_over: false,
+        })
+    }
+
+    /// Says why no other order can be predicted.
+    fn unordered(&mut self, reason: &str) {
+        self.remarks.order = FileOrder::Notes;
+        if !self.remarks.partial.as_deref().is_some_and(|told| told.contains(reason)) {
+            self.remarks.add_partial(reason);
+        }
+    }
+
+    fn place(&mut self, site: u32) -> Result<LocId> {
+        if site == 0 {
+            return Ok(LocId::NONE);
+        }
+        if let Some(&place) = self.places.get(&site) {
+            return Ok(place);
+        }
+        let text = self.log.dictionary.sites.get(&site).map_or("", String::as_str);
+        let place = self.names.locs.intern(text).map_err(too_many)?;
+        self.places.insert(site, place);
+        Ok(place)
+    }
+
+    /// The variable for something, which gets a name of its own.
+    fn variable(&mut self, target: Target) -> Result<VarId> {
+        if let Some(&var) = self.targets.get(&target) {
+            return Ok(var);
+        }
+        let dictionary = &self.log.dictionary;
+        let of = |object: u64| self.objects.name(object, dictionary);
+        let mut is_watched = false;
+        let (name, longer) = match target {
+            Target::Field(object, key) => match dictionary.fields.get(&key) {
+                Some(field) => {
+                    is_watched = field.is_watched;
+                    let whose = if field.is_static { field.class.clone() } else { of(object) };
+                    let longer = format!("{whose}.({}).{}", field.class, field.name);
+                    (format!("{whose}.{}", field.name), longer)
+                }
+                None => (format!("{}.field{key}", of(object)), String::new()),
+            },
+            Target::Element(object, _) if self.objects.is_single(object, dictionary) => {
+                (of(object), String::new())
+            }
+            Target::Element(object, index) => (format!("{}[{index}]", of(object)), String::new()),
+            Target::Collection(object) => (of(object), String::new()),
+            Target::Channel(object) => (format!("{}:order", of(object)), String::new()),
+            Target::Class(object) => {
+                // The agent counts them down from -2.
+                let number = !object - 1;
+                let class = dictionary.initialisers.get(&number).map_or("?", String::as_str);
+                (format!("{class}:initialised"), String::new())
+            }
+        };
+        let mut unique = name.clone();
+        if self.names.vars.lookup(&unique).is_some() && !longer.is_empty() {
+            unique = longer;
+        }
+        let mut number = 2;
+        while self.names.vars.lookup(&unique).is_some() {
+            unique = format!("{name}~{number}");
+            number += 1;
+        }
+        let var = self.names.vars.intern(&unique).map_err(too_many)?;
+        self.targets.insert(target, var);
+        if is_watched {
+            self.watched.push(var);
+        }
+        Ok(var)
+    }
+
+    fn lock(&mut self, object: u64) -> Result<LockId> {
+        if let Some(&lock) = self.lock_names.get(&object) {
+            return Ok(lock);
+        }
+        let name = self.objects.name(object, &self.log.dictionary);
+        let lock = self.names.locks.intern(&name).map_err(too_many)?;
+        self.lock_names.insert(object, lock);
+        Ok(lock)
+    }
+
+    fn condition(&mut self, object: u64) -> Result<CondId> {
+        if let Some(&condition) = self.condition_names.get(&object) {
+            return Ok(condition);
+        }
+        let name = self.objects.name(object, &self.log.dictionary);
+        let condition = self.names.conds.intern(&name).map_err(too_many)?;
+        self.condition_names.insert(object, condition);
+        Ok(condition)
+    }
+
+    fn value(&mut self, record: &Record) -> Result<Value> {
+        Ok(match record.value_type {
+            b'Z' => Value::Bool(record.value != 0),
+            b'D' => Value::Float(f64::from_bits(record.value)),
+            b'L' => match self.log.dictionary.texts.get(&record.value) {
+                Some(text) => Value::Str(self.names.syms.intern(text).map_err(too_many)?),
+                None => Value::Int(self.objects.number(record.value)),
+            },
+            _ => Value::Int(record.value as i64),
+        })
+    }
+
+    fn push(&mut self, i: usize, event: Event, batch: &mut Batch) {
+        self.counts[i] += 1;
+        self.events += 1;
+        batch.events.push(event);
+    }
+
+    fn event(&mut self, i: usize, op: Op, record: &Record) -> Result<Event> {
+        let place = self.place(record.site)?;
+        Ok(Event::new(self.threads[i].id, op).with_loc(place))
+    }
+
+    fn active(&mut self, i: usize) {
+        let thread = &mut self.threads[i];
+        if std::mem::replace(&mut thread.is_active, true) || thread.is_known && !thread.is_foreign {
+            return;
+        }
+        let why = match thread.is_known {
+            true => "the JDK started it, and what waits for it is not known",
+            false => "its start was not seen",
+        };
+        let name = self.names.threads.get(thread.id);
+        self.unordered(&format!("the thread {name} runs code of the program, but {why}"));
+    }
+
+    fn access(
+        &mut self,
+        i: usize,
+        op: Op,
+        target: Target,
+        record: &Record,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        self.active(i);
+        let value = self.value(record)?;
+        let old = self.threads[i].old.take();
+        let is_new = !self.targets.contains_key(&target);
+        let var = self.variable(target)?;
+        let id = self.threads[i].id;
+        // Fields are zero at first; where that matters to a specification, it is said.
+        if is_new && op.writes() && self.watched.contains(&var) {
+            let zero = match value {
+                Value::Bool(_) => Value::Bool(false),
+                Value::Float(_) => Value::Float(0.0),
+                _ => Value::Int(0),
+            };
+            let init = Event::new(id, Op::Init).with_target(var.0);
+            let init = init.with_values(&[zero], &mut batch.pool);
+            self.push(i, init, batch);
+            entry(&mut self.variables, var.index()).value = Some(zero);
+        }
+        let event = self.event(i, op, record)?.with_target(var.0);
+        let variable = entry(&mut self.variables, var.index());
+        let found = if op == Op::Rmw { old } else { Some(value).filter(|_| op.reads()) };
+        let is_own = matches!(variable.users, Users::None) || variable.users == Users::One(id);
+        let is_unseen = found.is_some() && variable.value.is_some() && variable.value != found;
+        variable.users = if is_own { Users::One(id) } else { Users::Many };
+        variable.value = Some(value);
+        if is_unseen {
+            let name = self.names.vars.get(var).to_owned();
+            if !is_own {
+                self.unordered(&format!("{name} was changed by code that is not recorded"));
+            }
+            // Only the thread itself can have had it changed, by a call into the JDK; or no order matters any more.
+            let write = self.event(i, Op::Write, record)?.with_target(var.0);
+            let found: Vec<Value> = found.into_iter().collect();
+            let write = write.with_values(&found, &mut batch.pool);
+            self.push(i, write, batch);
+        }
+        let event = match (op, old) {
+            (Op::Rmw, Some(old)) => event.with_values(&[old, value], &mut batch.pool),
+            _ => event.with_values(&[value], &mut batch.pool),
+        };
+        self.push(i, event, batch);
+        Ok(())
+    }
+
+    /// A step on a channel. Steps that follow each other without anything in between are one.
+    fn channel(
+        &mut self,
+        i: usize,
+        is_look: bool,
+        record: &Record,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let count = self.counts[i];
+        let (steps, by, then) =
+            self.channels.get(&record.object).copied().unwrap_or((0, usize::MAX, 0));
+        if by == i && then == count && !is_look {
+            return Ok(());
+        }
+        let var = self.variable(Target::Channel(record.object))?;
+        let op = if is_look { Op::VolatileRead } else { Op::Rmw };
+        let event = self.event(i, op, record)?.with_target(var.0);
+        let steps_now = if is_look { steps } else { steps + 1 };
+        let values = [Value::Int(steps), Value::Int(steps_now)];
+        let values = if is_look { &values[..1] } else { &values[..] };
+        let event = event.with_values(values, &mut batch.pool);
+        self.push(i, event, batch);
+        if !is_look {
+            self.channels.insert(record.object, (steps_now, i, count + 1));
+        }
+        Ok(())
+    }
+
+    /// A call of a collection. Its value is the number of changes so far: what a call returns depends on all of them.
+    fn collection(
+        &mut self,
+        i: usize,
+        is_change: bool,
+        record: &Record,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        self.active(i);
+        let var = self.variable(Target::Collection(record.object))?;
+        let variable = entry(&mut self.variables, var.index());
+        let changes = match variable.value {
+            Some(Value::Int(changes)) => changes,
+            _ => 0,
+        };
+        variable.value = Some(Value::Int(changes + i64::from(is_change)));
+        let steps = [(Op::Read, changes), (Op::Write, changes + 1)];
+        for (op, value) in steps.into_iter().take(1 + usize::from(is_change)) {
+            let event = self.event(i, op, record)?.with_target(var.0);
+            let event = event.with_values(&[Value::Int(value)], &mut batch.pool);
+            self.push(i, event, batch);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, i: usize, op: Op, record: &Record, batch: &mut Batch) -> Result<()> {
+        self.active(i);
+        let name = self.log.dictionary.methods.get(&record.object).map_or("?", String::as_str);
+        let method = self.names.syms.intern(name).map_err(too_many)?;
+        let arguments = std::mem::take(&mut self.threads[i].arguments);
+        let event = self.event(i, op, record)?.with_target(method.0);
+        self.push(i, event.with_values(&arguments, &mut batch.pool), batch);
+        Ok(())
+    }
+
+    fn simple(
+        &mut self,
+        i: usize,
+        op: Op,
+        target: u32,
+        record: &Record,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let event = self.event(i, op, record)?.with_target(target);
+        self.push(i, event, batch);
+        Ok(())
+    }
+
+    fn add(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
+        let target = match self.log.dictionary.keys.get(&record.site) {
+            Some(&key) => Target::Field(record.object, key),
+            None => Target::Element(record.object, record.index),
+        };
+        match record.kind {
+            Kind::Read => self.access(i, Op::Read, target, record, batch),
+            Kind::Write => self.access(i, Op::Write, target, record, batch),
+            Kind::VolatileRead => self.access(i, Op::VolatileRead, target, record, batch),
+            Kind::VolatileWrite => self.access(i, Op::VolatileWrite, target, record, batch),
+            Kind::Rmw => self.access(i, Op::Rmw, target, record, batch),
+            Kind::Old => {
+                self.threads[i].old = Some(self.value(record)?);
+                Ok(())
+            }
+            Kind::Skip | Kind::Object | Kind::Begin => Ok(()),
+            Kind::Lost => {
+                self.unordered("a step was lost because the stack of its thread was full");
+                Ok(())
+            }
+            Kind::End => {
+                self.threads[i].has_ended = true;
+                Ok(())
+            }
+            Kind::Acquire => self.acquire(i, false, record, batch),
+            Kind::AcquireShared => self.acquire(i, true, record, batch),
+            Kind::Release => self.release(i, false, record, batch),
+            Kind::ReleaseShared => self.release(i, true, record, batch),
+            Kind::Request | Kind::RequestShared => {
+                let is_shared = record.kind == Kind::RequestShared;
+                let op = if is_shared { Op::RequestShared } else { Op::Request };
+                self.threads[i].request = Some((record.object, op, self.place(record.site)?));
+                Ok(())
+            }
+            Kind::Try | Kind::TryFor => {
+                let op = if record.kind == Kind::Try { Op::Try } else { Op::TryFor };
+                self.threads[i].attempt = Some(op);
+                Ok(())
+            }
+            Kind::Busy => self.busy(i, record, batch),
+            Kind::Fork => self.fork(i, record, batch),
+            Kind::Join => self.join(i, record, batch),
+            Kind::WaitBegin => self.wait(i, true, record, batch),
+            Kind::WaitEnd => self.wait(i, false, record, batch),
+            Kind::Notify | Kind::NotifyAll => {
+                let op = if record.kind == Kind::Notify { Op::Notify } else { Op::NotifyAll };
+                let condition = self.condition(record.object)?;
+                self.simple(i, op, condition.0, record, batch)
+            }
+            Kind::Channel => self.channel(i, false, record, batch),
+            Kind::Look => self.channel(i, true, record, batch),
+            Kind::Initialised => {
+                let var = self.variable(Target::Class(record.object))?;
+                self.simple(i, Op::VolatileWrite, var.0, record, batch)
+            }
+            Kind::InitialisationSeen => match self.targets.get(&Target::Class(record.object)) {
+                Some(&var) => self.simple(i, Op::VolatileRead, var.0, record, batch),
+                // It ended before anything was recorded, or is still under way in this very thread.
+                None => Ok(()),
+            },
+            Kind::CollectionRead => self.collection(i, false, record, batch),
+            Kind::CollectionWrite => self.collection(i, true, record, batch),
+            Kind::Argument => {
+                let value = self.value(record)?;
+                self.threads[i].arguments.push(value);
+                Ok(())
+            }
+            Kind::Call => self.call(i, Op::Enter, record, batch),
+            Kind::Return => self.call(i, Op::Exit, record, batch),
+        }
+    }
+
+    /// What threads still asked for when the program ended.
+    fn last(&mut self, batch: &mut Batch) -> Result<()> {
+        for i in 0..self.threads.len() {
+            let Some((object, op, place)) = self.threads[i].request.take() else { continue };
+            if self.locks.is_busy(object, i, op == Op::RequestShared) {
+                let lock = self.lock(object)?;
+                let event = Event::new(self.threads[i].id, op).with_target(lock.0);
+                self.push(i, event.with_loc(place), batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EventSource for JvmSource<'_> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
+        batch.clear();
+        while !self.is_over && batch.events.len() < Batch::EVENTS {
+            if self.targets.len() >= self.most {
+                self.remarks.cut_short = Some(format!(
+                    "its {} variables take more than the memory allowed (--max-memory)",
+                    self.targets.len()
+                ));
+                self.is_over = true;
+                break;
+            }
+            match self.merge.next().map_err(damaged)? {
+                Some((i, record)) => self.add(i, &record, batch)?,
+                None => {
+                    self.is_over = true;
+                    self.last(batch)?;
+                }
+            }
+        }
+        Ok(!batch.events.is_empty())
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    fn position(&self, _: usize) -> Position {
+        Position::Unknown
+    }
+
+    fn remarks(&self) -> &Remarks {
+        &self.remarks
+    }
+}
+
+impl JvmSource<'_> {
+    /// How many threads were cut off in the middle of a step.
+    pub(super) fn left(&self) -> usize {
+        self.merge.left()
+    }
+}

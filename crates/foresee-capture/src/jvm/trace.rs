@@ -1,0 +1,84 @@
+//! The log of a process as a trace, to be read as often as needed.
+
+use std::path::Path;
+
+use foresee_trace::{Batch, EventSource, FileOrder, Names, ReadError, TraceInput};
+
+use super::JvmLog;
+use super::events::{JvmSource, damaged};
+use super::objects::Objects;
+use crate::captured::{Captured, FirstPass};
+use crate::store::StoreError;
+
+/// The approximate size of a variable in bytes in all tables that have an entry for it.
+const VARIABLE: usize = 256;
+
+/// The trace of a process.
+pub struct JvmTrace<'l> {
+    log: &'l JvmLog,
+    objects: Objects,
+    title: String,
+    captured: Captured,
+    most: usize,
+    /// Further notes about the trace.
+    pub notes: Vec<String>,
+}
+
+impl<'l> JvmTrace<'l> {
+    /// Reads the log once for what must be known beforehand: its names, and which variables only one thread uses.
+    pub fn read(
+        log: &'l JvmLog,
+        title: String,
+        keeps_private: bool,
+        memory: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<JvmTrace<'l>, StoreError> {
+        let objects = Objects::read(log).map_err(damaged)?;
+        let most = (memory / 2 / VARIABLE).max(1);
+        let mut source = JvmSource::new(log, &objects, most)?;
+        let mut pass = FirstPass::new(Batch::default());
+        let mut batch = Batch::default();
+        while source.next_batch(&mut batch)? {
+            progress(source.events);
+            pass.see(&mut batch, source.names());
+        }
+        source.watched.iter().for_each(|&var| pass.owners.keep(var));
+        let (events, left) = (source.events, source.left());
+        let names = std::mem::take(source.names_mut());
+        let mut remarks = source.remarks().clone();
+        if left > 0 && remarks.cut_short.is_none() && left == log.dictionary.threads.len() {
+            remarks.cut_short = Some("all its threads were cut off".to_owned());
+        }
+        let captured = pass.finish(names, remarks, keeps_private)?;
+        let java = &log.dictionary.java;
+        let threads = log.dictionary.threads.len();
+        let note = format!("captured {events} events of {threads} threads (Java {java})");
+        Ok(JvmTrace { log, objects, title, captured, most, notes: vec![note] })
+    }
+
+    /// Writes the trace to a file, in the native format.
+    pub fn write(&self, path: &Path) -> Result<(), StoreError> {
+        self.captured.write(self.open()?, path)
+    }
+}
+
+impl TraceInput for JvmTrace<'_> {
+    fn name(&self) -> String {
+        self.title.clone()
+    }
+
+    fn open(&self) -> Result<Box<dyn EventSource + '_>, ReadError> {
+        self.captured.open(|| {
+            let mut source = JvmSource::new(self.log, &self.objects, self.most)?;
+            Ok(move |batch: &mut Batch| source.next_batch(batch))
+        })
+    }
+
+    fn names(&self) -> Result<(Names, FileOrder), ReadError> {
+        Ok(self.captured.names())
+    }
+
+    fn is_made_for_specs(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,109 @@
+//! Programs of the JVM: the agent is brought in before they run, and its logs are read afterwards.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use foresee_capture::failure;
+use foresee_capture::jvm::{Agent, Injected, JvmLog, JvmTrace, is_java};
+use foresee_capture::program::{Built, Program};
+use foresee_predict::info::PROGRAM_FAILURE;
+use foresee_predict::session::Session;
+use foresee_report::Report;
+
+use super::{Failed, Reports, Run, numbered};
+use crate::args::{CaptureMode, RunArgs};
+use crate::commands::check;
+use crate::input;
+
+/// The agent, if the command runs Java or something that may start it.
+pub(super) fn agent(args: &RunArgs, program: &Program) -> anyhow::Result<Option<Agent>> {
+    let command = &args.command[0];
+    // A shell, for one, is neither built for capture nor a script.
+    if !is_java(command) && !matches!(program.built, Built::Starter | Built::Plain) {
+        return Ok(None);
+    }
+    let agent = Agent::find(command)?;
+    ensure!(
+        !is_java(command) || args.mode == CaptureMode::Sync,
+        "Java programs are captured in synchronous mode only: leave out --mode async"
+    );
+    Ok(agent)
+}
+
+/// The command or the variable that brings the agent in, which records into `logs`.
+pub(super) fn inject(
+    agent: &Agent,
+    run: &Run<'_>,
+    folder: &Path,
+    logs: &Path,
+) -> anyhow::Result<Injected> {
+    let logs = logs.to_str().context("the temporary folder's name is not text")?;
+    let mut settings = vec![("out", logs.to_owned())];
+    settings.extend(run.recording.limit.map(|bytes| ("limit", bytes.to_string())));
+    settings.extend(watched(run.session));
+    let injected = agent.inject(&run.args.command, &folder.join("agent"), &settings);
+    injected.context("cannot bring in the agent for Java")
+}
+
+/// The fields and methods that the questions are about.
+fn watched(session: &Session) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for source in session.specs() {
+        let variables = foresee_spec::variables(&source.spec);
+        all.extend(variables.iter().map(|(name, _)| ("field", (*name).to_owned())));
+        let methods = foresee_spec::methods(&source.spec);
+        all.extend(methods.iter().map(|(name, _)| ("method", (*name).to_owned())));
+    }
+    let regions = session.settings().regions.iter().cloned().chain(session.atomics());
+    all.extend(regions.map(|method| ("method", method.as_str().to_owned())));
+    all
+}
+
+impl Run<'_> {
+    /// Reports on every JVM that was captured; returns the failure if none of them is the one that failed.
+    pub(super) fn report_jvms<'f>(
+        &self,
+        found: &[PathBuf],
+        mut failed: Option<Failed<'f>>,
+        told: &mut Reports<'_>,
+    ) -> anyhow::Result<Option<Failed<'f>>> {
+        let Run { args, session, name, .. } = *self;
+        let memory = args.analysis.max_memory.saturating_mul(1 << 20);
+        for (i, folder) in found.iter().enumerate() {
+            let log = JvmLog::open(folder).context("the log cannot be read")?;
+            let title = match i {
+                0 => name.to_owned(),
+                _ => format!("{name} (process {})", log.pid),
+            };
+            let unusable = || format!("{title}: the log cannot be made a trace");
+            let bar = input::progress("merging");
+            let mut progress = |events| bar.set_position(events);
+            let trace = JvmTrace::read(&log, title.clone(), args.all, memory, &mut progress);
+            bar.finish_and_clear();
+            let mut trace = trace.with_context(unusable)?;
+            if let Some(path) = &args.keep {
+                let of_run = if self.number == 1 { path } else { &self.numbered(path) };
+                let path =
+                    if i == 0 { of_run.clone() } else { numbered(of_run, &(i + 1).to_string()) };
+                trace.write(&path).with_context(unusable)?;
+            }
+            let notes = std::mem::take(&mut trace.notes);
+            let mut examined = check::examine(session, &trace)?;
+            let is_last = i + 1 == found.len();
+            let is_it = |failed: &mut Failed<'_>| failed.ended.process == log.pid || is_last;
+            if let Some(failed) = failed.take_if(is_it) {
+                let what = (name, failed.how);
+                let finding = failure::finding(PROGRAM_FAILURE, what, failed.ended, None);
+                examined.report.put_first(vec![finding]);
+            }
+            examined.report.remarks.warnings.splice(0..0, notes);
+            if args.runs > 1 {
+                told.put(self.recording.seed, Report::of(examined))?;
+                continue;
+            }
+            let status = check::tell(&args.analysis, examined, &mut told.to)?;
+            told.note(status);
+        }
+        Ok(failed)
+    }
+}

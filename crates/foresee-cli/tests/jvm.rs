@@ -1,0 +1,232 @@
+//! Java programs, captured by the agent: small ones with known answers, the examples, and what goes wrong.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::harness::{Bench, root, said, text};
+
+/// The agent, and the classes of all programs in `testdata/jvm` and `examples/jvm`, built once.
+fn classes() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| {
+        let agent = Command::new(root().join("scripts/jvm-agent")).output().unwrap();
+        assert!(
+            agent.status.success(),
+            "Java programs need a JDK and Maven (scripts/test installs them): {}{}",
+            text(&agent.stdout),
+            text(&agent.stderr)
+        );
+        let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jvm-classes");
+        std::fs::create_dir_all(&classes).unwrap();
+        let mut compiler = Command::new("javac");
+        compiler.args(["-Xlint:all", "-Werror", "-g", "-d"]).arg(&classes);
+        for folder in ["testdata/jvm".into(), "examples/jvm".into()] {
+            sources(&root().join::<PathBuf>(folder), &mut compiler);
+        }
+        let compiled = compiler.output().unwrap();
+        assert!(compiled.status.success(), "{}", text(&compiled.stderr));
+        classes
+    })
+}
+
+fn sources(folder: &Path, compiler: &mut Command) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, compiler);
+        } else if path.extension().is_some_and(|ending| ending == "java") {
+            compiler.arg(path);
+        }
+    }
+}
+
+/// Runs a program under `foresee run WORDS`, with the JVM's verifier on; status, standard output and error.
+fn run(words: &[&str], program: &[&str]) -> (i32, String, String) {
+    let mut command = Bench::new().foresee();
+    command.current_dir(root()).arg("run").args(words).args(["--", "java", "-Xverify:all", "-cp"]);
+    command.arg(classes()).args(program);
+    said(&command.env("FORESEE_JVM_AGENT", agent()).output().unwrap())
+}
+
+fn agent() -> PathBuf {
+    root().join("agents/jvm/target/foresee-jvm.jar")
+}
+
+/// Runs a program several times, and expects a status and a text every time.
+fn expect(words: &[&str], program: &str, status: i32, said: &str) {
+    for _ in 0..3 {
+        let (found, out, err) = run(words, &[program]);
+        assert_eq!(found, status, "{program} {words:?}\n{out}{err}");
+        assert!(out.contains(said), "{program} {words:?}: {said}\n{out}{err}");
+    }
+}
+
+const COMPLETE: &str = "0 observed, 0 predicted; complete";
+
+#[test]
+fn races() {
+    for (program, variable) in [
+        ("RacyCounter", "RacyCounter.count"),
+        ("PlainFlag", "PlainFlag.ready"),
+        ("SharedList", "java.util.ArrayList"),
+    ] {
+        expect(&["--check", "race"], program, 1, "PREDICTED race");
+        expect(&["--check", "race"], program, 1, variable);
+    }
+}
+
+#[test]
+fn what_is_ordered_does_not_race() {
+    for program in [
+        "GuardedCounter",
+        "VolatileFlag",
+        "PoolAndFutures",
+        "FixedOrder",
+        "WaitNotify",
+        "OrderedByTheJdk",
+        "LazyHolder",
+        "WholeUpdate",
+        "Ended",
+    ] {
+        expect(&["--check", "race"], program, 0, COMPLETE);
+    }
+}
+
+#[test]
+fn deadlocks() {
+    expect(&["--check", "deadlock"], "LockOrder", 1, "PREDICTED deadlock");
+    expect(&["--check", "deadlock"], "LockOrderGuarded", 0, COMPLETE);
+}
+
+#[test]
+fn atomicity() {
+    let check = |region| ["--check", "atomicity", "--region", region];
+    expect(&check("SplitUpdate.deposit"), "SplitUpdate", 1, "PREDICTED atomicity");
+    expect(&check("WholeUpdate.deposit"), "WholeUpdate", 0, COMPLETE);
+}
+
+#[test]
+fn nondeterminism() {
+    expect(&["--check", "nondeterminism"], "LastWriter", 1, "1 of 1 reads could see another write");
+    expect(&["--check", "nondeterminism"], "FixedOrder", 0, COMPLETE);
+}
+
+#[test]
+fn what_is_not_followed_ends_prediction_with_a_reason() {
+    let (status, out, err) = run(&[], &["Handles"]);
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("java.lang.invoke.VarHandle"), "{out}");
+    assert!(out.contains("NOT complete"), "{out}");
+}
+
+#[test]
+fn examples() {
+    let spec = |name: &str| format!("examples/jvm/{name}.spec");
+    for (name, program, property) in [
+        ("landing/Landing", "Landing", "PREDICTED safe_landing"),
+        ("water-level/Water", "Water", "PREDICTED level"),
+        ("xyz/Xyz", "Xyz", "PREDICTED ordered"),
+        ("dbplayer/Player", "Player", "PREDICTED fail"),
+        ("unsafe-iteration/Legend", "Legend", "PREDICTED unsafe_iteration"),
+    ] {
+        expect(&["--spec", &spec(name)], program, 1, property);
+    }
+    // Without locks, not every pair is proved to be ordered; but none is said to race.
+    for _ in 0..3 {
+        let (status, out, err) = run(&["--check", "race"], &["Bakery"]);
+        assert!(status != 1 && out.contains("6 loaves"), "{out}{err}");
+        assert!(out.contains("0 observed, 0 predicted"), "{out}{err}");
+    }
+    expect(&["--check", "race"], "BakeryPlain", 1, "PREDICTED race");
+    expect(&["--check", "race"], "Producers", 0, COMPLETE);
+    expect(&["--check", "race"], "Unlocked", 1, "PREDICTED race");
+    expect(&["--check", "nondeterminism"], "Account", 1, "1 predicted");
+}
+
+#[test]
+fn the_lattices_are_those_of_the_papers() {
+    let words = |spec| ["--spec", spec, "--format", "json"];
+    // Three runs of the first example, one of which violates the property.
+    let (_, out, err) = run(&words("examples/jvm/xyz/Xyz.spec"), &["Xyz"]);
+    assert!(out.contains("\"runs\": \"3\"") || out.contains("\"runs\":\"3\""), "{out}{err}");
+}
+
+#[test]
+fn the_programs_streams_are_its_own() {
+    let plain = Command::new("java").arg("-cp").arg(classes()).arg("Streams").output().unwrap();
+    let bench = Bench::new();
+    let report = bench.path("out");
+    let mut command = bench.foresee();
+    let script =
+        format!("exec java -cp {} Streams >{} 2>&1", classes().display(), report.display());
+    command.env("FORESEE_JVM_AGENT", agent());
+    command.args(["run", "--", "sh", "-c", &script]);
+    let (status, out, err) = said(&command.output().unwrap());
+    assert_eq!(status, 0, "{out}{err}");
+    let captured = std::fs::read_to_string(&report).unwrap();
+    // The JVM itself tells that it takes options from the environment.
+    let own: Vec<&str> = captured.lines().filter(|line| !line.starts_with("Picked up ")).collect();
+    let mut expected = text(&plain.stdout);
+    expected.push_str(&text(&plain.stderr));
+    assert_eq!(own, expected.lines().collect::<Vec<_>>());
+    assert!(out.contains("captured"), "{out}{err}");
+}
+
+#[test]
+fn endings() {
+    // `System.exit` is an orderly end; halting is not, and a status is a failure.
+    let (status, out, err) = run(&["--check", "race"], &["Endings", "exit"]);
+    assert_eq!(status, 0, "{out}{err}");
+    let (status, out, err) = run(&["--check", "race"], &["Endings", "halt"]);
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("without shutting down"), "{out}{err}");
+    let (status, out, err) = run(&["--check", "race"], &["Endings", "throw"]);
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(out.contains("program-failure") && out.contains("exit status 1"), "{out}{err}");
+    assert!(err.contains("IllegalStateException"), "{err}");
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_did() {
+    let (status, out, err) = run(&["--check", "race"], &["Endings", "kill"]);
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(out.contains("PREDICTED race") && out.contains("Endings.shared"), "{out}{err}");
+    assert!(out.contains("SIGKILL"), "{out}{err}");
+}
+
+#[test]
+fn a_missing_agent_is_an_error_with_a_remedy() {
+    let bench = Bench::new();
+    let mut command = bench.foresee();
+    command.env("FORESEE_JVM_AGENT", "/nonexistent.jar").args(["run", "--", "java", "Main"]);
+    let (status, out, err) = said(&command.output().unwrap());
+    assert_eq!(status, 2, "{out}{err}");
+    assert!(err.contains("./scripts/jvm-agent"), "{err}");
+}
+
+#[test]
+fn a_kept_trace_gives_the_same_answer() {
+    let bench = Bench::new();
+    let kept = bench.path("kept.fse");
+    let kept = kept.to_str().unwrap();
+    let (status, out, err) = run(&["--check", "race", "--keep", kept], &["RacyCounter"]);
+    assert_eq!(status, 1, "{out}{err}");
+    let (status, out, err) =
+        said(&bench.foresee().args(["check", kept, "--check", "race"]).output().unwrap());
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(out.contains("RacyCounter.java:6"), "{out}{err}");
+}
+
+#[test]
+fn every_instruction_keeps_its_meaning() {
+    // The program checks itself, with each kind of field, array, call and class.
+    let (status, out, err) = run(&["--check", "race"], &["Conformance"]);
+    // It also overflows a stack, and where exactly that happens is the JVM's business: if it is in a
+    // hook, a step is lost, which is said.
+    let is_lost = out.contains("a step was lost because the stack of its thread was full");
+    assert_eq!(status, if is_lost { 3 } else { 0 }, "{out}{err}");
+    assert!(out.contains("all as it should be"), "{out}{err}");
+}
