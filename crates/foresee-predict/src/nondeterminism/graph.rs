@@ -4,9 +4,11 @@
 //! Only events that could stand in each other's way are *nodes*: accesses of variables and
 //! operations of locks that several threads use, and everything that ties threads together. A node
 //! needs the one before it in its thread, its fork, the thread that it joins, the notification that
-//! woke it and, if it reads, the write that it saw. Whether one node needs another is one
-//! comparison of clocks, which are computed once; the edges of a particular witness come on top in
-//! `decide`.
+//! woke it and, if it reads, the write that it saw. A node inside a critical section that needs
+//! another section to have begun needs its end, too, since the two exclude each other: without this,
+//! a chain of n sections that read from each other would be closed one by one for every question.
+//! Whether one node needs another is one comparison of clocks, which are computed once; the edges of
+//! a particular witness come on top in `decide`.
 //!
 //! Checks and sliced searches have a structure of their own for what events need:
 //! [`Requirements`](crate::reorder::Requirements). Two are right, as they are not the same relation
@@ -302,15 +304,57 @@ impl Graph {
             }
             let (earlier, mine) = before.split_at_mut(i * width);
             let mine = &mut mine[..width];
-            for need in [node.previous, node.needs, node.saw] {
-                if need != NONE {
-                    let from = need as usize * width;
-                    join(mine, &earlier[from..from + width]);
-                }
+            let clock = |node: u32| &earlier[node as usize * width..][..width];
+            if node.previous != NONE {
+                join(mine, clock(node.previous));
             }
             mine[node.thread as usize] = node.clock;
+            let mut learns = false;
+            for need in [node.needs, node.saw] {
+                if need != NONE && !self.is_within(mine, need) {
+                    join(mine, clock(need));
+                    learns = true;
+                }
+            }
+            if node.kind == Kind::Acquire && self.end_before(mine, node.object, clock) {
+                learns = true;
+            }
+            // An end that is needed may need the beginnings of further sections.
+            while learns {
+                learns = false;
+                for held in self.sections.held(node.thread as usize, node.clock) {
+                    learns |= self.end_before(mine, held, clock);
+                }
+            }
         }
         self.before = before;
+    }
+
+    /// Adds to what a node inside a section needs: the ends of the sections that exclude this one and
+    /// that it needs the beginnings of. Whether there are any that it did not need already.
+    fn end_before<'c>(
+        &self,
+        mine: &mut [u32],
+        section: u32,
+        clock: impl Fn(u32) -> &'c [u32],
+    ) -> bool {
+        let section = self.sections.get(section);
+        let mut learns = false;
+        for (user, theirs) in &self.sections.by_lock[section.lock as usize] {
+            let bound = mine[*user as usize];
+            let begun = theirs
+                .partition_point(|&s| self.node(self.sections.get(s).acquire).clock <= bound);
+            let mut begun = theirs[..begun].iter().rev().map(|&s| self.sections.get(s));
+            let Some(other) = begun.find(|other| other.excludes(section)) else { continue };
+            let is_known = other.release == NONE
+                || other.release > section.acquire
+                || self.is_within(mine, other.release);
+            if !is_known {
+                join(mine, clock(other.release));
+                learns = true;
+            }
+        }
+        learns
     }
 
     #[inline]
