@@ -93,6 +93,17 @@ pub(crate) enum Command {
     },
 }
 
+/// How much memory a command without searches may take.
+#[derive(Args)]
+pub(crate) struct MemoryArgs {
+    /// Memory limit of the process, in MiB.
+    ///
+    /// If it is reached, the trace counts as cut short, and the result says so.
+    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(help_heading = heading::INPUT)]
+    pub(crate) max_memory: usize,
+}
+
 /// How a trace is read.
 #[derive(Args)]
 pub(crate) struct InputArgs {
@@ -444,6 +455,8 @@ pub(crate) struct SendArgs {
 pub(crate) struct IndexArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Write the index to this file [default: TRACE.fsi].
     #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub(crate) output: Option<PathBuf>,
@@ -588,6 +601,8 @@ pub(crate) enum TraceCommand {
     Info {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Format of the summary.
         #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
         format: ReportFormat,
@@ -602,12 +617,16 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         input: InputArgs,
         #[command(flatten)]
+        memory: MemoryArgs,
+        #[command(flatten)]
         output: OutputArgs,
     },
     /// Write a trace in another format.
     Convert {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Write to this file, or `-` for standard output; `.gz` and `.zst` files are compressed.
         #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
         output: PathBuf,
@@ -624,6 +643,8 @@ pub(crate) enum TraceCommand {
     Show {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Centre the drawing on this event instead of starting at the beginning.
         #[arg(long, value_name = "EVENT", help_heading = heading::OUTPUT)]
         around: Option<u64>,

@@ -581,3 +581,46 @@ recordable! {
     f64 => Value::Float,
     bool => Value::Bool,
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+    use super::*;
+    use foresee_trace::{Mode, Validated};
+
+    /// What many threads record at once is an execution, and nothing of it is lost.
+    #[test]
+    fn many_threads_record_one_execution() {
+        const THREADS: usize = 12;
+        const STEPS: usize = 50;
+        let recorder = Recorder::new();
+        let (free, guarded) = (recorder.var("free", 0), recorder.var("guarded", 0));
+        let lock = Arc::new(recorder.mutex("lock", 0));
+        let worker = || {
+            let (free, guarded, lock) = (free.clone(), guarded.clone(), Arc::clone(&lock));
+            let events = recorder.clone();
+            move || {
+                for _ in 0..STEPS {
+                    free.update(|n| n + 1);
+                    let mut inside = lock.lock();
+                    *inside += 1;
+                    guarded.set(guarded.get() + 1);
+                    events.event("step", &[]);
+                }
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| recorder.spawn("worker", worker())).collect();
+        threads.into_iter().for_each(JoinHandle::join);
+        let all = (THREADS * STEPS) as i32;
+        assert_eq!((free.get(), guarded.get(), *lock.lock()), (all, all, all));
+        let trace = recorder.trace().unwrap();
+        let mut source = Validated::new(trace.source(), Mode::Reject);
+        let read = Trace::load(&mut source).unwrap();
+        let count = |op: Op| read.events.iter().filter(|event| event.op() == op).count();
+        assert_eq!((count(Op::Fork), count(Op::Join)), (THREADS, THREADS));
+        assert_eq!(count(Op::Rmw), THREADS * STEPS);
+        assert_eq!(count(Op::Acquire), THREADS * STEPS + 1);
+        assert_eq!(count(Op::Event), THREADS * STEPS);
+    }
+}

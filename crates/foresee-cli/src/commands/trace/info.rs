@@ -7,18 +7,18 @@ use foresee_trace::{Census, EventSource, FileOrder, Lifetime, Name, Names, Remar
 use serde_json::{Value as Json, json};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{InputArgs, OutputArgs, ReportFormat};
+use crate::args::{InputArgs, MemoryArgs, OutputArgs, ReportFormat};
 use crate::output::Sink;
 use crate::{input, output};
 
 pub(crate) fn run(
-    args: &InputArgs,
+    (args, memory): (&InputArgs, &MemoryArgs),
     format: ReportFormat,
     top: usize,
     output: &OutputArgs,
 ) -> anyhow::Result<u8> {
     let mut to = Sink::new(output)?;
-    let mut source = input::open(args)?;
+    let mut source = input::open(args, memory)?;
     let mut census = Census::default();
     for_each_batch(&mut source, "counting", |batch, _| {
         census.batch(batch);
