@@ -175,6 +175,11 @@ impl Graph {
                 graph.is_cut_short = true;
                 return Ok(graph);
             }
+            // There is no use in learning more than there is room for.
+            if graph.nodes.len().saturating_mul(threads) > memory / size_of::<u32>() {
+                graph.is_too_large = true;
+                return Ok(graph);
+            }
             let op = event.op();
             let is_access = op.reads() || op.writes();
             let lock = event.lock_edge().filter(|edge| is_shared(&shared_locks, edge.lock.index()));
