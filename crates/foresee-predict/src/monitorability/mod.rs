@@ -271,7 +271,7 @@ impl Analysis for Monitorability {
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
             // A warning that was not requested is given only if there is something to warn about.
-            let is_without_pairs = said.bindings.is_none() && said.count == 0;
+            let is_without_pairs = watch.property.params.is_empty() && said.count == 0;
             if !self.is_exact && (said.verdict == ScheduleVerdict::Monitorable || is_without_pairs)
             {
                 continue;
