@@ -8,6 +8,14 @@ use crate::validate::Mode;
 
 /// A whole trace that can be read as often as needed: a file, events in memory, the log of a
 /// program. Every reading gives the same events with the same numbers.
+///
+/// ```
+/// use foresee_trace::{Trace, TraceInput};
+///
+/// let trace = Trace::default();
+/// assert_eq!(TraceInput::name(&trace), "trace");
+/// assert!(TraceInput::open(&trace).is_ok());
+/// ```
 pub trait TraceInput {
     /// What it is called in messages and reports.
     fn name(&self) -> String;

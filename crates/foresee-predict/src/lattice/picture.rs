@@ -137,7 +137,7 @@ impl Picture {
         let violating_runs = cuts.last().runs.get(&StateId::BAD).filter(|_| told).cloned();
         let names = &trace.names;
         let describe_binding =
-            |(name, object): &(String, Object)| (name.clone(), describe(*object, names));
+            |(name, object): &(String, Object)| (name.clone(), describe(*object, names).text(&[]));
         let mut picture = Picture {
             property: compiled.name,
             text: text(spec, property),

@@ -62,7 +62,7 @@ pub use error::SessionError;
 pub use mistake::InternalError;
 pub use pictures::Drawing;
 pub use report::{Report, TraceFacts};
-pub use settings::{NondeterminismSettings, Settings};
+pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CheckKind, Checks, Glob};

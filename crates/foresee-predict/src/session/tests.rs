@@ -27,7 +27,11 @@ const SPEC: &str = "init x0 = 0, x1 = 0\n\
     property r: x0 == 2 -> (x1 != 1 since start(x0 == 1))";
 
 fn session(text: &str, checks: &[&str], is_live: bool) -> Session {
-    let mut session = Session::new(Settings { is_live, cores: 1, ..Settings::default() });
+    let mut session = Session::new(Settings {
+        is_live,
+        limits: Limits { cores: 1, ..Limits::default() },
+        ..Settings::default()
+    });
     if !text.is_empty() {
         session.add_spec(Specification::new("test", text).unwrap());
     }
