@@ -29,7 +29,7 @@ use crate::sites::of_violation;
 #[derive(Debug, thiserror::Error)]
 pub enum Unconfirmed {
     /// The threads of the trace cannot run in this order.
-    #[error("the witness is no run of the trace: {0}")]
+    #[error("the witness is not a run of the trace: {0}")]
     Order(#[from] Rejected),
     /// The monitor does not reject the order where the search said it would.
     #[error("the witness does not violate the property at its last event")]
@@ -58,7 +58,7 @@ pub struct Reordered {
     pub property: usize,
     /// What each parameter stands for.
     pub binding: Vec<(String, Object)>,
-    /// So many events of the trace happen as observed ...
+    /// The number of events of the trace that happen as observed ...
     pub observed: u64,
     /// ... and then these.
     pub order: Vec<u64>,

@@ -179,7 +179,7 @@ fn locks_kept_to_the_end_are_those_of_exhaustive_search() {
 }
 
 #[test]
-fn threads_left_waiting_are_those_that_nobody_can_help() {
+fn threads_left_waiting_are_those_that_none_can_help() {
     let plain = Nested { stuck: 12, locks: 2, ..Nested::PLAIN };
     let families = [
         ("locks", plain),
@@ -203,7 +203,7 @@ fn threads_left_waiting_are_those_that_nobody_can_help() {
             let observed = findings.iter().filter(|f| f.kind == FindingKind::Observed);
             let observed: Vec<&Finding> = observed.collect();
             assert_eq!(observed.is_empty(), left.is_empty(), "{context}");
-            // Every thread that waits forever is named, and nobody else is said to wait.
+            // Every thread that waits forever is named, and no other thread is said to wait.
             let mut named = BTreeSet::new();
             for finding in &observed {
                 let is_blocked = |detail: &&Detail| matches!(detail.fact, Fact::Blocked(_));
@@ -480,10 +480,10 @@ fn endless(findings: &[Finding]) -> BTreeSet<usize> {
     findings.map(begin).collect()
 }
 
-/// Every wait that is said to be forever is: exhaustive search gets there, and nobody notifies
+/// Every wait that is said to be forever is: exhaustive search gets there, and no thread notifies
 /// afterwards without the wait being over.
 #[test]
-fn waits_that_nobody_ends() {
+fn waits_that_nothing_ends() {
     let plain = Nested { waits: 30, locks: 2, accesses: 30, ..Nested::PLAIN };
     let guarded = Nested { guarded: 95, accesses: 0, ..plain };
     // Waits that keep nothing can be proved safe.
@@ -505,7 +505,7 @@ fn waits_that_nobody_ends() {
         missed += real.len() - found.len();
     }
     println!(
-        "{lost} waits that nobody ends, {nested} of them nested; {missed} missed; {settled} traces with waits settled"
+        "{lost} waits that nothing ends, {nested} of them nested; {missed} missed; {settled} traces with waits settled"
     );
     assert!(
         lost > enough(100) && nested > enough(10) && settled > enough(10),

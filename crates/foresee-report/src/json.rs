@@ -94,8 +94,7 @@ struct Analysis<'a> {
 struct JsonFinding<'a> {
     /// From one, in the order of the report.
     id: usize,
-    /// Identifies the finding from run to run. Missing if the finding was reported
-    /// before the end of the trace, or if an index alone gave the answer.
+    /// Identifies the finding from run to run. Missing if an index alone gave the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(regex(pattern = r"^F-[0-9a-f]{12}$")))]
     fingerprint: Option<String>,

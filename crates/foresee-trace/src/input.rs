@@ -75,7 +75,7 @@ pub trait GrowingTrace {
     /// Whether everything that was handed out is stored.
     fn is_all_stored(&self) -> bool;
 
-    /// Whether analyses of it may hold so many bytes from now on, besides their own limits.
+    /// Whether analyses of it may hold this many bytes from now on, besides their own limits.
     fn allows(&self, bytes: usize) -> bool {
         let _ = bytes;
         true

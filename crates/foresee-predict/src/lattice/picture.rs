@@ -98,8 +98,8 @@ pub enum NoPicture {
     /// The trace is longer than clocks can count.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The order that was given is no run of the trace.
-    #[error("the order to be drawn is no run of the trace")]
+    /// The order that was given is not a run of the trace.
+    #[error("the order to be drawn is not a run of the trace")]
     NoRun,
     /// The property cannot be compiled.
     #[error("the property cannot be compiled: {}", .0.message)]

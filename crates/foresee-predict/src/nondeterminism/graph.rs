@@ -135,7 +135,7 @@ fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
 }
 
 impl Graph {
-    /// Learns what happened in a well-formed trace, if there is time, in so many bytes.
+    /// Learns what happened in a well-formed trace, if there is time, in this many bytes.
     pub(super) fn new(
         trace: &Trace,
         deadline: Deadline,

@@ -268,7 +268,7 @@ impl Analysis for Nondeterminism {
         }
         if search.left_out() > 0 {
             notes.push(format!(
-                "{} variables are left out: code that was not captured writes them, nobody knows \
+                "{} variables are left out: code that was not captured writes them, and it is not known \
                  when",
                 search.left_out()
             ));

@@ -75,7 +75,7 @@ fn unordered(
     suspects: &Suspects,
     uninstrumented: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
-    // These are no more than the check has room for: it tells locks apart as well.
+    // These are no more than the check has room for: it distinguishes locks as well.
     let mut classes = Classes::new(None, context.room / 2);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
     let mut language = LanguageClocks::new(uninstrumented);

@@ -342,7 +342,7 @@ impl Check for Race {
         }
         if !context.uninstrumented().is_empty() {
             proposals.caveat = Some(
-                "accesses of code that was not captured are left out, because nobody knows which \
+                "accesses of code that was not captured are left out, because it is not known which \
                  thread they are of",
             );
         }
