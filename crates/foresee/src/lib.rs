@@ -100,6 +100,11 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
+/// The programs of the page for library users are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;
+
 mod input;
 mod recorder;
 mod session;

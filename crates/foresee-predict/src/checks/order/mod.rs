@@ -203,7 +203,8 @@ impl Check for LifeOrder {
         _: &[u64],
         _: &Seen<'_>,
     ) -> Result<(), String> {
-        let pair = self.pair_of(context, found).ok_or("it is not a pair of events of one object")?;
+        let pair =
+            self.pair_of(context, found).ok_or("it is not a pair of events of one object")?;
         let trace = context.trace;
         let name = |event: u32| {
             let event = &trace.events[event as usize];
