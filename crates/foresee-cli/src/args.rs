@@ -9,7 +9,7 @@ use foresee_capture::launch::LOG_LIMIT;
 use foresee_causality::judge::Reads;
 use foresee_observe::Limits;
 use foresee_predict::info;
-use foresee_predict::session::Settings;
+use foresee_predict::session::Limits as SearchLimits;
 use foresee_trace::Space;
 
 /// The headings under which `--help` groups the flags.
@@ -230,7 +230,7 @@ pub(crate) struct AnalysisArgs {
     ///
     /// An event is buffered until everything that may happen before it is known. If the buffer is
     /// full, the search moves on to the next level, and the result says so.
-    #[arg(long, value_name = "L", requires = "window", default_value_t = Settings::default().lookahead)]
+    #[arg(long, value_name = "L", requires = "window", default_value_t = SearchLimits::default().lookahead)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) lookahead: usize,
     /// Stop a lattice search after N cuts.
@@ -239,7 +239,7 @@ pub(crate) struct AnalysisArgs {
     /// Memory limit of each search, in MiB, and of the process while the trace is read.
     ///
     /// If it is reached, what has been read so far is analysed, and the result says so.
-    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
     // The help shows the library's default.
@@ -289,7 +289,7 @@ fn check_help() -> String {
 
 /// The help of `--time-limit`.
 fn time_limit_help() -> String {
-    let default = match Settings::default().time {
+    let default = match SearchLimits::default().time {
         Some(time) => format!("{}, unlimited for `observe`", time.as_secs()),
         None => "unlimited".to_owned(),
     };
@@ -303,7 +303,7 @@ impl AnalysisArgs {
             Some(0) => None,
             // An observed program may run for days.
             None if self.is_live => None,
-            None => Settings::default().time,
+            None => SearchLimits::default().time,
             Some(seconds) => Some(Duration::from_secs(seconds)),
         }
     }
@@ -466,17 +466,17 @@ pub(crate) struct IndexArgs {
 #[derive(Args)]
 pub(crate) struct ChecksArgs {
     /// Maximum number of reordered events before a candidate.
-    #[arg(long, value_name = "EVENTS", default_value_t = Settings::default().look_back)]
+    #[arg(long, value_name = "EVENTS", default_value_t = SearchLimits::default().look_back)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) look_back: u32,
     /// How many events to try for each pair or cycle of threads and locations.
     ///
     /// The nearest ones are tried, and others spread over the whole trace.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().tries)]
+    #[arg(long, value_name = "N", default_value_t = SearchLimits::default().tries)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries: usize,
     /// How many events to try for each pair or cycle of locations, over all threads.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().tries_per_place)]
+    #[arg(long, value_name = "N", default_value_t = SearchLimits::default().tries_per_place)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries_per_place: usize,
     /// Whether relaxed atomics prevent races.

@@ -50,7 +50,7 @@ fn assert_complete(finding: &Json) {
     }
 }
 
-/// A deadlock that hangs on what `done` is read as.
+/// A deadlock that depends on what `done` is read as.
 const CONDITIONAL: &str = "T1|acq(l)|a.c:2(put)\nT1|acq(m)|a.c:3(put)\nT1|rel(m)|\nT1|rel(l)|\n\
     T1|vw(done)=1|a.c:4(put)\nT2|vr(done)=1|a.c:8(get)\n\
     T2|acq(m)|a.c:9(get)\nT2|acq(l)|a.c:10(get)\nT2|rel(l)|\nT2|rel(m)|\n";

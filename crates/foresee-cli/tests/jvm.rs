@@ -167,7 +167,7 @@ fn the_programs_streams_are_its_own() {
     let (status, out, err) = said(&command.output().unwrap());
     assert_eq!(status, 0, "{out}{err}");
     let captured = std::fs::read_to_string(&report).unwrap();
-    // The JVM itself tells that it takes options from the environment.
+    // The JVM itself says that it takes options from the environment.
     let own: Vec<&str> = captured.lines().filter(|line| !line.starts_with("Picked up ")).collect();
     let mut expected = text(&plain.stdout);
     expected.push_str(&text(&plain.stderr));

@@ -37,7 +37,7 @@ fn landing(folder: &Path, before: usize, after: usize) -> PathBuf {
 
 struct Observer {
     child: Child,
-    /// What it says, read as it comes: an observer that nobody reads waits.
+    /// What it says, read as it comes: an observer waits until its output is read.
     lines: Receiver<Value>,
     address: String,
 }
@@ -209,7 +209,7 @@ fn the_file_of_an_observer_grows_line_by_line() {
 }
 
 #[test]
-fn bad_senders_are_told_so_and_disturb_nobody() {
+fn bad_senders_are_told_so_and_do_not_disturb_others() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--stall", "3", "--idle", "4", "--linger", "0", "--max-threads", "1000"];
     let mut observer = Observer::start(folder.path(), &flags);
@@ -255,7 +255,7 @@ fn bad_senders_are_told_so_and_disturb_nobody() {
         refusal(&address, &[hello("stalls"), part[..50].to_vec()].concat()).contains("timeout")
     );
     assert!(refusal(&address, &hello("silent")).contains("timeout"), "idle");
-    // Death in the middle of a frame, and of a hello: there is nobody to be told.
+    // Death in the middle of a frame, and of a hello: there is no sender to answer.
     for bytes in [[hello("dies"), part[..50].to_vec()].concat(), hello("dies")[..20].to_vec()] {
         TcpStream::connect(&address).unwrap().write_all(&bytes).unwrap();
     }
@@ -280,7 +280,7 @@ fn bad_senders_are_told_so_and_disturb_nobody() {
 }
 
 #[test]
-fn nobody_without_the_token_gets_in() {
+fn a_sender_without_the_token_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = landing(folder.path(), 0, 0);
     let mut observer =

@@ -322,5 +322,5 @@ fn debugging_information_that_is_damaged_or_missing_is_no_reason_to_fail() {
     assert!(Command::new("strip").arg("-s").arg(bench.path("program")).status().unwrap().success());
     let (status, out, err) = bench.run("--spec s.spec -- ./program");
     assert_eq!((status, out.as_str()), (2, ""), "{err}");
-    assert!(err.contains("`done` is no global or static variable of the program"), "{err}");
+    assert!(err.contains("`done` is not a global or static variable of the program"), "{err}");
 }

@@ -168,7 +168,7 @@ fn frames_too_far_out_of_order_are_an_error_for_their_sender() {
 }
 
 #[test]
-fn nobody_waits_for_an_observer_that_is_gone() {
+fn no_sender_waits_for_an_observer_that_is_gone() {
     let (server, _) = start(Limits::default(), true);
     let to = server.addresses()[0].clone();
     server.stop();

@@ -27,6 +27,7 @@ mod runner;
 pub mod session;
 mod shares;
 mod sites;
+mod users;
 
 pub use analysis::{
     ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Stat,

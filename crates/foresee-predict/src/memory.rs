@@ -22,7 +22,7 @@ impl std::fmt::Debug for MemoryLimit<'_> {
 }
 
 impl<'s> MemoryLimit<'s> {
-    /// A limit for a pass that begins now; `shared` says whether others leave so many bytes.
+    /// A limit for a pass that begins now; `shared` says whether others leave this many bytes.
     pub(crate) fn new(limit: usize, shared: &'s dyn Fn(usize) -> bool) -> MemoryLimit<'s> {
         MemoryLimit { limit, shared, before: None }
     }
@@ -32,7 +32,7 @@ impl<'s> MemoryLimit<'s> {
         MemoryLimit { limit, shared: &|_| true, before: resident() }
     }
 
-    /// Whether so many bytes may be held.
+    /// Whether this many bytes may be held.
     pub fn allows(&self, bytes: usize) -> bool {
         let taken = || Some(resident()?.saturating_sub(self.before?));
         let beyond = |taken: usize| taken.saturating_sub(ALLOWANCE) > self.limit;
@@ -41,7 +41,7 @@ impl<'s> MemoryLimit<'s> {
     }
 }
 
-/// The memory that the process takes, where the system tells it.
+/// The memory that the process takes, where the system reports it.
 fn resident() -> Option<usize> {
     const PAGE: usize = 4096;
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;

@@ -291,7 +291,7 @@ fn worked_examples() {
 }
 
 /// A program whose threads access few variables at many places, in critical sections and out of
-/// them, as nobody would write it by hand.
+/// them, as no program would be written by hand.
 fn crowd(seed: u64, events: u32, places: u32) -> Trace {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut trace = Trace::default();

@@ -7,11 +7,12 @@ use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
 use foresee_trace::{
-    Finding, FindingKind, Fork, HeldLock, Location, Op, ShownBy, Site, SiteThread, Target,
+    Finding, FindingKind, Fork, HeldLock, Location, Op, ShownBy, Site, SiteThread, Subject, Target,
     TargetKind, Witness, is_hidden,
 };
 
 use crate::diagram::{Diagram, Row};
+use crate::facts::{JsonFact, fact};
 use crate::report::Report;
 
 /// The maximum number of events that a witness lists although they happen as observed.
@@ -93,8 +94,7 @@ struct Analysis<'a> {
 struct JsonFinding<'a> {
     /// From one, in the order of the report.
     id: usize,
-    /// Identifies the finding from run to run. Missing if the finding was reported
-    /// before the end of the trace, or if an index alone gave the answer.
+    /// Identifies the finding from run to run. Missing if an index alone gave the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(regex(pattern = r"^F-[0-9a-f]{12}$")))]
     fingerprint: Option<String>,
@@ -123,7 +123,10 @@ struct JsonFinding<'a> {
     about: Vec<JsonSubject<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<JsonWitness<'a>>,
-    /// Labels and texts for people. What programs need is in the other fields.
+    /// What helps to understand it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<JsonFact<'a>>,
+    /// The facts in words, by label. What programs need is in the other fields.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     details: Map<String, Json>,
@@ -147,9 +150,9 @@ struct JsonRuns<'a> {
 /// Something with a name.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Subject"))]
-struct JsonSubject<'a> {
-    kind: &'static str,
-    name: &'a str,
+pub(crate) struct JsonSubject<'a> {
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a str,
 }
 
 /// An event that a finding is about. Only its role is known for certain; of a program's failure
@@ -203,7 +206,7 @@ struct JsonFork<'a> {
 /// A call, innermost first.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Frame"))]
-struct JsonFrame<'a> {
+pub(crate) struct JsonFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,7 +223,7 @@ struct JsonFrame<'a> {
 /// A lock that is held.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Lock"))]
-struct JsonLock<'a> {
+pub(crate) struct JsonLock<'a> {
     name: &'a str,
     /// Whether other readers may hold it as well.
     #[serde(skip_serializing_if = "is_false")]
@@ -292,7 +295,7 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-fn is_false(is: &bool) -> bool {
+pub(crate) fn is_false(is: &bool) -> bool {
     !*is
 }
 
@@ -378,7 +381,8 @@ pub fn one(finding: &Finding) -> String {
 
 fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -> JsonFinding<'a> {
     let details = finding.details.iter();
-    let details = details.map(|(name, text)| (name.clone(), Json::from(text.as_str())));
+    let details =
+        details.map(|detail| (detail.label.clone(), Json::from(detail.text(&finding.sites))));
     let shown = finding.shown_by.iter();
     let shown = shown.map(|shown| ("runs".to_owned(), Json::from(shown.to_string())));
     let runs =
@@ -394,15 +398,16 @@ fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -
         message: &finding.message,
         event: finding.event,
         sites: finding.sites.iter().map(site).collect(),
-        about: finding
-            .about
-            .iter()
-            .map(|subject| JsonSubject { kind: subject.kind(), name: subject.name() })
-            .collect(),
+        about: finding.about.iter().map(subject).collect(),
         witness: finding.witness.as_ref().map(|w| witness(w, drawn)),
+        facts: finding.details.iter().map(fact).collect(),
         details: details.chain(shown).collect(),
         runs: finding.shown_by.as_ref().map(runs),
     }
+}
+
+pub(crate) fn subject(subject: &Subject) -> JsonSubject<'_> {
+    JsonSubject { kind: subject.kind(), name: subject.name() }
 }
 
 fn site<'a>(site: &'a Site) -> JsonSite<'a> {
@@ -440,13 +445,13 @@ fn thread<'a>(thread: &'a SiteThread) -> JsonThread<'a> {
     JsonThread { name: &thread.name, forked: thread.forked.as_ref().map(fork) }
 }
 
-fn lock(lock: &HeldLock) -> JsonLock<'_> {
+pub(crate) fn lock(lock: &HeldLock) -> JsonLock<'_> {
     let HeldLock { name, shared, event, location } = lock;
     JsonLock { name, shared: *shared, event: *event, frames: frames(location.as_ref()) }
 }
 
 /// A place and what it was inlined into.
-fn frames(location: Option<&Location>) -> Vec<JsonFrame<'_>> {
+pub(crate) fn frames(location: Option<&Location>) -> Vec<JsonFrame<'_>> {
     let all = location.into_iter().flat_map(Location::frames);
     all.map(|frame| JsonFrame {
         file: frame.file.as_deref(),

@@ -5,6 +5,7 @@
 //! drawn as text or as SVG; [`lattice_svg`] draws the lattice of a property.
 
 mod diagram;
+mod facts;
 pub mod json;
 mod lattice_svg;
 mod merge;

@@ -218,8 +218,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             style.bold(&Visible(&finding.property).to_string()),
         )?;
         writeln!(out, "  {}", Visible(&finding.message))?;
-        for (name, value) in &finding.details {
-            writeln!(out, "  {}: {}", Visible(name), Visible(value))?;
+        for detail in &finding.details {
+            let text = detail.text(&finding.sites);
+            writeln!(out, "  {}: {}", Visible(&detail.label), Visible(&text))?;
         }
         if let Some(shown) = &finding.shown_by {
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;

@@ -11,6 +11,10 @@ use crate::words::words;
 
 words! {
     /// What an event has to do with a finding.
+    ///
+    /// ```
+    /// assert_eq!(foresee_trace::Role::Access.word(), "access");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Role {
         /// One of two accesses that are not ordered.
@@ -149,6 +153,13 @@ impl fmt::Display for HeldLock {
 }
 
 /// An event that a finding is about.
+///
+/// ```
+/// use foresee_trace::{Role, Site};
+///
+/// let site = Site::new(Role::Access, Some(7));
+/// assert!(site.op.is_none(), "the event has not been looked up");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// What it has to do with the finding.
@@ -215,17 +226,6 @@ impl Site {
     pub fn thread_name(&self) -> &str {
         self.thread.as_ref().map_or("", |thread| &thread.name)
     }
-
-    /// The locks held and where they were taken, or `no lock`.
-    pub fn told_locks(&self) -> String {
-        match self.locks.as_deref() {
-            None | Some([]) => "no lock".to_owned(),
-            Some(locks) => {
-                let all: Vec<String> = locks.iter().map(HeldLock::to_string).collect();
-                all.join("; ")
-            }
-        }
-    }
 }
 
 impl fmt::Display for Site {
@@ -244,7 +244,7 @@ pub fn location(loc: LocId, names: &Names) -> Option<Location> {
 }
 
 /// ` at a.c:3`, or nothing.
-fn at(location: Option<&Location>) -> String {
+pub(crate) fn at(location: Option<&Location>) -> String {
     match location {
         Some(location) => format!(" at {}", Name(&location.to_string())),
         None => String::new(),

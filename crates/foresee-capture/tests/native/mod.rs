@@ -54,7 +54,7 @@ impl Workshop {
     /// Runs a program under capture; the directory of its logs is made for it.
     pub(crate) fn capture(&self, program: &Path, settings: &[(&str, &str)]) -> (Output, PathBuf) {
         let logs = tempfile::tempdir_in(self.dir.path()).unwrap().keep();
-        // No test waits for ever.
+        // No test waits forever.
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", "60"]).arg(program).env("FORESEE_CAPTURE", &logs);
         command.envs(settings.iter().copied());

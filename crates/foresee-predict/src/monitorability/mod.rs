@@ -478,7 +478,7 @@ impl MonitoredProperty {
             }
             ScheduleVerdict::Unknown if !is_exact => format!(
                 "the verdict may depend on the schedule: at least {pairs} by the execution; \
-                 --check monitorability tells whether that changes the verdict"
+                 --check monitorability says whether that changes the verdict"
             ),
             ScheduleVerdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
             ScheduleVerdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),
