@@ -7,9 +7,10 @@
 //! not conflict, so it is divided, too; only variables of a specification stay whole, because their
 //! values are needed.
 //!
-//! A cell never crosses eight aligned bytes, with one exception: buffers that are filled, copied and written only as
-//! a whole. What lies between two places where accesses begin or end is then one *wide* cell, however long it is, since
-//! any order of such accesses is the same for all its bytes. A hash of its bytes stands for them.
+//! A cell never crosses eight aligned bytes, with one exception: buffers that are only written as a whole. What lies
+//! between two places where writes begin or end is then one *wide* cell, however long it is: every read of a part of it
+//! conflicts with the same writes, and sees the same one, as a read of any other part. That holds if all its writes were
+//! seen. If not, it is one cell only as far as reads cover it, too; a hash of its bytes then shows whether it has changed.
 
 use std::hash::BuildHasher;
 
@@ -28,8 +29,6 @@ pub(super) struct Boundaries {
     has_wide: bool,
 }
 
-/// The least size of a wide cell in bytes. Smaller ones may be structures, whose parts have names.
-const LEAST_WIDE: u32 = 64;
 /// The maximum number of granules after the first of a wide cell.
 const MOST_INSIDE: usize = 1 << 24;
 
@@ -71,8 +70,19 @@ impl Boundaries {
         }
         let rest = (address..).step_by(8).skip(1);
         let inside = rest.take_while(|&at| self.starts.get(at) == Some(&0)).take(MOST_INSIDE);
-        let size = 8 + 8 * inside.count() as u32;
-        if size < LEAST_WIDE { 8 } else { size }
+        8 + 8 * inside.count() as u32
+    }
+
+    /// Where the wide cell begins that contains an aligned address; the address itself if none does.
+    pub(super) fn start(&self, address: u64) -> u64 {
+        if !self.has_wide || self.starts.get(address) != Some(&0) {
+            return address;
+        }
+        let mut start = address;
+        while self.starts.get(start) == Some(&0) && start >= 8 {
+            start -= 8;
+        }
+        start
     }
 }
 
@@ -100,8 +110,9 @@ pub(super) struct Granule {
     pub(super) unseen: u8,
     /// Whether it was freed: libc may then write anything there.
     pub(super) is_freed: bool,
-    /// How many bytes it stands for: more than eight if it is a wide cell.
+    /// How many bytes it stands for, more than eight if it is a wide cell, and where they begin.
     pub(super) width: u32,
+    pub(super) start: u64,
 }
 
 /// A piece of memory that is one variable.
@@ -147,7 +158,7 @@ impl Granule {
         let (bytes, seen) = (0, [0; 8]);
         let vars = [NO_VARIABLE; 8];
         let (known, touched, unseen, is_freed) = (0, 0, 0, false);
-        Granule { starts, known, bytes, seen, touched, vars, kinds, unseen, is_freed, width }
+        Granule { starts, known, bytes, seen, touched, vars, kinds, unseen, is_freed, width, start: address }
     }
 
     /// Sets the bytes, known since the given time; a wide cell consists of zeros.
@@ -281,6 +292,12 @@ impl Memory {
                     *number = self.granules.len() as u32;
                 }
             }
+            let number = *number;
+            let Granule { start, width, .. } = self.granules[number as usize - 1];
+            for inside in (start..start + u64::from(width)).step_by(8).skip_while(|_| width == 8) {
+                *self.numbers.entry(inside) = number;
+            }
+            return GranuleId(number - 1);
         }
         GranuleId(*number - 1)
     }
@@ -322,9 +339,13 @@ impl Memory {
     /// Begins a new life of a range of memory.
     pub(super) fn renew(&mut self, address: u64, size: u64) {
         let Memory { numbers, spare, .. } = self;
+        let mut latest = 0;
         numbers.within(address, size, |number| {
-            if *number != 0 {
-                spare.push(std::mem::take(number));
+            // All of a wide cell has one number.
+            let ended = std::mem::take(number);
+            if ended != 0 && ended != latest {
+                spare.push(ended);
+                latest = ended;
             }
         });
     }

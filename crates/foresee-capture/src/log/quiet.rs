@@ -7,6 +7,7 @@
 //! another thread may have written it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use foresee_rt::format::{Access, Tag};
 
@@ -37,9 +38,21 @@ struct Word {
     owner: u16,
     /// The bytes at which accesses begin, or before which they end; the lowest also for blocks of memory.
     starts: u8,
-    /// Whether an access covers only a part of it, or it alone.
-    is_narrow: bool,
+    /// How it is accessed otherwise.
+    flags: u8,
 }
+
+/// An access covers only a part of it, or it alone.
+const NARROW: u8 = 1;
+/// A write does.
+const WRITTEN_NARROW: u8 = 2;
+/// A longer write begins here or ends just before, or a block of memory does.
+const WRITTEN_FROM: u8 = 4;
+/// A read saw what no write that was seen had left there.
+const STRANGE: u8 = 8;
+
+/// The least number of words in a wide cell. Smaller ones may be structures, whose parts have names.
+const LEAST_WIDE: usize = 8;
 
 const _: () = assert!(size_of::<Word>() == 16);
 
@@ -110,7 +123,9 @@ impl Sieve {
     /// No cell crosses the ends of a block of memory.
     fn delimit(&mut self, address: u64, size: u64) {
         for end in [address, address.saturating_add(size).saturating_add(7)] {
-            self.words.entry(end & !7).starts |= 1;
+            let word = self.words.entry(end & !7);
+            word.starts |= 1;
+            word.flags |= WRITTEN_FROM;
         }
     }
 
@@ -126,7 +141,7 @@ impl Sieve {
         for granule in (address & !7..end).step_by(8) {
             let word = self.words.entry(granule);
             own(word, thread);
-            word.is_narrow = true;
+            word.flags |= NARROW | WRITTEN_NARROW;
         }
         for at in [address, end] {
             self.words.entry(at).starts |= 1 << (at & 7);
@@ -159,7 +174,7 @@ impl Sieve {
             return;
         }
         let word = self.words.entry(at);
-        word.is_narrow = true;
+        word.flags |= if by.1.writes() { NARROW | WRITTEN_NARROW } else { NARROW };
         // The first byte and the one after the last, if that is among the eight.
         let first = mask & mask.wrapping_neg();
         word.starts |= first | mask.wrapping_add(first);
@@ -179,27 +194,29 @@ impl Sieve {
         self.access(by, address, (head.len(), number(head), 0));
         let mut at = address.wrapping_add(head.len() as u64);
         if !words.is_empty() {
-            self.words.entry(at).starts |= 1;
+            self.begin(by, at);
         }
         for word in words {
             self.word(by, at, (0xff, u64::from_le_bytes(*word), 0));
             at = at.wrapping_add(8);
         }
         match tail.is_empty() {
-            true => self.words.entry(at & !7).starts |= 1,
+            true => self.begin(by, at & !7),
             false => self.access(by, at, (tail.len(), number(tail), 0)),
         }
+    }
+
+    /// An access of more bytes begins at an aligned address, or ends just before.
+    fn begin(&mut self, by: (u32, Access), at: u64) {
+        let word = self.words.entry(at);
+        word.starts |= 1;
+        word.flags |= if by.1.writes() { WRITTEN_FROM } else { 0 };
     }
 
     /// An access of the bytes in a mask of eight aligned bytes.
     #[inline]
     fn word(&mut self, (thread, access): (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
         let word = self.words.entry(at);
-        if word.owner == KEPT {
-            // Whether it was used before it is freed still counts.
-            word.is_used = true;
-            return;
-        }
         if !word.is_used {
             let block = self.blocks.range(..=at).next_back();
             let block = block.filter(|(start, block)| at < *start + block.size.max(1));
@@ -225,6 +242,7 @@ impl Sieve {
             && (word.bytes ^ seen) & bytes_of(mask & word.known) != 0
         {
             word.owner = KEPT;
+            word.flags |= STRANGE;
         }
         let accessed = bytes_of(mask);
         word.bytes = word.bytes & !accessed | value & accessed;
@@ -285,46 +303,87 @@ impl Sieve {
     /// What can be left out, and where accesses begin and end, once all records were seen. In the memory of `modules`,
     /// variables have names and types, so that it has no wide cells.
     pub(super) fn finish(self, modules: &[Module]) -> (Quiet, Boundaries) {
-        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
         let mut pages: Vec<(u64, &[Word; PER_PAGE])> = self.words.iter().collect();
         pages.sort_unstable_by_key(|&(page, _)| page);
-        let mut quiet: Vec<[u64; 8]> = vec![[0; 8]; pages.len()];
-        let mut all = Pages::default();
-        // The first word of the current cell, by its page's index, and whether all of it is quiet.
-        let (mut first, mut is_all_quiet) = ((0, 0), true);
-        let mut next = 0;
-        let mut ends = true;
-        for (index, &(page, words)) in pages.iter().enumerate() {
+        let is_named = |&(page, _): &(u64, _)| {
             let range = page << 12..(page + 1) << 12;
-            let is_named = modules.iter().any(|m| m.low < range.end && range.start < m.end)
-                || self.data.is_in(&range);
-            // Nothing is known of what lies between two pages.
-            ends |= is_named || page != next;
-            next = page + 1;
-            let starts = all.page(page);
-            for (i, word) in words.iter().enumerate() {
-                let is_alone = word.is_narrow || is_named || word.starts & !1 != 0;
-                if ends || is_alone || word.starts != 0 {
-                    starts[i] = word.starts | 1;
-                    (first, is_all_quiet) = ((index, i), true);
-                }
-                ends = is_alone;
-                let was_quiet = is_all_quiet;
-                is_all_quiet &= is_quiet(word);
-                if is_all_quiet {
-                    quiet[index][i / 64] |= 1 << (i % 64);
-                } else if was_quiet && first != (index, i) {
-                    // All of a cell is left out, or nothing.
-                    for earlier in first.0 * PER_PAGE + first.1..index * PER_PAGE + i {
-                        let (page, word) = (earlier / PER_PAGE, earlier % PER_PAGE);
-                        quiet[page][word / 64] &= !(1 << (word % 64));
-                    }
-                }
+            let is_in = |m: &Module| m.low < range.end && range.start < m.end;
+            modules.iter().any(is_in) || self.data.is_in(&range)
+        };
+        let is_named: Vec<bool> = pages.iter().map(is_named).collect();
+        let (starts, quiet) = (vec![[0; PER_PAGE]; pages.len()], vec![[0; 8]; pages.len()]);
+        let mut cut = Cut { pages, starts, quiet };
+        let count = cut.pages.len() * PER_PAGE;
+        // All words, by their index in the pages; nothing is known of what lies between two pages.
+        let begins = |cut: &Cut<'_>, at: usize, alone: u8, from: u8| {
+            let (page, word) = (at / PER_PAGE, cut.word(at));
+            let starts = if from == 0 { word.starts } else { word.flags & from };
+            starts != 0
+                || (word.flags | cut.word(at - 1).flags) & alone != 0
+                || is_named[page]
+                || at % PER_PAGE == 0
+                    && (is_named[page - 1] || cut.pages[page - 1].0 + 1 != cut.pages[page].0)
+        };
+        let mut from = 0;
+        while from < count {
+            let mut to = from + 1;
+            while to < count && !begins(&cut, to, WRITTEN_NARROW, WRITTEN_FROM) {
+                to += 1;
             }
+            let is_strange = (from..to).any(|at| cut.word(at).flags & STRANGE != 0);
+            let mut cell = from;
+            while is_strange && cell < to {
+                let next = (cell + 1..to).find(|&at| begins(&cut, at, NARROW, 0)).unwrap_or(to);
+                cut.add(cell..next);
+                cell = next;
+            }
+            if !is_strange {
+                cut.add(from..to);
+            }
+            from = to;
+        }
+        let Cut { pages, starts, quiet } = cut;
+        let mut boundaries = Pages::default();
+        for (&(page, _), starts) in pages.iter().zip(starts) {
+            *boundaries.page(page) = starts;
         }
         let pages = pages.iter().map(|&(page, _)| page).zip(quiet);
         let pages = pages.filter(|(_, bits)| *bits != [0; 8]).collect();
-        (Quiet { pages, used: self.used }, Boundaries::new(all, true))
+        (Quiet { pages, used: self.used }, Boundaries::new(boundaries, true))
+    }
+}
+
+/// Memory while it is divided into cells.
+struct Cut<'w> {
+    pages: Vec<(u64, &'w [Word; PER_PAGE])>,
+    /// For each word the bytes at which cells begin.
+    starts: Vec<[u8; PER_PAGE]>,
+    /// A bit for each word that can be left out.
+    quiet: Vec<[u64; 8]>,
+}
+
+impl Cut<'_> {
+    fn word(&self, at: usize) -> &Word {
+        &self.pages[at / PER_PAGE].1[at % PER_PAGE]
+    }
+
+    /// Adds a wide cell, or single words if it is too small.
+    fn add(&mut self, cell: Range<usize>) {
+        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
+        let is_wide = cell.len() >= LEAST_WIDE;
+        // All of a wide cell is left out, or nothing.
+        let is_loud = is_wide && !cell.clone().all(|at| is_quiet(self.word(at)));
+        for at in cell.clone() {
+            let (page, i) = (at / PER_PAGE, at % PER_PAGE);
+            let starts = match is_wide {
+                true => u8::from(at == cell.start),
+                false => self.word(at).starts | 1,
+            };
+            self.starts[page][i] = starts;
+            if !is_loud && is_quiet(self.word(at)) {
+                self.quiet[page][i / 64] |= 1 << (i % 64);
+            }
+        }
     }
 }
 

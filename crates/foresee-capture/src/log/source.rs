@@ -120,8 +120,25 @@ impl Threads {
     }
 }
 
-/// A read: thread, kind, return address, address and value.
-type SameRead = (u32, What, u64, u64, u64);
+/// A read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SameRead {
+    thread: u32,
+    what: What,
+    pc: u64,
+    address: u64,
+    value: u64,
+}
+
+/// Why a record yields no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    No,
+    /// It accesses memory that one thread has for itself.
+    Private,
+    /// It is the same as others around it.
+    Repeated,
+}
 
 /// How often the same read is kept.
 const REPEATED: u8 = 2;
@@ -173,6 +190,8 @@ pub struct LogSource<'l, N> {
     wanted: HashSet<u64>,
     /// The latest read, and how often it came without another event in between.
     repeated: (Option<SameRead>, u8),
+    /// The latest read that was left out for that reason and may be the last, and when it was.
+    last: Option<(SameRead, u32)>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
     prior: Option<Prior>,
@@ -261,6 +280,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             page: Page::default(),
             wanted: HashSet::default(),
             repeated: (None, 0),
+            last: None,
             hidden: Vec::new(),
             prior,
             next_known: 0,
@@ -437,6 +457,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         let (log, naming) = (self.log, &mut self.naming);
         let (blocks, data, prior) = (&self.blocks, &self.data, &self.prior);
         self.memory.find(address, || {
+            let address = log.boundaries.start(address);
             let mut granule = Granule::new(address, &log.boundaries, |at| naming.scalar(at));
             granule.unseen = prior.as_ref().map_or(0, |prior| prior.plan.unseen(address));
             let holds = match block_at(blocks, address) {
@@ -460,9 +481,11 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// The variable of a cell that has none yet.
     fn new_cell(&mut self, granule: u64, id: GranuleId, cell: Cell) -> Result<VarId> {
-        let start = granule + u64::from(cell.offset);
-        let width = self.memory.at(id).width;
-        let size = if width > 8 { u64::from(width) } else { u64::from(cell.size) };
+        let Granule { start, width, .. } = *self.memory.at(id);
+        let (start, size) = match width {
+            8 => (granule + u64::from(cell.offset), u64::from(cell.size)),
+            width => (start, u64::from(width)),
+        };
         let block = self.block(start);
         self.text.clear();
         self.naming.variable(start, size, block.as_ref(), &mut self.text);
@@ -534,26 +557,26 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(var)
     }
 
-    /// Whether a record yields no event, like most of a log: an access of memory that one thread has for itself, or
-    /// a read that only repeats the two before it, as in a loop that waits.
+    /// Whether a record yields no event, like most of a log.
     #[inline]
-    fn leaves_out(&mut self, record: &Record<'_>) -> bool {
+    fn leaves_out(&mut self, record: &Record<'_>) -> LeftOut {
         match record.what {
-            _ if !self.is_brief => false,
-            What::Access(access, size) => {
-                self.passes_over(record, access, size) || self.repeats(record, access)
-            }
+            _ if !self.is_brief => LeftOut::No,
+            What::Access(access, size) if self.passes_over(record, access, size) => LeftOut::Private,
+            What::Access(access, _) if self.repeats(record, access) => LeftOut::Repeated,
+            What::Access(..) => LeftOut::No,
             What::Sync(_) => {
                 self.repeated.1 = 0;
-                false
+                LeftOut::No
             }
             // These were left out before, and change nothing.
-            What::Skipped(_) => false,
+            What::Skipped(_) => LeftOut::No,
         }
     }
 
-    /// Whether a thread reads the same for at least the third time, without another event in between. What could happen
-    /// around that read could happen around the second one, too.
+    /// Whether a thread reads the same for at least the third time, without another event in between, as in a loop that
+    /// waits. Of such reads the first two and the last are kept: what could happen around the others could happen around
+    /// the first two, and nothing that the others rule out can come before the last.
     fn repeats(&mut self, record: &Record<'_>, access: Access) -> bool {
         let &Record { thread, what, pc, address, value, inexact, .. } = record;
         let is_read = matches!(access, Access::Read | Access::AtomicRead | Access::RelaxedRead);
@@ -562,10 +585,22 @@ impl<'l, N: Names> LogSource<'l, N> {
             self.repeated.1 = 0;
             return false;
         }
-        let read = Some((thread, what, pc, address, value));
+        let read = Some(SameRead { thread, what, pc, address, value });
         let times = if self.repeated.0 == read { self.repeated.1 } else { 0 };
         self.repeated = (read, (times + 1).min(REPEATED));
         times == REPEATED
+    }
+
+    /// Yields the event of a read that was left out, once it is known to be the last of its kind.
+    fn keep_last(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let Some((SameRead { thread, what, pc, address, value }, clock)) = self.last.take() else {
+            return Ok(());
+        };
+        let What::Access(access, size) = what else { return Ok(()) };
+        let (who, loc) = (self.thread(thread)?, self.location_at(pc)?);
+        let bytes = &value.to_le_bytes()[..size.min(8)];
+        self.stats.checked_reads -= 1;
+        self.access((who, thread, clock), (access, order::FULL), address, bytes, &[], loc, out)
     }
 
     /// The latest record yields no event.
@@ -628,7 +663,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     fn record(
         &mut self,
         record: &Record<'_>,
-        is_left_out: bool,
+        left_out: LeftOut,
         out: &mut Out<'_>,
     ) -> Result<()> {
         let counted = match record.what {
@@ -658,7 +693,10 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.falls_due(record.thread, place..place + 1);
         self.come_after_known(record.thread, who, out);
         match record.what {
-            What::Access(access, _) if is_left_out => {
+            What::Access(access, _) if left_out != LeftOut::No => {
+                if let (LeftOut::Repeated, Some(read)) = (left_out, self.repeated.0) {
+                    self.last = Some((read, self.history.now()));
+                }
                 self.stats.events += 1;
                 self.stats.checked_reads += u64::from(access.reads());
                 self.stats.inexact += u64::from(record.inexact);
@@ -671,7 +709,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                     if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
                 let old = record.old.to_le_bytes();
                 self.stats.inexact += u64::from(record.inexact);
-                let (me, how) = ((who, record.thread), (access, record.order));
+                let me = (who, record.thread, self.history.now());
+                let how = (access, record.order);
                 self.access(me, how, record.address, bytes, &old, loc, out)?;
             }
             What::Sync(tag) => {
@@ -702,7 +741,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
                 let size = (!rest).trailing_zeros().min(8 - at as u32) as usize;
                 let bytes = &delayed.bytes[at..at + size];
-                let (me, how) = ((who, record.thread), (delayed.access, order::FULL));
+                let me = (who, record.thread, self.history.now());
+                let how = (delayed.access, order::FULL);
                 self.access(me, how, address + at as u64, bytes, &[], loc, out)?;
                 at += size;
             }
@@ -737,6 +777,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         if known.is_empty() {
             return Ok(());
         }
+        self.keep_last(out)?;
         for &(_, granule, offset) in known {
             let id = self.granule(granule);
             let Some(cell) = self.memory.at(id).cells(1 << offset).next() else { continue };
@@ -874,7 +915,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     #[allow(clippy::too_many_arguments)]
     fn access(
         &mut self,
-        (who, me): (ThreadId, u32),
+        (who, me, now_is): (ThreadId, u32, u32),
         (access, order): (Access, u8),
         address: u64,
         bytes: &[u8],
@@ -899,7 +940,6 @@ impl<'l, N: Names> LogSource<'l, N> {
             (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
             _ => None,
         };
-        let now_is = self.history.now();
         self.stacks.learnt(me, address);
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
@@ -911,14 +951,19 @@ impl<'l, N: Names> LogSource<'l, N> {
             let id = self.granule(granule);
             let width = self.memory.at(id).width;
             let (mask, now, before): (u8, u64, u64);
+            let next;
             if width > 8 {
-                // Accesses of wide cells cover them.
-                let from = granule.saturating_sub(address) as usize;
-                let whole = bytes.get(from..).unwrap_or(&[]);
-                let whole = &whole[..whole.len().min(width as usize)];
-                (mask, now, before) = (0xff, wide(whole), 0);
+                // Writes of a wide cell cover it, and if reads do not, what they see is known to be what was written.
+                let start = self.memory.at(id).start;
+                next = start + u64::from(width);
+                let (from, to) = (start.max(address), next.min(end));
+                let seen = bytes.get((from - address) as usize..(to - address) as usize);
+                let seen = seen.unwrap_or(&[]);
+                let is_whole = seen.len() == width as usize;
+                (mask, now, before) = if is_whole { (0xff, wide(seen), 0) } else { (0, 0, 0) };
                 if op.reads() {
-                    let words = whole.as_chunks::<8>().0;
+                    let skipped = (from.wrapping_neg() & 7) as usize;
+                    let words = seen.get(skipped..).unwrap_or(&[]).as_chunks::<8>().0;
                     words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
                 }
             } else {
@@ -932,6 +977,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     number[offset..offset + bytes.len()].copy_from_slice(bytes);
                     u64::from_le_bytes(number)
                 };
+                next = granule + 8;
                 mask = (((1u32 << size) - 1) << offset) as u8;
                 (now, before) = (number(bytes), number(old));
             }
@@ -943,7 +989,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             if let Some(seen) = seen.filter(|_| mask == 0xff && width == 8) {
                 self.stacks.learnt(me, seen);
             }
-            for cell in self.memory.at(id).cells(mask) {
+            let cells = self.memory.at(id).cells(if width > 8 { 0xff } else { mask });
+            for cell in cells {
                 let var = self.variable(granule, id, cell)?;
                 let part = mask & (((1u32 << cell.size) - 1) << cell.offset) as u8;
                 let event = Event::new(who, op).with_target(var.0).with_loc(loc);
@@ -982,7 +1029,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     (_, _, new) => out.put(event, new.as_slice()),
                 }
             }
-            granule += u64::from(width);
+            granule = next;
         }
         Ok(())
     }
@@ -1520,18 +1567,25 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                 let Some(record) = next else {
                     self.done = true;
                     self.pass();
+                    self.keep_last(&mut out)?;
                     self.finish(&mut out)?;
                     break;
                 };
-                let is_left_out = self.leaves_out(&record);
-                if is_left_out && self.prior.is_none() && self.log.delayed.is_empty() {
+                let left_out = self.leaves_out(&record);
+                if left_out == LeftOut::Private
+                    && self.prior.is_none()
+                    && self.log.delayed.is_empty()
+                {
                     let one = Skip::of(&record);
                     self.passed(one, &records);
                     continue;
                 }
                 self.pass();
                 out.at = record.at;
-                self.record(&record, is_left_out, &mut out)?;
+                if left_out == LeftOut::No {
+                    self.keep_last(&mut out)?;
+                }
+                self.record(&record, left_out, &mut out)?;
             }
             self.records = Some(records);
         }
