@@ -97,7 +97,7 @@ impl Names for Globals {
         None
     }
 
-    fn variable(&mut self, start: u64, _size: u8, _block: Option<&Block>, out: &mut String) {
+    fn variable(&mut self, start: u64, _size: u64, _block: Option<&Block>, out: &mut String) {
         let symbol = self.symbols.range(..=start).next_back().filter(|(at, s)| start < *at + s.0);
         match symbol {
             Some((at, (_, name))) if *at == start => out.push_str(name),
