@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Send(Box<SendArgs>),
     /// Build an index of a trace, which answers patterns without reading the trace again.
     Index(IndexArgs),
+    /// Make an HTML page of a report that was written with `--format json`.
+    Report(ReportArgs),
     /// Inspect, validate, convert and generate traces.
     Trace(TraceArgs),
     /// Check and explain specifications.
@@ -253,6 +255,11 @@ pub(crate) struct AnalysisArgs {
     pub(crate) format: ReportFormat,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// Also write the report as one HTML page that plays each schedule step by step.
+    ///
+    /// If there are several reports, a number is added to each file name.
+    #[arg(long, value_name = "FILE.html", help_heading = heading::OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
     /// Draw each property's lattice, if it is small, with the observed and the violating run.
     ///
     /// If there are several pictures, the name of the property is added to each file name.
@@ -271,6 +278,18 @@ pub(crate) struct OutputArgs {
     /// A file is replaced once the result is complete; `observe` writes each line at once.
     #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
     pub(crate) output: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ReportArgs {
+    /// The report, or `-` for standard input.
+    #[arg(value_name = "RESULT.json")]
+    pub(crate) report: PathBuf,
+    /// Write the page to this file, or `-` for standard output.
+    ///
+    /// The page holds everything that it shows, and lines of source where the files are at hand.
+    #[arg(long, value_name = "FILE.html", required = true, help_heading = heading::OUTPUT)]
+    pub(crate) html: PathBuf,
 }
 
 /// Bytes of a mebibyte, in which sizes are given.
@@ -587,6 +606,20 @@ pub(crate) enum ReportFormat {
     Text,
     /// One JSON object.
     Json,
+    /// A SARIF 2.1.0 log, for code scanning and editors.
+    Sarif,
+    /// JUnit XML, for test reports.
+    Junit,
+    /// Workflow commands of GitHub Actions, which annotate the source.
+    Github,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum SummaryFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Args)]
@@ -604,8 +637,8 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         memory: MemoryArgs,
         /// Format of the summary.
-        #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
-        format: ReportFormat,
+        #[arg(long, value_enum, default_value_t = SummaryFormat::Text, help_heading = heading::OUTPUT)]
+        format: SummaryFormat,
         /// List the N busiest variables, locks and threads.
         #[arg(long, value_name = "N", default_value_t = 10, help_heading = heading::OUTPUT)]
         top: usize,

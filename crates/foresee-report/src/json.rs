@@ -13,7 +13,7 @@ use foresee_trace::{
 
 use crate::diagram::{Diagram, Row};
 use crate::facts::{JsonFact, fact};
-use crate::report::Report;
+use crate::report::{Report, missing};
 
 /// The maximum number of events that a witness lists although they happen as observed.
 const LISTED: u64 = 10_000;
@@ -28,6 +28,8 @@ pub(crate) struct Root<'a> {
     /// What every claim about other runs rests on.
     assumptions: &'static str,
     trace: Trace<'a>,
+    /// Whether everything that was asked was answered; what was found does not matter for it.
+    complete: bool,
     /// What was looked for, and how far.
     analyses: Vec<Analysis<'a>>,
     /// What was not wanted, and how many findings that covered.
@@ -265,7 +267,12 @@ struct JsonWitness<'a> {
 struct JsonStep<'a> {
     /// The index of the event in the trace.
     event: u64,
-    /// What is done, as the std format has it; a value that is not known is `?`.
+    /// What is done, in the word of the std format.
+    op: &'static str,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<JsonSubject<'a>>,
+    /// Both, as the std format has it; a value that is not known is `?`.
     step: &'a str,
     thread: JsonThread<'a>,
     frames: Vec<JsonFrame<'a>>,
@@ -336,6 +343,7 @@ pub fn report(report: &Report) -> String {
             partial: report.remarks.partial.as_deref(),
             warnings: &report.remarks.warnings,
         },
+        complete: missing(report).is_empty(),
         analyses,
         suppressions: report
             .suppressions
@@ -411,8 +419,6 @@ pub(crate) fn subject(subject: &Subject) -> JsonSubject<'_> {
 }
 
 fn site<'a>(site: &'a Site) -> JsonSite<'a> {
-    let target =
-        |target: &'a Target| JsonSubject { kind: target_kind(target.kind), name: &target.name };
     JsonSite {
         role: site.role.word(),
         event: site.event,
@@ -423,6 +429,10 @@ fn site<'a>(site: &'a Site) -> JsonSite<'a> {
         frames: site.frames.iter().flat_map(|location| frames(Some(location))).collect(),
         locks: site.locks.as_ref().map(|locks| locks.iter().map(lock).collect()),
     }
+}
+
+fn target(target: &Target) -> JsonSubject<'_> {
+    JsonSubject { kind: target_kind(target.kind), name: &target.name }
 }
 
 fn target_kind(kind: TargetKind) -> &'static str {
@@ -467,6 +477,8 @@ fn witness<'a>(witness: &'a Witness, drawn: Option<&'a Diagram>) -> JsonWitness<
     let is_listed = witness.observed <= LISTED;
     let step = |diagram: &'a Diagram, row: &'a Row| JsonStep {
         event: row.index,
+        op: row.op.word(),
+        target: row.target.as_ref().map(target),
         step: &row.text,
         thread: JsonThread { name: &diagram.threads[row.column], forked: None },
         frames: frames(row.location.as_ref()),

@@ -226,6 +226,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
+            let diagram = &diagram.last(SHOWN_EVENTS);
             let shown = diagram.rows.len() as u64;
             if diagram.events > shown {
                 let before = diagram.events - shown;
@@ -291,6 +292,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         ))
     )
 }
+
+/// How many events of a witness are shown at most.
+pub(crate) const SHOWN_EVENTS: usize = 60;
 
 /// How many findings of one property are shown in full, and how many more in one line each.
 const IN_FULL: usize = 20;

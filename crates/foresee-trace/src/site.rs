@@ -100,6 +100,14 @@ pub struct Target {
     pub name: String,
 }
 
+impl Target {
+    /// What an event is about, unless it is about its own thread.
+    pub fn of(event: &Event, names: &Names) -> Option<Target> {
+        let name = event.target_name(names)?.to_owned();
+        Some(Target { kind: event.op().target_kind(), name })
+    }
+}
+
 /// A thread, and how it came to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteThread {
@@ -199,10 +207,8 @@ impl Site {
 
     /// Learns what the event is, all but the locks held and how its thread came to be.
     pub fn look_up(&mut self, event: &Event, names: &Names, pool: &Pool) {
-        let op = event.op();
-        self.op = Some(op);
-        let target = event.target_name(names);
-        self.target = target.map(|name| Target { kind: op.target_kind(), name: name.to_owned() });
+        self.op = Some(event.op());
+        self.target = Target::of(event, names);
         self.step = event.describe(names, pool).to_string();
         let name = names.threads.get(event.thread()).to_owned();
         self.thread = Some(SiteThread { name, forked: None });

@@ -7,13 +7,13 @@ use foresee_trace::{Census, EventSource, FileOrder, Lifetime, Name, Names, Remar
 use serde_json::{Value as Json, json};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{InputArgs, MemoryArgs, OutputArgs, ReportFormat};
+use crate::args::{InputArgs, MemoryArgs, OutputArgs, SummaryFormat};
 use crate::output::Sink;
 use crate::{input, output};
 
 pub(crate) fn run(
     (args, memory): (&InputArgs, &MemoryArgs),
-    format: ReportFormat,
+    format: SummaryFormat,
     top: usize,
     output: &OutputArgs,
 ) -> anyhow::Result<u8> {
@@ -27,8 +27,8 @@ pub(crate) fn run(
     .with_context(|| input::name(args))?;
     let info = Info { census: &census, names: source.names(), remarks: source.remarks(), top };
     match format {
-        ReportFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
-        ReportFormat::Text => {
+        SummaryFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
+        SummaryFormat::Text => {
             to.print(&info.text(&input::name(args))?)?;
             for warning in &source.remarks().warnings {
                 output::note(warning);
