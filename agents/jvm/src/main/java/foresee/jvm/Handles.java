@@ -52,7 +52,7 @@ public final class Handles {
     private static Target target(Object handle, Sites.Site site) {
         Target known = site.handle(handle) ? (Target) site.target : targets.get(handle);
         if (known == null) {
-            known = handle instanceof VarHandle described ? describe(described, site) : UNKNOWN;
+            known = handle instanceof VarHandle described ? Privileged.call(() -> describe(described, site)) : UNKNOWN;
             targets.put(handle, known);
         }
         site.remember(handle, known);

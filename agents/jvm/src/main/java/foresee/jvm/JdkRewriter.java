@@ -19,6 +19,7 @@ import org.objectweb.asm.Opcodes;
 final class JdkRewriter {
     private static final String CONCURRENT = "java/util/concurrent/";
     private static final String THREAD = "java/lang/Thread";
+    private static final String PROCESS = "java/lang/ProcessBuilder";
     private static final String VIRTUAL = "java/lang/VirtualThread";
     private static final String COMPLETABLE = CONCURRENT + "CompletableFuture";
     private static final String TASK = CONCURRENT + "ForkJoinTask";
@@ -29,7 +30,7 @@ final class JdkRewriter {
     /** Classes that are rewritten with those that are nested in them. */
     private static final List<String> FAMILIES = List.of(COMPLETABLE, TASK, FORK_JOIN, CONCURRENT + "SubmissionPublisher");
     private static final List<String> SINGLE = List.of(THREAD, FUTURE, COUNTED, CONCURRENT + "ThreadPoolExecutor", CONCURRENT + "ScheduledThreadPoolExecutor",
-            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer");
+            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer", PROCESS);
     /** Classes of later versions. */
     private static final List<String> LATER = List.of(VIRTUAL, CONCURRENT + "ThreadPerTaskExecutor");
 
@@ -115,6 +116,10 @@ final class JdkRewriter {
         }
         if (type.equals("java/util/Timer")) {
             return isPublic ? global(next) : next;
+        }
+        if (type.equals(PROCESS)) {
+            boolean isStart = name.equals("start") && descriptor.startsWith("([");
+            return isStart ? command(entry(next, "foresee/jvm/Children", "starting", "(Ljava/lang/ProcessBuilder;)V", 0)) : next;
         }
         // A virtual thread's plain start calls the other one.
         boolean isPlainStart = type.equals(THREAD) && descriptor.equals("()V");
@@ -289,6 +294,19 @@ final class JdkRewriter {
     /** Whether a field that code finds in the owner is one of the type: tasks have subclasses in the JDK, and so do their fields' owners. */
     private static boolean isOf(String owner, String type) {
         return owner.equals(type) || type.equals(TASK) && owner.startsWith(CONCURRENT);
+    }
+
+    /** What is started is what the agent makes of the command; the program does not see it. */
+    private static MethodVisitor command(MethodVisitor next) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitFieldInsn(int opcode, String owner, String name, String descriptor) {
+                super.visitFieldInsn(opcode, owner, name, descriptor);
+                if (opcode == Opcodes.GETFIELD && name.equals("command")) {
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Children", "command", "(Ljava/util/List;)Ljava/util/List;", false);
+                }
+            }
+        };
     }
 
     /** How many parts a task still waits for: a step before it is read or changed, and one after. */

@@ -83,11 +83,7 @@ final class Sites {
         /** Finds the field, when the class that declares it must have been loaded. */
         int resolve(Object object) {
             try {
-                Class<?> start = object != null ? object.getClass() : Class.forName(owner, false, loader.get());
-                while (start != null && !start.getName().equals(owner)) {
-                    start = start.getSuperclass();
-                }
-                Field found = start == null ? null : find(start, field);
+                Field found = Privileged.call(() -> findFor(object));
                 if (found == null) {
                     throw new NoSuchFieldException(owner + "." + field);
                 }
@@ -103,6 +99,14 @@ final class Sites {
                 key = FINAL;
             }
             return key;
+        }
+
+        private Field findFor(Object object) throws ClassNotFoundException {
+            Class<?> start = object != null ? object.getClass() : loaded(owner);
+            while (start != null && !start.getName().equals(owner)) {
+                start = start.getSuperclass();
+            }
+            return start == null ? null : Sites.find(start, field);
         }
     }
 

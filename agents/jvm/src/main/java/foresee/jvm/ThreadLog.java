@@ -402,7 +402,7 @@ public final class ThreadLog {
         boolean wasInterrupted = Thread.interrupted();
         try {
             // The rest of the old segment stays empty; the reader skips to the next one.
-            MappedByteBuffer mapped = map(segment);
+            MappedByteBuffer mapped = Privileged.call(() -> map(segment));
             mapped.order(ByteOrder.LITTLE_ENDIAN);
             if (buffer != null) {
                 WORD.setRelease(buffer, position, (long) Op.SKIP);
