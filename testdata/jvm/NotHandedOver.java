@@ -1,5 +1,6 @@
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
@@ -15,6 +16,15 @@ public class NotHandedOver {
     static int afterBarrier;
     static int throughHandle;
     static int afterUnparks;
+
+    static final class Names extends ArrayList<String> {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public boolean add(String name) {
+            return super.add(name);
+        }
+    }
 
     private static Thread start(Runnable part) {
         Thread thread = new Thread(part);
@@ -130,6 +140,18 @@ public class NotHandedOver {
         two.join();
     }
 
+    private static void inherited() throws InterruptedException {
+        Names names = new Names();
+        Thread one = start(() -> names.add("one"));
+        Thread two = start(() -> {
+            if (names.isEmpty()) {
+                Thread.onSpinWait();
+            }
+        });
+        one.join();
+        two.join();
+    }
+
     public static void main(String[] arguments) throws Exception {
         latch();
         futures();
@@ -137,5 +159,6 @@ public class NotHandedOver {
         barrier();
         handle();
         unparks();
+        inherited();
     }
 }
