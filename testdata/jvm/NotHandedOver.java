@@ -6,12 +6,15 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.RecursiveAction;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 
 /** Two threads write each of these fields, and the objects of the JDK that they use do not order that. */
 public class NotHandedOver {
     static int besideLatch;
     static int besideFutures;
+    static int beforeGet;
     static int inTasks;
     static int afterBarrier;
     static int throughHandle;
@@ -68,6 +71,23 @@ public class NotHandedOver {
         first.join();
         second.join();
         one.thenCombine(two, Integer::sum).join();
+    }
+
+    private static void get() throws Exception {
+        CompletableFuture<Integer> future = new CompletableFuture<>();
+        Thread other = start(() -> {
+            future.complete(1);
+            beforeGet = 1;
+        });
+        beforeGet = 2;
+        future.get();
+        other.join();
+        CompletableFuture<Integer> never = new CompletableFuture<>();
+        try {
+            never.get(1, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            never.complete(1);
+        }
     }
 
     static final class Write extends RecursiveAction {
@@ -155,6 +175,7 @@ public class NotHandedOver {
     public static void main(String[] arguments) throws Exception {
         latch();
         futures();
+        get();
         tasks();
         barrier();
         handle();
