@@ -36,7 +36,7 @@ public final class Threads {
     private static Optional<String> starter() {
         return WALKER.walk(frames -> frames.map(StackWalker.StackFrame::getDeclaringClass)
                 .filter(type -> type != Threads.class && !Thread.class.isAssignableFrom(type)
-                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal."))
+                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal.") && !type.getName().startsWith("java.lang.System$"))
                 .findFirst()
                 .filter(type -> type.getClassLoader() == null && !isFollowed(type.getName()))
                 .map(Class::getName));
