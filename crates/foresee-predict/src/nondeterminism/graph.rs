@@ -327,8 +327,8 @@ impl Graph {
         let mut learns = false;
         for (user, theirs) in &self.sections.by_lock[section.lock as usize] {
             let bound = mine[*user as usize];
-            let begun = theirs
-                .partition_point(|&s| self.node(self.sections.get(s).acquire).clock <= bound);
+            let begun =
+                theirs.partition_point(|&s| self.node(self.sections.get(s).acquire).clock <= bound);
             let mut begun = theirs[..begun].iter().rev().map(|&s| self.sections.get(s));
             let Some(other) = begun.find(|other| other.excludes(section)) else { continue };
             let is_known = other.release == NONE

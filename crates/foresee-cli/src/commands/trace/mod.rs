@@ -28,10 +28,7 @@ pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
     }
 }
 
-fn validate(
-    (args, memory): (&InputArgs, &MemoryArgs),
-    output: &OutputArgs,
-) -> anyhow::Result<u8> {
+fn validate((args, memory): (&InputArgs, &MemoryArgs), output: &OutputArgs) -> anyhow::Result<u8> {
     let mut to = Sink::new(output)?;
     let mut source = input::open(args, memory)?;
     let events = for_each_batch(&mut source, "validating", |_, _| Ok(()))
