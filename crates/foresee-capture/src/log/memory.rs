@@ -14,8 +14,8 @@
 
 use std::hash::BuildHasher;
 
-use super::pages::Pages;
 use super::Piece;
+use super::pages::Pages;
 use foldhash::quality::FixedState;
 use foresee_trace::{Value, VarId};
 
@@ -158,7 +158,19 @@ impl Granule {
         let (bytes, seen) = (0, [0; 8]);
         let vars = [NO_VARIABLE; 8];
         let (known, touched, unseen, is_freed) = (0, 0, 0, false);
-        Granule { starts, known, bytes, seen, touched, vars, kinds, unseen, is_freed, width, start: address }
+        Granule {
+            starts,
+            known,
+            bytes,
+            seen,
+            touched,
+            vars,
+            kinds,
+            unseen,
+            is_freed,
+            width,
+            start: address,
+        }
     }
 
     /// Sets the bytes, known since the given time; a wide cell consists of zeros.

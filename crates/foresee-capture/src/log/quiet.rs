@@ -215,7 +215,12 @@ impl Sieve {
 
     /// An access of the bytes in a mask of eight aligned bytes.
     #[inline]
-    fn word(&mut self, (thread, access): (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
+    fn word(
+        &mut self,
+        (thread, access): (u32, Access),
+        at: u64,
+        (mask, value, old): (u8, u64, u64),
+    ) {
         let word = self.words.entry(at);
         if !word.is_used {
             let block = self.blocks.range(..=at).next_back();

@@ -562,7 +562,9 @@ impl<'l, N: Names> LogSource<'l, N> {
     fn leaves_out(&mut self, record: &Record<'_>) -> LeftOut {
         match record.what {
             _ if !self.is_brief => LeftOut::No,
-            What::Access(access, size) if self.passes_over(record, access, size) => LeftOut::Private,
+            What::Access(access, size) if self.passes_over(record, access, size) => {
+                LeftOut::Private
+            }
             What::Access(access, _) if self.repeats(record, access) => LeftOut::Repeated,
             What::Access(..) => LeftOut::No,
             What::Sync(_) => {
@@ -660,12 +662,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     }
 
     /// Handles a record, and the accesses that were held back behind it.
-    fn record(
-        &mut self,
-        record: &Record<'_>,
-        left_out: LeftOut,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
+    fn record(&mut self, record: &Record<'_>, left_out: LeftOut, out: &mut Out<'_>) -> Result<()> {
         let counted = match record.what {
             What::Access(..) => true,
             What::Sync(tag) => tag.is_counted(),

@@ -154,7 +154,8 @@ impl Walk<'_> {
         let die = Die { unit, offset: entry.offset() };
         let plain = || self.text(unit, entry, gimli::DW_AT_name);
         let Some(address) = self.dwarf.fixed_address(unit, entry) else {
-            let is_of_function = scopes.iter().any(|(_, scope)| matches!(scope, Scope::Function(_)));
+            let is_of_function =
+                scopes.iter().any(|(_, scope)| matches!(scope, Scope::Function(_)));
             if !is_of_function
                 && !scopes.is_empty()
                 && let Some(plain) = plain()
