@@ -247,6 +247,16 @@ fn an_agent_that_cannot_begin_leaves_the_program_alone() {
         assert_eq!(status, 0, "{out}{err}");
         assert!(err.contains("not captured") && err.contains(reason), "{err}");
     }
+    // Where it knows whom to tell, the report has the reason.
+    let script = format!(
+        "echo wrong 1 >>${{JAVA_TOOL_OPTIONS##*=}}; exec java -cp {} RacyCounter",
+        classes().display()
+    );
+    let mut command = bench.foresee();
+    command.args(["run", "--", "sh", "-c", &script]).env("FORESEE_JVM_AGENT", agent());
+    let (status, out, err) = said(&command.output().unwrap());
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("a JVM was not captured: ") && out.contains("`wrong`"), "{out}{err}");
     // Under a security manager that does not know the agent, nothing is captured, and that is not a success.
     let mut command = bench.foresee();
     command.args(["run", "--", "java", "-Djava.security.manager", "-cp"]).arg(classes());
