@@ -68,7 +68,7 @@ impl Boundaries {
         if !self.has_wide || self.starts.get(address) != Some(&1) {
             return 8;
         }
-        let rest = (address..).step_by(8).skip(1);
+        let rest = (address..u64::MAX).step_by(8).skip(1);
         let inside = rest.take_while(|&at| self.starts.get(at) == Some(&0)).take(MOST_INSIDE);
         8 + 8 * inside.count() as u32
     }
@@ -306,7 +306,7 @@ impl Memory {
             }
             let number = *number;
             let Granule { start, width, .. } = self.granules[number as usize - 1];
-            for inside in (start..start + u64::from(width)).step_by(8).skip_while(|_| width == 8) {
+            for inside in (start..start.saturating_add(u64::from(width))).step_by(8) {
                 *self.numbers.entry(inside) = number;
             }
             return GranuleId(number - 1);

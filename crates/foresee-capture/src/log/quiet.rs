@@ -326,7 +326,7 @@ impl Sieve {
             starts != 0
                 || (word.flags | cut.word(at - 1).flags) & alone != 0
                 || is_named[page]
-                || at % PER_PAGE == 0
+                || at.is_multiple_of(PER_PAGE)
                     && (is_named[page - 1] || cut.pages[page - 1].0 + 1 != cut.pages[page].0)
         };
         let mut from = 0;

@@ -952,7 +952,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             if width > 8 {
                 // Writes of a wide cell cover it, and if reads do not, what they see is known to be what was written.
                 let start = self.memory.at(id).start;
-                next = start + u64::from(width);
+                next = start.saturating_add(u64::from(width));
                 let (from, to) = (start.max(address), next.min(end));
                 let seen = bytes.get((from - address) as usize..(to - address) as usize);
                 let seen = seen.unwrap_or(&[]);
@@ -964,7 +964,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
                 }
             } else {
-                let (from, to) = (granule.max(address), end.min(granule + 8));
+                let (from, to) = (granule.max(address), end.min(granule.saturating_add(8)));
                 let (offset, size) = ((from - granule) as usize, (to - from) as usize);
                 let skipped = (from - address) as usize;
                 let number = |bytes: &[u8]| {
@@ -974,7 +974,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     number[offset..offset + bytes.len()].copy_from_slice(bytes);
                     u64::from_le_bytes(number)
                 };
-                next = granule + 8;
+                next = granule.saturating_add(8);
                 mask = (((1u32 << size) - 1) << offset) as u8;
                 (now, before) = (number(bytes), number(old));
             }
