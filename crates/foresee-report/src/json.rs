@@ -130,6 +130,9 @@ struct JsonFinding<'a> {
     /// Which of several runs show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<JsonRuns<'a>>,
+    /// The tests of the program that show it, where the trace marks them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tests: &'a [String],
 }
 
 /// Which of several runs show a finding.
@@ -303,7 +306,7 @@ pub fn report(report: &Report) -> String {
         let all = report.findings.iter().enumerate();
         all.filter(|(_, f)| f.analysis == analysis.name)
             .filter(|(_, f)| analysis.property.as_ref().is_none_or(|p| *p == f.property))
-            .map(|(i, f)| finding(i, f, report.witnesses.get(i).and_then(Option::as_ref)))
+            .map(|(i, f)| finding(i, f, report.witnesses.get(i).and_then(Option::as_ref), tests_of(report, i)))
             .collect()
     };
     let analyses = report
@@ -373,10 +376,19 @@ pub fn visible(json: &str) -> String {
 
 /// One finding as one JSON object, as it stands in a report.
 pub fn one(finding: &Finding) -> String {
-    serde_json::to_string(&self::finding(0, finding, None)).expect("a finding has only text keys")
+    serde_json::to_string(&self::finding(0, finding, None, &[])).expect("a finding has only text keys")
 }
 
-fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -> JsonFinding<'a> {
+fn tests_of(report: &Report, index: usize) -> &[String] {
+    report.tests.get(index).map_or(&[], Vec::as_slice)
+}
+
+fn finding<'a>(
+    index: usize,
+    finding: &'a Finding,
+    drawn: Option<&'a Diagram>,
+    tests: &'a [String],
+) -> JsonFinding<'a> {
     let details = finding.details.iter();
     let details = details.map(|(name, text)| (name.clone(), Json::from(text.as_str())));
     let shown = finding.shown_by.iter();
@@ -402,6 +414,7 @@ fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -
         witness: finding.witness.as_ref().map(|w| witness(w, drawn)),
         details: details.chain(shown).collect(),
         runs: finding.shown_by.as_ref().map(runs),
+        tests,
     }
 }
 

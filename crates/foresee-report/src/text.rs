@@ -221,6 +221,10 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         for (name, value) in &finding.details {
             writeln!(out, "  {}: {}", Visible(name), Visible(value))?;
         }
+        if let Some(tests) = report.tests.get(i).filter(|tests| !tests.is_empty()) {
+            let word = if tests.len() == 1 { "test" } else { "tests" };
+            writeln!(out, "  {word}: {}", Visible(&tests.join(", ")))?;
+        }
         if let Some(shown) = &finding.shown_by {
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
         }

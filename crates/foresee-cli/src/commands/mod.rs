@@ -8,6 +8,7 @@ mod observe_view;
 pub(crate) mod picture;
 pub(crate) mod query;
 pub(crate) mod run;
+pub(crate) mod self_test;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;
