@@ -79,8 +79,8 @@ public final class Tests {
             Object method = get(test, "getMethodName");
             return method == null ? String.valueOf(get(test, "getDisplayName")) : get(test, "getClassName") + "." + method;
         }
-        Object method = get(test, "getMethod");
-        if (method != null && get(method, "getQualifiedName") instanceof String qualified) {
+        Object invoked = get(test, "getMethod");
+        if (invoked != null && get(invoked, "getQualifiedName") instanceof String qualified) {
             return qualified;
         }
         if (!Boolean.TRUE.equals(get(test, "isTest"))) {
@@ -88,9 +88,10 @@ public final class Tests {
         }
         String display = String.valueOf(get(test, "getDisplayName"));
         if (get(test, "getSource") instanceof Optional<?> source && source.isPresent() && get(source.get(), "getMethodName") != null) {
-            String plain = get(source.get(), "getClassName") + "." + get(source.get(), "getMethodName");
+            String method = String.valueOf(get(source.get(), "getMethodName"));
+            String plain = get(source.get(), "getClassName") + "." + method;
             // Repeated and parameterised tests differ in what they are called.
-            return display.startsWith(get(source.get(), "getMethodName") + "(") ? plain : plain + " " + display;
+            return display.equals(method) || display.startsWith(method + "(") ? plain : plain + " " + display;
         }
         return display;
     }

@@ -37,7 +37,7 @@ public final class Threads {
     private static Optional<String> starter() {
         return WALKER.walk(frames -> frames.map(StackWalker.StackFrame::getDeclaringClass)
                 .filter(type -> type != Threads.class && !Thread.class.isAssignableFrom(type)
-                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal."))
+                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal.") && !type.getName().startsWith("java.lang.System$"))
                 .findFirst()
                 .filter(type -> type.getClassLoader() == null && type != ThreadPoolExecutor.class
                         && !type.getName().equals("java.lang.ApplicationShutdownHooks"))
