@@ -10,6 +10,7 @@ mod endings;
 mod findings;
 mod harness;
 mod jvm;
+mod jvm_uses;
 mod limits;
 mod observe;
 mod ordering;

@@ -306,7 +306,9 @@ pub fn report(report: &Report) -> String {
         let all = report.findings.iter().enumerate();
         all.filter(|(_, f)| f.analysis == analysis.name)
             .filter(|(_, f)| analysis.property.as_ref().is_none_or(|p| *p == f.property))
-            .map(|(i, f)| finding(i, f, report.witnesses.get(i).and_then(Option::as_ref), tests_of(report, i)))
+            .map(|(i, f)| {
+                finding(i, f, report.witnesses.get(i).and_then(Option::as_ref), tests_of(report, i))
+            })
             .collect()
     };
     let analyses = report
@@ -376,7 +378,8 @@ pub fn visible(json: &str) -> String {
 
 /// One finding as one JSON object, as it stands in a report.
 pub fn one(finding: &Finding) -> String {
-    serde_json::to_string(&self::finding(0, finding, None, &[])).expect("a finding has only text keys")
+    serde_json::to_string(&self::finding(0, finding, None, &[]))
+        .expect("a finding has only text keys")
 }
 
 fn tests_of(report: &Report, index: usize) -> &[String] {

@@ -79,7 +79,8 @@ impl Report {
         let findings = std::mem::take(&mut self.findings);
         let witnesses = std::mem::take(&mut self.witnesses);
         let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
-        let tests = std::mem::take(&mut self.tests).into_iter().chain(std::iter::repeat(Vec::new()));
+        let tests =
+            std::mem::take(&mut self.tests).into_iter().chain(std::iter::repeat(Vec::new()));
         for ((finding, witness), tests) in findings.into_iter().zip(witnesses).zip(tests) {
             if !suppressions.cover(&finding) {
                 self.findings.push(finding);

@@ -39,7 +39,9 @@ impl Tests {
                     continue;
                 }
                 let word = event.sym().map(|sym| names.syms.get(sym));
-                let Some(Value::Str(name)) = batch.pool.values(event).first().copied() else { continue };
+                let Some(Value::Str(name)) = batch.pool.values(event).first().copied() else {
+                    continue;
+                };
                 let (name, thread) = (names.syms.get(name), names.threads.get(event.thread()));
                 let is_it = |test: &&mut Test| test.name == name && test.end == u64::MAX;
                 match word {
@@ -78,7 +80,8 @@ impl Tests {
             events.extend(finding.event.into_iter().chain(last).map(|event| (event, None)));
         }
         for (event, thread) in events {
-            let under_way = || self.0.iter().filter(|test| (test.begin..=test.end).contains(&event));
+            let under_way =
+                || self.0.iter().filter(|test| (test.begin..=test.end).contains(&event));
             // A thread that runs a test itself has nothing to do with tests that run beside it. Other threads may work for any.
             let is_own = |test: &&Test| Some(test.thread.as_str()) == thread;
             let has_own = under_way().any(|test| is_own(&test));

@@ -136,7 +136,9 @@ impl Reports<'_> {
 
     fn finish(mut self) -> anyhow::Result<u8> {
         let runs = self.args.runs as usize;
-        if let Some(mut merged) = foresee_report::merge(std::mem::take(&mut self.all), Parts::Runs(runs)) {
+        if let Some(mut merged) =
+            foresee_report::merge(std::mem::take(&mut self.all), Parts::Runs(runs))
+        {
             merged.name = format!("{} ({runs} runs)", self.name);
             let status = check::show(&self.args.analysis, merged, &mut self.to)?;
             self.note(status);
