@@ -71,7 +71,7 @@ final class ClassRewriter extends ClassVisitor {
         if (next == null || (access & (Opcodes.ACC_ABSTRACT | Opcodes.ACC_NATIVE)) != 0) {
             return next;
         }
-        return new CodeRewriter(Tests.of(next, facts.name, name, type), this, access, name, type);
+        return new ArrayLiterals(new CodeRewriter(Tests.of(next, facts.name, name, type), this, access, name, type));
     }
 
     @Override
