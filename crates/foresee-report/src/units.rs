@@ -1,6 +1,6 @@
 //! The tests of a program, where a trace marks them: which of them show a finding.
 
-use foresee_trace::{Batch, Finding, Op, ReadError, TraceInput, Value};
+use foresee_trace::{Batch, EventSource, Finding, Op, ReadError, Value};
 
 /// The event with which a test begins; its argument is the test's name.
 pub const TEST_BEGIN: &str = "test-begin";
@@ -23,13 +23,9 @@ struct Test {
 }
 
 impl Tests {
-    /// Reads which tests ran, if the trace has any.
-    pub fn read(trace: &dyn TraceInput) -> Result<Tests, ReadError> {
-        if trace.names()?.0.syms.lookup(TEST_BEGIN).is_none() {
-            return Ok(Tests::default());
-        }
+    /// Reads which tests ran.
+    pub fn read(source: &mut dyn EventSource) -> Result<Tests, ReadError> {
         let mut tests: Vec<Test> = Vec::new();
-        let mut source = trace.open()?;
         let mut batch = Batch::default();
         let mut index = 0;
         while source.next_batch(&mut batch)? {

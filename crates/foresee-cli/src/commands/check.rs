@@ -34,7 +34,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
-    let status = tell(&args.analysis, examined, &tests(&trace)?, &mut to)?;
+    // What an index alone has answered may not be readable twice.
+    let tests = if session.is_empty() { Tests::default() } else { tests(&trace, &examined)? };
+    let status = tell(&args.analysis, examined, &tests, &mut to)?;
     to.finish()?;
     Ok(status)
 }
@@ -50,9 +52,14 @@ pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Resu
     })
 }
 
-/// The tests that a trace marks.
-pub(crate) fn tests(trace: &dyn TraceInput) -> anyhow::Result<Tests> {
-    Tests::read(trace).with_context(|| trace.name())
+/// The tests that the trace marks, if there are findings that they may show.
+pub(crate) fn tests(trace: &dyn TraceInput, examined: &Examined) -> anyhow::Result<Tests> {
+    let read = match &examined.trace {
+        _ if examined.report.findings.is_empty() => Ok(Tests::default()),
+        Some(loaded) => Tests::read(&mut loaded.source()),
+        None => trace.open().and_then(|mut source| Tests::read(&mut *source)),
+    };
+    read.with_context(|| trace.name())
 }
 
 /// Prints the report on a trace, and draws its pictures; returns the exit status.

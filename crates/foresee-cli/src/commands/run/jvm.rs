@@ -99,7 +99,7 @@ impl Run<'_> {
                 examined.report.put_first(vec![finding]);
             }
             examined.report.remarks.warnings.splice(0..0, notes);
-            let tests = check::tests(&trace)?;
+            let tests = check::tests(&trace, &examined)?;
             if args.runs == 1 && found.len() == 1 {
                 let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;
                 told.note(status);
