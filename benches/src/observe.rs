@@ -87,7 +87,7 @@ impl EventSource for Looped {
         &self.trace.names
     }
     fn names_mut(&mut self) -> &mut Names {
-        unreachable!("nobody adds names to what is sent")
+        unreachable!("what is sent gets no names")
     }
     fn position(&self, i: usize) -> Position {
         Position::Event(self.made + i as u64)

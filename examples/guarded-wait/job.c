@@ -1,4 +1,4 @@
-/* Main waits until the worker has set a flag, under the lock: however early that happens, nobody waits in vain. */
+/* Main waits until the worker has set a flag, under the lock: however early that happens, no thread waits in vain. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Programs that hang for ever in the observed run, one for each argument.
+// Programs that hang forever in the observed run, one for each argument.
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Correct: what no hook sees tells the other thread that the configuration is ready, with a mutex as it must be. Whoever
-   leaves the write out finds a race on `config` that is none, and a wait that could be for ever. */
+   leaves the write out finds a false race on `config`, and a wait that seems endless. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

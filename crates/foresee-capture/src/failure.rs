@@ -2,7 +2,10 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use foresee_trace::{Finding, FindingKind, Fingerprint, Location, Role, Site, SiteThread, Verdict};
+use foresee_trace::{
+    Detail, Fact, Finding, FindingKind, Fingerprint, Location, Role, Site, SiteThread, Subject,
+    Verdict,
+};
 
 use crate::launch::Ended;
 use crate::log::{Last, Log, Pc};
@@ -75,10 +78,10 @@ fn add_places(finding: &mut Finding, ended: &Ended, log: &Log, symbols: &Symbols
     let place = |pc: Pc| symbols.place(pc.address.wrapping_sub(1)).to_string();
     if ended.timed_out || ended.hung.contains(&log.header.pid) {
         for (thread, pc) in log.last_places() {
-            finding.sites.push(site(Role::LastSeen, &log.thread_name(thread), &place(pc)));
-            let place = Some(place(pc)).filter(|place| !place.is_empty());
-            let place = place.unwrap_or_else(|| "at an unknown place".to_owned());
-            finding.details.push((log.thread_name(thread), format!("last seen at {place}")));
+            let name = log.thread_name(thread);
+            let fact = Fact::LastSeen(finding.sites.len());
+            finding.sites.push(site(Role::LastSeen, &name, &place(pc)));
+            finding.details.push(Detail::new(name, fact));
         }
         return;
     }
@@ -97,7 +100,8 @@ fn add_places(finding: &mut Finding, ended: &Ended, log: &Log, symbols: &Symbols
     });
     let of = |thread: u32| log.last_places().find(|(number, _)| *number == thread);
     if let Some((what, pc, thread)) = told {
-        finding.details.push(("thread".to_owned(), log.thread_name(thread)));
+        let name = Subject::Thread(log.thread_name(thread));
+        finding.details.push(Detail::new("thread", Fact::Subject(name)));
         // Libraries, and our runtime, abort and fault because of what their callers did.
         let stack = log.header.stack.iter().map(|&word| log.place(word));
         let stack = stack.filter(|pc| pc.module.is_some_and(|m| log.modules[m].instrumented));
@@ -125,8 +129,8 @@ fn site(role: Role, thread: &str, place: &str) -> Site {
 
 /// Adds a site under this label, if its place is known.
 fn add_place(finding: &mut Finding, label: &str, site: Site) {
-    if let Some(location) = site.location() {
-        finding.details.push((label.to_owned(), location.to_string()));
+    if site.location().is_some() {
+        finding.details.push(Detail::new(label, Fact::Place(finding.sites.len())));
         finding.sites.push(site);
     }
 }

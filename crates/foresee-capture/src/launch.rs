@@ -31,6 +31,9 @@ pub struct Recording<'a> {
     pub seed: u64,
     /// A variable of the environment that brings an agent in; see [`crate::jvm`].
     pub variable: Option<(&'static str, OsString)>,
+    /// Whether what the program prints to its standard output goes to our standard error, because
+    /// our standard output is for a report that programs read.
+    pub is_diverted: bool,
 }
 
 /// How a program ended.
@@ -80,6 +83,9 @@ pub fn launch(
         Some(file) => child.env("FORESEE_WATCH", file),
         None => child.env_remove("FORESEE_WATCH"),
     };
+    if recording.is_diverted {
+        child.stdout(io::stderr());
+    }
     // If we are killed, the runtime ends the recording.
     child.env("FORESEE_LAUNCHER", std::process::id().to_string());
     match recording.limit {

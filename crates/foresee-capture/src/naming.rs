@@ -99,8 +99,7 @@ impl Names for Naming<'_> {
         Some(Piece { start: leaf.start, kind: leaf.scalar, is_whole: false })
     }
 
-    fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String) {
-        let size = u64::from(size);
+    fn variable(&mut self, start: u64, size: u64, block: Option<&Block>, out: &mut String) {
         if let Some((name, scalar)) = self.spec_vars.get(&start)
             && scalar.size == size
         {

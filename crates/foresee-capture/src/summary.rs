@@ -29,6 +29,12 @@ const SYSTEM: [&str; 19] = [
     "libnss_",
 ];
 
+/// Whether a file is one of them.
+pub(crate) fn is_system(path: &Path) -> bool {
+    let name = file_name(path);
+    SYSTEM.iter().any(|library| name.starts_with(library))
+}
+
 /// What was captured of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
@@ -59,7 +65,7 @@ impl Summary {
             let is_trusted = trusted.iter().any(|t| name.starts_with(t.as_str()));
             // libc loads tables of character sets on demand.
             let is_table = module.path.parent().is_some_and(|folder| folder.ends_with("gconv"));
-            if name.is_empty() || is_table || SYSTEM.iter().any(|s| name.starts_with(s)) {
+            if name.is_empty() || is_table || is_system(&module.path) {
                 continue;
             }
             summary.modules += 1;

@@ -160,7 +160,7 @@ fn names_that_mean_nothing_are_told_with_what_was_probably_meant() {
     assert_eq!(reason("fleet[1]..x"), NameError::Syntax);
     assert_eq!(
         probe.symbols.find("fleat").unwrap_err().to_string(),
-        "`fleat` is no global or static variable of the program; did you mean `fleet`?"
+        "`fleat` is not a global or static variable of the program; did you mean `fleet`?"
     );
     // Folders may be left out, namespaces and functions as well.
     assert_eq!(probe.symbols.find("names_library.c:last").unwrap().name, "library_next::last");

@@ -9,7 +9,7 @@ use foresee_capture::launch::LOG_LIMIT;
 use foresee_causality::judge::Reads;
 use foresee_observe::Limits;
 use foresee_predict::info;
-use foresee_predict::session::Settings;
+use foresee_predict::session::Limits as SearchLimits;
 use foresee_trace::Space;
 
 /// The headings under which `--help` groups the flags.
@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Send(Box<SendArgs>),
     /// Build an index of a trace, which answers patterns without reading the trace again.
     Index(IndexArgs),
+    /// Make an HTML page of a report that was written with `--format json`.
+    Report(ReportArgs),
     /// Inspect, validate, convert and generate traces.
     Trace(TraceArgs),
     /// Check and explain specifications.
@@ -122,6 +124,17 @@ pub(crate) struct SelfTestArgs {
     /// Try only these languages, and fail if one cannot be tried [default: all that the machine has a toolchain for].
     #[arg(value_name = "LANGUAGE")]
     pub(crate) languages: Vec<Language>,
+}
+
+/// How much memory a command without searches may take.
+#[derive(Args)]
+pub(crate) struct MemoryArgs {
+    /// Memory limit of the process, in MiB.
+    ///
+    /// If it is reached, the trace counts as cut short, and the result says so.
+    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(help_heading = heading::INPUT)]
+    pub(crate) max_memory: usize,
 }
 
 /// How a trace is read.
@@ -250,7 +263,7 @@ pub(crate) struct AnalysisArgs {
     ///
     /// An event is buffered until everything that may happen before it is known. If the buffer is
     /// full, the search moves on to the next level, and the result says so.
-    #[arg(long, value_name = "L", requires = "window", default_value_t = Settings::default().lookahead)]
+    #[arg(long, value_name = "L", requires = "window", default_value_t = SearchLimits::default().lookahead)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) lookahead: usize,
     /// Stop a lattice search after N cuts.
@@ -259,7 +272,7 @@ pub(crate) struct AnalysisArgs {
     /// Memory limit of each search, in MiB, and of the process while the trace is read.
     ///
     /// If it is reached, what has been read so far is analysed, and the result says so.
-    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
     // The help shows the library's default.
@@ -273,6 +286,11 @@ pub(crate) struct AnalysisArgs {
     pub(crate) format: ReportFormat,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    /// Also write the report as one HTML page that plays each schedule step by step.
+    ///
+    /// If there are several reports, a number is added to each file name.
+    #[arg(long, value_name = "FILE.html", help_heading = heading::OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
     /// Draw each property's lattice, if it is small, with the observed and the violating run.
     ///
     /// If there are several pictures, the name of the property is added to each file name.
@@ -293,6 +311,18 @@ pub(crate) struct OutputArgs {
     pub(crate) output: PathBuf,
 }
 
+#[derive(Args)]
+pub(crate) struct ReportArgs {
+    /// The report, or `-` for standard input.
+    #[arg(value_name = "RESULT.json")]
+    pub(crate) report: PathBuf,
+    /// Write the page to this file, or `-` for standard output.
+    ///
+    /// The page holds everything that it shows, and lines of source where the files are at hand.
+    #[arg(long, value_name = "FILE.html", required = true, help_heading = heading::OUTPUT)]
+    pub(crate) html: PathBuf,
+}
+
 /// Bytes of a mebibyte, in which sizes are given.
 pub(crate) const MIB: usize = 1 << 20;
 
@@ -309,7 +339,7 @@ fn check_help() -> String {
 
 /// The help of `--time-limit`.
 fn time_limit_help() -> String {
-    let default = match Settings::default().time {
+    let default = match SearchLimits::default().time {
         Some(time) => format!("{}, unlimited for `observe`", time.as_secs()),
         None => "unlimited".to_owned(),
     };
@@ -323,7 +353,7 @@ impl AnalysisArgs {
             Some(0) => None,
             // An observed program may run for days.
             None if self.is_live => None,
-            None => Settings::default().time,
+            None => SearchLimits::default().time,
             Some(seconds) => Some(Duration::from_secs(seconds)),
         }
     }
@@ -475,6 +505,8 @@ pub(crate) struct SendArgs {
 pub(crate) struct IndexArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     /// Write the index to this file [default: TRACE.fsi].
     #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub(crate) output: Option<PathBuf>,
@@ -484,17 +516,17 @@ pub(crate) struct IndexArgs {
 #[derive(Args)]
 pub(crate) struct ChecksArgs {
     /// Maximum number of reordered events before a candidate.
-    #[arg(long, value_name = "EVENTS", default_value_t = Settings::default().look_back)]
+    #[arg(long, value_name = "EVENTS", default_value_t = SearchLimits::default().look_back)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) look_back: u32,
     /// How many events to try for each pair or cycle of threads and locations.
     ///
     /// The nearest ones are tried, and others spread over the whole trace.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().tries)]
+    #[arg(long, value_name = "N", default_value_t = SearchLimits::default().tries)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries: usize,
     /// How many events to try for each pair or cycle of locations, over all threads.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().tries_per_place)]
+    #[arg(long, value_name = "N", default_value_t = SearchLimits::default().tries_per_place)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) tries_per_place: usize,
     /// Whether relaxed atomics prevent races.
@@ -605,6 +637,20 @@ pub(crate) enum ReportFormat {
     Text,
     /// One JSON object.
     Json,
+    /// A SARIF 2.1.0 log, for code scanning and editors.
+    Sarif,
+    /// JUnit XML, for test reports.
+    Junit,
+    /// Workflow commands of GitHub Actions, which annotate the source.
+    Github,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum SummaryFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Args)]
@@ -619,9 +665,11 @@ pub(crate) enum TraceCommand {
     Info {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Format of the summary.
-        #[arg(long, value_enum, default_value_t = ReportFormat::Text, help_heading = heading::OUTPUT)]
-        format: ReportFormat,
+        #[arg(long, value_enum, default_value_t = SummaryFormat::Text, help_heading = heading::OUTPUT)]
+        format: SummaryFormat,
         /// List the N busiest variables, locks and threads.
         #[arg(long, value_name = "N", default_value_t = 10, help_heading = heading::OUTPUT)]
         top: usize,
@@ -633,12 +681,16 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         input: InputArgs,
         #[command(flatten)]
+        memory: MemoryArgs,
+        #[command(flatten)]
         output: OutputArgs,
     },
     /// Write a trace in another format.
     Convert {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Write to this file, or `-` for standard output; `.gz` and `.zst` files are compressed.
         #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
         output: PathBuf,
@@ -655,6 +707,8 @@ pub(crate) enum TraceCommand {
     Show {
         #[command(flatten)]
         input: InputArgs,
+        #[command(flatten)]
+        memory: MemoryArgs,
         /// Centre the drawing on this event instead of starting at the beginning.
         #[arg(long, value_name = "EVENT", help_heading = heading::OUTPUT)]
         around: Option<u64>,

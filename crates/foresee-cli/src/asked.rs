@@ -4,7 +4,7 @@ use anyhow::ensure;
 use clap::ValueEnum as _;
 use foresee_predict::checks::{self, MemoryModel};
 use foresee_predict::info::{self, ATOMICITY, MONITORABILITY, NONDETERMINISM, RACE};
-use foresee_predict::session::{NondeterminismSettings, Session, Settings};
+use foresee_predict::session::{Limits, NondeterminismSettings, Session, Settings};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, MIB, MemoryModelArg};
 use crate::config::Config;
@@ -63,16 +63,21 @@ fn ensure_useful(args: &AnalysisArgs, session: &Session) -> anyhow::Result<()> {
 
 /// How to search.
 fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
-    let default = Settings::default();
     let asked = &args.nondeterminism;
-    Ok(Settings {
+    let limits = Limits {
+        time: args.time_limit(),
+        memory: args.max_memory.saturating_mul(MIB),
+        cores: if args.jobs == 0 { Limits::default().cores } else { args.jobs },
+        states: args.max_states,
         window: args.window.map(|w| w as usize),
         lookahead: args.lookahead,
-        states: args.max_states,
-        memory: args.max_memory.saturating_mul(MIB),
+        look_back: args.checks.look_back,
+        tries: args.checks.tries.max(1),
+        tries_per_place: args.checks.tries_per_place.max(1),
+    };
+    Ok(Settings {
+        limits,
         is_alone: !args.is_live,
-        time: args.time_limit(),
-        cores: if args.jobs == 0 { default.cores } else { args.jobs },
         space: args.reorder.space(),
         reads: args.reads.into(),
         is_all_by_lattice: args.algorithm == AlgorithmArg::Ideals,
@@ -88,9 +93,6 @@ fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
             MemoryModelArg::C11 => MemoryModel::C11,
             MemoryModelArg::Sc => MemoryModel::Sc,
         },
-        look_back: args.checks.look_back,
-        tries: args.checks.tries.max(1),
-        tries_per_place: args.checks.tries_per_place.max(1),
         regions: Config::new(&args.checks)?.regions,
         infer_regions: args.checks.infer_regions,
         with_three: args.checks.cycle == 3,

@@ -26,7 +26,7 @@ pub(crate) fn report(mistake: &InternalError<'_>) {
     ));
 }
 
-/// Writes a file of its own, with a name that nobody can foresee, for this user alone.
+/// Writes a file of its own, with a name that cannot be guessed, for this user alone.
 fn write(folder: &Path, text: &str) -> std::io::Result<PathBuf> {
     let mut file = tempfile::Builder::new()
         .prefix("foresee-bug-")

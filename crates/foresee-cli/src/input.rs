@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_formats::TraceFile;
-use foresee_trace::{EventSource, FileOrder, Mode, Names, ReadError, TraceInput, Validated};
+use foresee_predict::MemoryLimit;
+use foresee_trace::{
+    Batch, EventSource, FileOrder, Mode, Names, Position, ReadError, Remarks, TraceInput, Validated,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::InputArgs;
+use crate::args::{InputArgs, MIB, MemoryArgs};
 
 /// A requested trace.
 pub(crate) struct Input {
@@ -39,12 +42,6 @@ impl Input {
     /// The trace as the file has it.
     pub(crate) fn open_raw(&self) -> Result<Box<dyn EventSource>, ReadError> {
         self.file.open_raw()
-    }
-
-    /// The trace, validated or repaired.
-    pub(crate) fn open(&self) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
-        let source = self.file.open_raw().with_context(|| self.file.name())?;
-        Ok(Validated::new(source, self.file.mode()))
     }
 }
 
@@ -125,8 +122,61 @@ impl Spool {
 }
 
 /// A validated stream of the requested trace, to be read once.
-pub(crate) fn open(args: &InputArgs) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
-    Input::new(args, false)?.open()
+pub(crate) fn open(
+    args: &InputArgs,
+    memory: &MemoryArgs,
+) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
+    let input = Input::new(args, false)?;
+    let source = input.open_raw().with_context(|| input.file.name())?;
+    Ok(Validated::new(within_memory(source, memory.max_memory), input.file.mode()))
+}
+
+/// The same trace, cut short where the process takes more than so many MiB.
+pub(crate) fn within_memory(source: Box<dyn EventSource>, limit: usize) -> Box<dyn EventSource> {
+    let allowed = MemoryLimit::of_process(limit.saturating_mul(MIB));
+    Box::new(WithinMemory { source, limit, allowed, cut: None })
+}
+
+struct WithinMemory {
+    source: Box<dyn EventSource>,
+    /// In MiB.
+    limit: usize,
+    allowed: MemoryLimit<'static>,
+    /// What is known of the trace once it has been cut.
+    cut: Option<Remarks>,
+}
+
+impl EventSource for WithinMemory {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
+        if self.cut.is_none() && self.allowed.allows(0) {
+            return self.source.next_batch(batch);
+        }
+        batch.clear();
+        let limit = self.limit;
+        self.cut.get_or_insert_with(|| Remarks {
+            cut_short: Some(format!(
+                "its names take more than {limit} MiB: allow more with --max-memory"
+            )),
+            ..self.source.remarks().clone()
+        });
+        Ok(false)
+    }
+
+    fn names(&self) -> &Names {
+        self.source.names()
+    }
+
+    fn names_mut(&mut self) -> &mut Names {
+        self.source.names_mut()
+    }
+
+    fn position(&self, i: usize) -> Position {
+        self.source.position(i)
+    }
+
+    fn remarks(&self) -> &Remarks {
+        self.cut.as_ref().unwrap_or_else(|| self.source.remarks())
+    }
 }
 
 /// The trace's name in messages.

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Observe(args) => commands::observe::run(*args),
         Command::Send(args) => commands::send::run(&args),
         Command::Index(args) => commands::index::run(&args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
         Command::Run(args) => commands::run::run(&args),

@@ -34,17 +34,19 @@ pub(crate) fn plain(text: &str) -> String {
 pub(crate) struct Sink {
     /// The file, and what it will contain.
     file: Option<(PathBuf, String)>,
+    /// The number of HTML pages that were written beside it.
+    pages: u32,
 }
 
 impl Sink {
     /// Fails if it is clear already that the file cannot be written.
     pub(crate) fn new(args: &OutputArgs) -> anyhow::Result<Sink> {
         if args.output == Path::new("-") {
-            return Ok(Sink { file: None });
+            return Ok(Sink { file: None, pages: 0 });
         }
         // A search may take hours: a mistyped folder must not show only after it.
         create(&args.output)?;
-        Ok(Sink { file: Some((args.output.clone(), String::new())) })
+        Ok(Sink { file: Some((args.output.clone(), String::new())), pages: 0 })
     }
 
     pub(crate) fn print(&mut self, text: &str) -> anyhow::Result<()> {
@@ -57,6 +59,15 @@ impl Sink {
         }
     }
 
+    /// The name of the next HTML page: as requested for the first report, numbered for the others.
+    pub(crate) fn next_page(&mut self, path: &Path) -> PathBuf {
+        self.pages += 1;
+        match self.pages {
+            1 => path.to_owned(),
+            n => numbered(path, &n.to_string()),
+        }
+    }
+
     /// How text is to be styled.
     pub(crate) fn style(&self) -> Style {
         if self.file.is_some() { Style::Plain } else { style() }
@@ -65,6 +76,14 @@ impl Sink {
     /// Lets the file appear.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         self.file.map_or(Ok(()), |(path, content)| write_file(&path, &content))
+    }
+}
+
+/// `trace.fse` with `2` is `trace.2.fse`.
+pub(crate) fn numbered(path: &Path, which: &str) -> PathBuf {
+    match path.extension() {
+        Some(ending) => path.with_extension(format!("{which}.{}", ending.to_string_lossy())),
+        None => path.with_extension(which),
     }
 }
 

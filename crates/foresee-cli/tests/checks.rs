@@ -1,5 +1,5 @@
 //! Programs without a specification: captured for real, again and again, and always the same answer.
-//! None of them goes wrong when it is run; `field/checks` tells what other tools say of them.
+//! None of them goes wrong when it is run; `field/checks` shows what other tools say of them.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -94,7 +94,7 @@ fn what_only_a_read_keeps_apart_is_conditional() {
     let words = [
         "\"kind\":\"conditional\"",
         "if balance were read as 100 at",
-        "T1 and T2 could wait for each other for ever",
+        "T1 and T2 could wait for each other forever",
         "as long as every thread reads what it read in this run",
         "\"summary\":{\"observed\":0,\"predicted\":0,\"conditional\":1}",
     ];

@@ -92,7 +92,7 @@ fn try_group(bench: &Bench, i: usize, way: usize, group: &Group) -> Vec<Outcome>
     let run = |&(number, ref about): &(u64, String)| {
         let alone = Command::new(bench.path(&program)).arg(number.to_string()).output().unwrap();
         assert_eq!(alone.status.code(), Some(0), "{about} is wrong: {}", text(&alone.stderr));
-        let (status, out, err) = bench.run(&format!("--timeout 60 -- ./{program} {number}"));
+        let (status, out, err) = bench.run(&format!("--timeout 300 -- ./{program} {number}"));
         let program = format!("{number} ({about}, {compiler} {level})");
         Outcome { program, status, output: out + &err }
     };

@@ -29,7 +29,7 @@ fn each_way(source: &str) -> impl Iterator<Item = (String, Bench)> {
     })
 }
 
-/// Threads that nobody waits for get to run, and are told if they do not end.
+/// Threads that no thread waits for get to run, and are reported if they do not end.
 #[test]
 fn main_returns_without_joining() {
     for (how, bench) in each_way("early_exit.c") {
@@ -116,7 +116,7 @@ fn a_deadlock_that_happened_is_observed_and_ended() {
         assert_eq!(convert.output().unwrap().status.code(), Some(3), "{format}");
         let check = bench.foresee().args(["check", &to, "--check", "deadlock"]).output().unwrap();
         let out = crate::harness::text(&check.stdout);
-        assert!(out.contains("T1 and T2 wait for each other for ever"), "{format}\n{out}");
+        assert!(out.contains("T1 and T2 wait for each other forever"), "{format}\n{out}");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_deadlock_is_told(how: &str, bench: &Bench) {
     for says in [
         "program hung: all its threads waited",
         "OBSERVED deadlock",
-        "T1 and T2 wait for each other for ever",
+        "T1 and T2 wait for each other forever",
         "T1: has a, taken by event",
         "T2: has b, taken by event",
         "waits for b, event",
@@ -141,12 +141,12 @@ fn a_deadlock_is_told(how: &str, bench: &Bench) {
 fn every_kind_of_hang_is_ended_and_told() {
     let bench = built("stuck.c");
     for (how, says) in [
-        ("self", "T1 waits for itself for ever"),
+        ("self", "T1 waits for itself forever"),
         ("kept", "T1 has ended and not given back what it wants"),
-        ("cond", "waits for ever"),
-        ("sem", "waits for ever"),
-        ("barrier", "waits for ever"),
-        ("join", "T1 and T2 wait for each other for ever"),
+        ("cond", "waits forever"),
+        ("sem", "waits forever"),
+        ("barrier", "waits forever"),
+        ("join", "T1 and T2 wait for each other forever"),
     ] {
         let (status, out, err) = bench.run(&format!("-- ./program {how}"));
         assert_eq!(status, 1, "{how}\n{out}{err}");
@@ -173,7 +173,7 @@ fn a_lock_kept_to_the_end_is_predicted() {
         assert_eq!((status, err.as_str()), (1, ""), "{how}\n{out}");
         for says in [
             "PREDICTED deadlock",
-            "T2 can wait for ever for x at",
+            "T2 can wait forever for x at",
             "T1 can end before without giving it back",
         ] {
             assert!(out.contains(says), "{how}: {says}\n{out}");

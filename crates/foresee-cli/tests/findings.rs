@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::harness::{FORESEE, root, text};
+use crate::harness::{FORESEE, every_kind, root, text};
 use jsonschema::Validator;
 use serde_json::Value as Json;
 
@@ -50,38 +50,10 @@ fn assert_complete(finding: &Json) {
     }
 }
 
-/// A deadlock that hangs on what `done` is read as.
-const CONDITIONAL: &str = "T1|acq(l)|a.c:2(put)\nT1|acq(m)|a.c:3(put)\nT1|rel(m)|\nT1|rel(l)|\n\
-    T1|vw(done)=1|a.c:4(put)\nT2|vr(done)=1|a.c:8(get)\n\
-    T2|acq(m)|a.c:9(get)\nT2|acq(l)|a.c:10(get)\nT2|rel(l)|\nT2|rel(m)|\n";
-
 #[test]
 fn reports_of_every_kind_are_as_the_schema_says() {
     let folder = tempfile::TempDir::new().unwrap();
-    let conditional = folder.path().join("conditional.std");
-    std::fs::write(&conditional, CONDITIONAL).unwrap();
-    let conditional = format!("{} --check deadlock", conditional.display());
-    let cmd = "crates/foresee-cli/tests/cmd";
-    let commands = [
-        "examples/landing/landing.std --spec examples/landing/landing.spec".to_owned(),
-        "examples/dbplayer/play.std --spec examples/dbplayer/play.spec".to_owned(),
-        "examples/locked-log/close.std --spec examples/locked-log/close.spec".to_owned(),
-        "examples/locked-log/use.std --spec examples/locked-log/use.spec".to_owned(),
-        "examples/races/hidden.std --check race".to_owned(),
-        "examples/deadlocks/five.std --check deadlock".to_owned(),
-        "examples/deadlocks/lost.std --check deadlock".to_owned(),
-        "examples/deadlocks/nested.std --check deadlock".to_owned(),
-        "examples/lock-swap/swap.std --check nondeterminism".to_owned(),
-        "testdata/monitorability/account-failed.std --check monitorability \
-         --spec testdata/monitorability/exclusion.spec"
-            .to_owned(),
-        format!("{cmd}/regions.in/deposit.std --check atomicity"),
-        format!("{cmd}/regions.in/session.std --check order"),
-        format!("{cmd}/regions.in/split.std --infer-regions"),
-        format!("{cmd}/verdicts.in/observed.std --check atomicity"),
-        format!("{cmd}/verdicts.in/escape.std --check race"),
-        conditional,
-    ];
+    let commands = every_kind(folder.path());
     let schema = schema();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for words in &commands {

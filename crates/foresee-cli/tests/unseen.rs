@@ -1,4 +1,4 @@
-//! Code without hooks: what libstdc++ does to a program's memory is known, and what nobody knows of leads to no false alarm.
+//! Code without hooks: what libstdc++ does to a program's memory is known, and what is not known leads to no false alarm.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
@@ -52,7 +52,7 @@ fn a_work_queue_of_the_standard_library_is_clean() {
 fn containers_under_a_mutex_raise_no_alarm() {
     each_way("containers.cpp", "--check race,deadlock,order", |_, out, how| {
         assert!(out.contains("0 observed, 0 predicted"), "{how}");
-        // All of lists, trees, tables and strings is known; how much gcc tells of its own copies is its business.
+        // All of lists, trees, tables and strings is known; how much gcc reports of its own copies is up to gcc.
         assert!(out.contains("all events exact") || out.contains("99.9"), "{how}");
     });
 }

@@ -229,7 +229,7 @@ fn a_live_trace_is_recognised_by_its_first_lines() {
     }
 }
 
-/// Yields the same byte for ever and counts the requests.
+/// Yields the same byte forever and counts the requests.
 struct Endless(usize);
 
 impl std::io::Read for Endless {

@@ -75,7 +75,7 @@ impl Program {
         is_same_token(&self.secret, secret)
     }
 
-    /// Whether its analyses may hold so many bytes of the memory that all programs share.
+    /// Whether its analyses may hold this many bytes of the memory that all programs share.
     pub fn allows(&self, bytes: usize) -> bool {
         self.analyses.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
     }

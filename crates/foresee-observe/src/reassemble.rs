@@ -6,7 +6,7 @@
 //! sender has to wait, too. All programs together have a budget besides; where that is used up, each
 //! program goes on with one frame at a time.
 //!
-//! # Why no connection waits for ever
+//! # Why no connection waits forever
 //! The next frame in order needs only room in the queue, and the consumer of the queue never blocks
 //! on senders. So the next frame is always accepted, whichever connection it arrives on. Early
 //! frames wait for it; a connection that waits with an early frame cannot deliver the missing one.
@@ -107,7 +107,7 @@ impl State {
         }
     }
 
-    /// Takes what is needed for all bytes and so many more from the budget; `false` if there is not
+    /// Takes what is needed for all bytes and this many more from the budget; `false` if there is not
     /// enough.
     fn charge(&mut self, more: usize) -> bool {
         let bytes = self.queued + self.held + more;

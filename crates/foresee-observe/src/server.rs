@@ -253,7 +253,7 @@ fn begin(
     let (shared, observed) = (Arc::clone(shared), Arc::clone(&program));
     std::thread::Builder::new().name("program".to_owned()).spawn(move || {
         let run = std::panic::AssertUnwindSafe(|| shared.observer.observe(&observed));
-        // A panic is our bug; it must not leave senders waiting for ever.
+        // A panic is our bug; it must not leave senders waiting forever.
         let result = std::panic::catch_unwind(run).unwrap_or_else(|_| {
             Err("internal error: the analysis of the program failed".to_owned())
         });
@@ -320,7 +320,7 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
             false => thread.spawn(talk).err().map(|error| error.to_string()),
         };
         if let Some(text) = trouble {
-            // There is nobody to wait until the reply has been read.
+            // Nothing waits until the reply has been read.
             shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
             shared.observer.problem("the listener", None, &text);
             let _ = stream.set_write_timeout(Some(TICK));

@@ -150,7 +150,7 @@ const SECRET: &str = "secret";
 
 impl Shelf {
     pub(crate) fn open(folder: &Path) -> io::Result<Shelf> {
-        // Traces hold the values of programs: nobody else may read them.
+        // Traces hold the values of programs: other users may not read them.
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         for entry in folder.read_dir()?.flatten() {
             if entry.file_name().to_str().is_some_and(|name| name.starts_with(STARTING)) {

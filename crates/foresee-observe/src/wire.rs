@@ -75,7 +75,7 @@ pub struct Hello {
     pub channels: u16,
     /// The shared secret, if one is required.
     pub token: Vec<u8>,
-    /// What nobody but the program knows: with it, a program is resumed only by those who send the
+    /// What only the program knows: with it, a program is resumed only by those who send the
     /// same. Empty in hellos of version 1.
     pub secret: Vec<u8>,
 }

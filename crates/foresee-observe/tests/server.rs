@@ -19,6 +19,9 @@ use foresee_testkit::generated;
 use foresee_trace::generate::Config;
 use foresee_trace::{EventSource, FileOrder, Trace};
 
+/// How long a test waits for what has to happen, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Loads what programs send, once it is allowed to.
 #[derive(Default)]
 struct Loader {
@@ -93,7 +96,7 @@ fn what_is_sent_arrives_in_its_order() {
             assert_eq!(sent.unwrap().events, 20_000);
         }
     }
-    assert!(server.wait(8, Duration::from_secs(30)));
+    assert!(server.wait(8, PATIENCE));
     server.stop();
     for loaded in loader.loaded.lock().unwrap().iter() {
         let loaded = loaded.as_ref().unwrap();
@@ -117,7 +120,7 @@ fn a_sender_waits_for_an_observer_that_is_slow() {
         loader.may_start.store(true, Ordering::SeqCst);
         assert_eq!(sender.join().unwrap().unwrap().events, 50_000);
     });
-    assert!(server.wait(1, Duration::from_secs(30)));
+    assert!(server.wait(1, PATIENCE));
     let loaded = loader.loaded.lock().unwrap();
     assert!(
         loaded[0].as_ref().is_ok_and(|loaded| loaded.events.len() == 50_000),
@@ -139,7 +142,7 @@ fn a_lossy_observer_never_lets_a_program_wait() {
         loader.may_start.store(true, Ordering::SeqCst);
         assert_eq!(sender.join().unwrap().unwrap().events, 50_000);
     });
-    assert!(server.wait(1, Duration::from_secs(30)));
+    assert!(server.wait(1, PATIENCE));
     let loaded = loader.loaded.lock().unwrap();
     let loaded = loaded[0].as_ref().unwrap();
     assert!(loaded.events.len() < 30_000);
@@ -155,7 +158,7 @@ fn frames_too_far_out_of_order_are_an_error_for_their_sender() {
     let (server, loader) = start(limits, true);
     let result = play(&server, trace(50_000), |options| options.shuffle = Some(1));
     assert!(matches!(result, Err(SendError::Refused(_))), "{result:?}");
-    assert!(server.wait(1, Duration::from_secs(30)));
+    assert!(server.wait(1, PATIENCE));
     let loaded = loader.loaded.lock().unwrap();
     let why = match &loaded[0] {
         Ok(loaded) => loaded.remarks.cut_short.clone().unwrap(),
@@ -165,7 +168,7 @@ fn frames_too_far_out_of_order_are_an_error_for_their_sender() {
 }
 
 #[test]
-fn nobody_waits_for_an_observer_that_is_gone() {
+fn no_sender_waits_for_an_observer_that_is_gone() {
     let (server, _) = start(Limits::default(), true);
     let to = server.addresses()[0].clone();
     server.stop();
@@ -194,7 +197,7 @@ fn hello(program: ProgramId, secret: &[u8]) -> Vec<u8> {
 /// Connects, says something, and returns the connection with the first answer.
 fn say(server: &Server, bytes: &[u8]) -> (Stream, Reply) {
     let stream = server.addresses()[0].connect().unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     (&stream).write_all(bytes).unwrap();
     let reply = Reply::read(&mut &stream).unwrap().unwrap();
     (stream, reply)
@@ -234,7 +237,8 @@ fn a_program_belongs_to_those_who_know_its_secret() {
 
 #[test]
 fn time_limits_hold_for_senders_that_drip() {
-    let time = Duration::from_millis(300);
+    // Long enough for a hello that is sent at once, also on a busy machine.
+    let time = Duration::from_secs(2);
     let limits = Limits { hello: time, stall: time, linger: Duration::ZERO, ..Limits::default() };
     let (server, _) = start(limits, true);
     let drip = |already: &[u8], bytes: &[u8]| {
@@ -245,7 +249,7 @@ fn time_limits_hold_for_senders_that_drip() {
             assert_eq!(welcome.status, Status::Welcome);
         }
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        for byte in bytes {
+        for byte in bytes.iter().cycle().take(100_000) {
             if let Ok(Some(reply)) = Reply::read(&mut &stream) {
                 return reply.text;
             }
@@ -295,9 +299,11 @@ fn all_programs_together_have_a_limit() {
     std::thread::scope(|scope| {
         let senders: Vec<_> =
             (0..12).map(|_| scope.spawn(|| play(&server, trace, |_| {}))).collect();
-        let mut most = 0;
-        let end = Instant::now() + Duration::from_millis(1500);
-        while Instant::now() < end {
+        let (mut most, mut rounds) = (0, 0);
+        let end = Instant::now() + PATIENCE;
+        // Until a good part of it is used, and for a while after that.
+        while (most <= total / 3 || rounds < 50) && Instant::now() < end {
+            rounds += usize::from(most > total / 3);
             let waiting: usize = server.now().running.iter().map(|p| p.backlog().bytes).sum();
             // Each may have one frame that is not paid for.
             assert!(waiting <= total + 12 * 4096, "{waiting} bytes wait");
@@ -310,7 +316,7 @@ fn all_programs_together_have_a_limit() {
             assert_eq!(sender.join().unwrap().unwrap().events, 200_000);
         }
     });
-    assert!(server.wait(12, Duration::from_secs(60)));
+    assert!(server.wait(12, PATIENCE));
     let loaded = loader.loaded.lock().unwrap();
     let whole = |one: &Result<Trace, String>| {
         one.as_ref().is_ok_and(|one| one.events.len() == 200_000 && one.remarks.cut_short.is_none())

@@ -12,14 +12,16 @@ use foresee_spec::params::Object;
 use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Diagnostic, Resolved};
-use foresee_trace::{FileOrder, Finding, FindingKind, Pool, Site, Space, Trace, Verdict, Witness};
+use foresee_trace::{
+    Detail, Fact, FileOrder, Finding, FindingKind, Pool, Site, Space, Trace, Verdict, Witness,
+};
 
 use crate::analysis::AnalysisError;
 use crate::explain::differences;
 use crate::info::{LATTICE, PATTERN};
 use crate::kept::Kept;
 use crate::lattice::Prediction;
-use crate::observed::{describe, describe_state};
+use crate::observed::{describe_binding, describe_state};
 use crate::pattern::{Match, linearise};
 use crate::sites::of_violation;
 
@@ -27,7 +29,7 @@ use crate::sites::of_violation;
 #[derive(Debug, thiserror::Error)]
 pub enum Unconfirmed {
     /// The threads of the trace cannot run in this order.
-    #[error("the witness is no run of the trace: {0}")]
+    #[error("the witness is not a run of the trace: {0}")]
     Order(#[from] Rejected),
     /// The monitor does not reject the order where the search said it would.
     #[error("the witness does not violate the property at its last event")]
@@ -56,7 +58,7 @@ pub struct Reordered {
     pub property: usize,
     /// What each parameter stands for.
     pub binding: Vec<(String, Object)>,
-    /// So many events of the trace happen as observed ...
+    /// The number of events of the trace that happen as observed ...
     pub observed: u64,
     /// ... and then these.
     pub order: Vec<u64>,
@@ -106,12 +108,13 @@ impl<'a, 't> Confirmer<'a, 't> {
         let runs = prediction.runs(self.spec, self.resolved, self.trace)?;
         let mut order = runs.shortest.order(self.trace)?;
         let mut violation = judge(&order)?;
-        let mut details = self.describe_binding(&prediction.binding);
+        let mut details = describe_binding(&prediction.binding, &self.trace.names);
         if let Some((schedule, swaps)) = &runs.closest {
             // The run that differs least is the easiest to compare with what was seen.
             order = schedule.order(self.trace)?;
             violation = judge(&order)?;
-            details.push(("swapped pairs of relevant events".to_owned(), swaps.to_string()));
+            let swaps = Fact::Count(*swaps as u64);
+            details.push(Detail::new("swapped pairs of relevant events", swaps));
         }
         details.extend(describe_state(&violation, &self.trace.names));
         let last = order[order.len() - 1];
@@ -133,13 +136,12 @@ impl<'a, 't> Confirmer<'a, 't> {
         }
         let events = &violation.trail;
         order.truncate(last + 1);
-        let mut details = self.describe_binding(&found.binding);
-        let events: Vec<String> = events.iter().map(u64::to_string).collect();
-        details.push(("events of the pattern".to_owned(), events.join(", ")));
-        details.push(("certain since event".to_owned(), found.certain_at.to_string()));
+        let mut details = describe_binding(&found.binding, &self.trace.names);
+        details.push(Detail::new("events of the pattern", Fact::Events(events.clone())));
+        details.push(Detail::new("certain since event", Fact::Events(vec![found.certain_at])));
         let thread = |i: u64| self.trace.events[i as usize].thread();
         let switches = order.windows(2).filter(|pair| thread(pair[0]) != thread(pair[1])).count();
-        details.push(("context switches".to_owned(), switches.to_string()));
+        details.push(Detail::new("context switches", Fact::Count(switches as u64)));
         let message = self.another_order(order[last]);
         let witness = Witness::listed(Space::Maz, order, last);
         Ok(self.finding(PATTERN, found.property, message, witness, details, &violation))
@@ -162,7 +164,7 @@ impl<'a, 't> Confirmer<'a, 't> {
             self.first_violation(found.property, &found.binding, &order, &changed)?;
         order.truncate(at + 1);
         changed.retain(|read| order.contains(&read.read));
-        let mut details = self.describe_binding(&found.binding);
+        let mut details = describe_binding(&found.binding, &self.trace.names);
         details.extend(describe_state(&violation, &self.trace.names));
         let is_maz = self.judge.check_causality(&order).is_ok();
         let reorder = if is_maz { Space::Maz } else { found.reorder };
@@ -188,7 +190,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         let (property, binding) = (found.property, &found.binding);
         let seen = self.first_violation(property, binding, &observed, &[]);
         let mut order = found.run.clone();
-        let mut details = self.describe_binding(binding);
+        let mut details = describe_binding(binding, &self.trace.names);
         let (event, violated_at, changed, violation) = match (seen, found.violates) {
             (Err(Unconfirmed::Verdict), true) => {
                 // What comes behind the violation need not be possible.
@@ -281,11 +283,6 @@ impl<'a, 't> Confirmer<'a, 't> {
         Err(Unconfirmed::Verdict)
     }
 
-    fn describe_binding(&self, binding: &[(String, Object)]) -> Vec<(String, String)> {
-        let names = &self.trace.names;
-        binding.iter().map(|(name, object)| (name.clone(), describe(*object, names))).collect()
-    }
-
     /// The events of a violation. What a read sees that sees another write is not known.
     fn sites(&self, violation: &Violation, witness: &Witness) -> Vec<Site> {
         let mut sites = of_violation(violation.event, &violation.trail, &violation.state);
@@ -307,7 +304,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         property: usize,
         message: String,
         witness: Witness,
-        details: Vec<(String, String)>,
+        details: Vec<Detail>,
         violation: &Violation,
     ) -> Finding {
         Finding {

@@ -174,8 +174,8 @@ pub const ALL: &[AnalysisInfo] = &[
         guarantees: "each deadlock is a confirmed run after which every thread of a ring is about to \
                      take a lock, or to join a thread, that the next one keeps, after which a thread is \
                      about to take a lock that another one had when it ended, or after which a thread \
-                     waits and nobody in the run can notify it any more; an observed one is a thread \
-                     that the run leaves waiting for what nobody can give it; that none is possible is \
+                     waits and no thread of the run can notify it any more; an observed one is a thread \
+                     that the run leaves waiting for what no thread can give it; that none is possible is \
                      said only if all are proved impossible and no thread was left waiting",
         is_default: true,
         ..CHECK

@@ -27,6 +27,7 @@ mod runner;
 pub mod session;
 mod shares;
 mod sites;
+mod users;
 
 pub use analysis::{
     ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Stat,
@@ -36,6 +37,7 @@ pub use causality::Concurrency;
 pub use confirm::{Confirmer, OtherRun, Reordered, Unconfirmed, confirm, confirm_match};
 pub use initial::learn_initial_values;
 pub use kept::Kept;
+pub use memory::MemoryLimit;
 pub use monitorability::{Monitorability, MonitorabilityOptions, ScheduleVerdict};
 pub use observed::{Observed, Watched};
 pub use runner::{Progress, Summary, run};

@@ -4,7 +4,8 @@
 ///
 /// Analyses say what they hold where that can grow with threads, locks or bindings. Where nothing
 /// else runs in the process, what that really takes is looked at besides.
-pub(crate) struct MemoryLimit<'s> {
+#[derive(Clone)]
+pub struct MemoryLimit<'s> {
     limit: usize,
     shared: &'s dyn Fn(usize) -> bool,
     /// What the process took before the pass.
@@ -14,19 +15,25 @@ pub(crate) struct MemoryLimit<'s> {
 /// What the process takes beyond the limit for buffers, and memory that it has freed already.
 const ALLOWANCE: usize = 64 << 20;
 
+impl std::fmt::Debug for MemoryLimit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryLimit").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
 impl<'s> MemoryLimit<'s> {
-    /// A limit for a pass that begins now; `shared` says whether others leave so many bytes.
+    /// A limit for a pass that begins now; `shared` says whether others leave this many bytes.
     pub(crate) fn new(limit: usize, shared: &'s dyn Fn(usize) -> bool) -> MemoryLimit<'s> {
         MemoryLimit { limit, shared, before: None }
     }
 
     /// A limit for a process that does nothing else.
-    pub(crate) fn of_process(limit: usize) -> MemoryLimit<'static> {
+    pub fn of_process(limit: usize) -> MemoryLimit<'static> {
         MemoryLimit { limit, shared: &|_| true, before: resident() }
     }
 
-    /// Whether so many bytes may be held.
-    pub(crate) fn allows(&self, bytes: usize) -> bool {
+    /// Whether this many bytes may be held.
+    pub fn allows(&self, bytes: usize) -> bool {
         let taken = || Some(resident()?.saturating_sub(self.before?));
         let beyond = |taken: usize| taken.saturating_sub(ALLOWANCE) > self.limit;
         let is_beyond = self.before.is_some() && taken().is_some_and(beyond);
@@ -34,7 +41,7 @@ impl<'s> MemoryLimit<'s> {
     }
 }
 
-/// The memory that the process takes, where the system tells it.
+/// The memory that the process takes, where the system reports it.
 fn resident() -> Option<usize> {
     const PAGE: usize = 4096;
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;

@@ -9,7 +9,8 @@ use foresee_spec::property::Compiled;
 use foresee_spec::run::{ObservedMonitor, Violation};
 use foresee_spec::{Resolved, print_atom};
 use foresee_trace::{
-    Batch, DescribedValue, Finding, FindingKind, Flow, Name, Names, Outcome, Value, Verdict,
+    Batch, DescribedValue, Detail, Fact, Finding, FindingKind, Flow, Names, Outcome, Subject,
+    Value, Verdict,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
@@ -66,14 +67,10 @@ impl Observed {
     }
 
     fn finding(&self, violation: &Violation, names: &Names) -> Finding {
-        let mut details = Vec::new();
-        for (name, object) in &violation.binding {
-            details.push((name.clone(), describe(*object, names)));
-        }
+        let mut details = describe_binding(&violation.binding, names);
         details.extend(describe_state(violation, names));
         if violation.trail.len() > 1 {
-            let trail: Vec<String> = violation.trail.iter().map(u64::to_string).collect();
-            details.push(("events that led there".to_owned(), trail.join(", ")));
+            details.push(trail(&violation.trail));
         }
         let message = match violation.event {
             Some(event) => format!("violated in the observed run, at event {event}"),
@@ -165,27 +162,31 @@ impl Watched {
 }
 
 /// The variables of a violated property, each with its value and where that came from.
-pub(crate) fn describe_state(violation: &Violation, names: &Names) -> Vec<(String, String)> {
-    let one = |(name, value, event): &(String, Option<Value>, Option<u64>)| {
-        let value = match value {
-            Some(value) => DescribedValue { value: *value, names }.to_string(),
-            None => "unknown".to_owned(),
-        };
-        let since = match event {
-            Some(event) => format!(" since event {event}"),
-            None => " from the start".to_owned(),
-        };
-        (name.clone(), value + &since)
+pub(crate) fn describe_state(violation: &Violation, names: &Names) -> Vec<Detail> {
+    let one = |(name, value, since): &(String, Option<Value>, Option<u64>)| {
+        let value = value.map(|value| DescribedValue { value, names }.to_string());
+        Detail::new(name, Fact::State { value, since: *since })
     };
     violation.state.iter().map(one).collect()
 }
 
-pub(crate) fn describe(object: Object, names: &Names) -> String {
+/// The events that led to a violation.
+pub(crate) fn trail(events: &[u64]) -> Detail {
+    Detail::new("events that led there", Fact::Events(events.to_vec()))
+}
+
+/// What each parameter of a property stands for.
+pub(crate) fn describe_binding(binding: &[(String, Object)], names: &Names) -> Vec<Detail> {
+    binding.iter().map(|(name, object)| Detail::new(name, describe(*object, names))).collect()
+}
+
+/// What a parameter stands for.
+pub(crate) fn describe(object: Object, names: &Names) -> Fact {
     match object {
-        Object::Value(value) => DescribedValue { value, names }.to_string(),
-        Object::Var(x) => Name(names.vars.get(x)).to_string(),
-        Object::Lock(l) => Name(names.locks.get(l)).to_string(),
-        Object::Thread(t) => Name(names.threads.get(t)).to_string(),
+        Object::Value(value) => Fact::Value(DescribedValue { value, names }.to_string()),
+        Object::Var(x) => Fact::Subject(Subject::Variable(names.vars.get(x).to_owned())),
+        Object::Lock(l) => Fact::Subject(Subject::Lock(names.locks.get(l).to_owned())),
+        Object::Thread(t) => Fact::Subject(Subject::Thread(names.threads.get(t).to_owned())),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Finding, FindingKind, FindingSink, Flow, Outcome, Remarks, Trace,
+    Batch, EventSource, FileOrder, Finding, FindingKind, FindingSink, Flow, Names, Outcome,
+    Remarks, Trace,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass};
@@ -38,6 +39,11 @@ pub(crate) struct Search<'a> {
 
 /// Receives findings and the progress of a pass.
 pub(crate) trait Receiver: FindingSink {
+    /// The analyses are about to get these events, the first of which has this index.
+    fn batch(&mut self, first: u64, batch: &Batch, names: &Names) {
+        let _ = (first, batch, names);
+    }
+
     /// `events` events have been read. Candidates that are reported early may be taken out.
     fn read(&mut self, events: u64, candidates: &mut [Candidates]);
 }
@@ -71,6 +77,7 @@ pub(crate) fn read(
     let (mut is_all, mut is_full) = (true, false);
     while source.next_batch(&mut batch)? {
         let names = source.names();
+        receiver.batch(events, &batch, names);
         for (search, wanted) in searches.iter_mut().zip(&mut wanted).filter(|(_, wanted)| **wanted)
         {
             let out = Out::new(receiver, &mut candidates[search.of]);

@@ -11,7 +11,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The limit begins now; without one, there is none for any search either.
+    /// The limit begins now; without one, no search has a limit either.
     pub(crate) fn new(time: Option<Duration>, searches: usize) -> Shares {
         Shares { end: time.and_then(|time| Instant::now().checked_add(time)), searches }
     }

@@ -5,8 +5,13 @@
 //! not the events; and how many lines of a function do the same is known only at the end. So all
 //! findings of a trace are completed together, in one pass, or in two if an event that
 //! distinguishes findings is not known before the first.
+//!
+//! Findings of a trace that is still being made cannot wait for that. Their fingerprints count the
+//! lines up to the last event that the finding consists of ([`LinesSoFar`]). The report at the end
+//! counts all lines, which gives the same unless an earlier line of the function does the same for
+//! the first time later.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 use foresee_trace::{
@@ -94,7 +99,7 @@ fn complete_by<E>(
     if identifying.all(is_known) {
         lines = Lines::of(findings);
         each(&mut |index, event, names, pool| {
-            lines.event(event, names);
+            lines.event(index, event, names);
             wanted.event(index, event, names, pool, findings);
         })?;
     } else {
@@ -102,12 +107,40 @@ fn complete_by<E>(
             wanted.event(index, event, names, pool, findings);
         })?;
         lines = Lines::of(findings);
-        each(&mut |_, event, names, _| lines.event(event, names))?;
+        each(&mut |index, event, names, _| lines.event(index, event, names))?;
     }
     for finding in findings.iter_mut() {
-        finding.fingerprint = Some(Fingerprint::of(finding, |site| lines.rank(site)));
+        finding.fingerprint = Some(Fingerprint::of(finding, |site| lines.rank(site, u64::MAX)));
     }
     Ok(())
+}
+
+/// The lines of a trace as far as it has been read, for fingerprints of findings that are reported
+/// at once.
+pub(crate) struct LinesSoFar(Lines);
+
+impl LinesSoFar {
+    /// Before the first event.
+    pub(crate) fn new() -> LinesSoFar {
+        LinesSoFar(Lines { is_open: true, ..Lines::default() })
+    }
+
+    /// Takes the next events, the first of which has this index.
+    pub(crate) fn batch(&mut self, first: u64, batch: &Batch, names: &Names) {
+        for (index, event) in (first..).zip(&batch.events) {
+            self.0.event(index, event, names);
+        }
+    }
+
+    /// The fingerprint of a finding, unless an event that distinguishes it was not looked up.
+    pub(crate) fn fingerprint(&self, finding: &Finding) -> Option<Fingerprint> {
+        let identifying = || finding.sites.iter().filter(|site| site.role.identifies());
+        if identifying().any(|site| site.op.is_none() && site.event.is_some()) {
+            return None;
+        }
+        let last = identifying().filter_map(|site| site.event).max().unwrap_or(0);
+        Some(Fingerprint::of(finding, |site| self.0.rank(site, last)))
+    }
 }
 
 /// The sites that are to be looked up.
@@ -201,15 +234,23 @@ impl Numbers {
     fn get(&self, text: &str) -> Option<u32> {
         self.0.get(text).copied()
     }
+
+    fn find(&mut self, text: &str, is_open: bool) -> Option<u32> {
+        if is_open { Some(self.add(text)) } else { self.get(text) }
+    }
 }
 
-/// The lines of some functions that do something to some variables.
+/// The lines of functions that do something to variables, and the event by which each first does.
 #[derive(Default)]
 struct Lines {
+    /// Whether any function and variable counts, and not only those of findings.
+    is_open: bool,
     functions: Numbers,
     paths: Numbers,
     /// By function, operation and path.
-    found: HashMap<(u32, &'static str, u32), BTreeSet<Line>, RandomState>,
+    found: HashMap<(u32, &'static str, u32), BTreeMap<Line, u64>, RandomState>,
+    /// What the latest event of each place did, which is what most events of that place do.
+    latest: Vec<Option<(Op, Option<u32>)>>,
     /// For each place of the trace its function, if that is one of these, and its line.
     places: Vec<Option<Option<(u32, Line)>>>,
     /// For each target of the trace its path, if that is one of these.
@@ -228,11 +269,16 @@ impl Lines {
         lines
     }
 
-    fn event(&mut self, event: &Event, names: &Names) {
-        let Lines { functions, paths, found, places, targets } = self;
+    fn event(&mut self, index: u64, event: &Event, names: &Names) {
+        let Lines { is_open, functions, paths, found, latest, places, targets } = self;
+        let what = Some((event.op(), event.target()));
+        if std::mem::replace(entry(latest, event.loc().index()), what) == what {
+            return;
+        }
+        let is_open = *is_open;
         let place = entry(places, event.loc().index()).get_or_insert_with(|| {
             let location = location(event.loc(), names)?;
-            let function = functions.get(&stable_function(&location))?;
+            let function = functions.find(&stable_function(&location), is_open)?;
             Some((function, (location.line, location.column)))
         });
         let Some((function, line)) = *place else { return };
@@ -241,25 +287,29 @@ impl Lines {
                 let kind = event.op().target_kind();
                 *targets.entry((kind, target)).or_insert_with(|| {
                     let name = event.target_name(names).unwrap_or_default().to_owned();
-                    paths.get(&stable_path(&Target { kind, name }))
+                    paths.find(&stable_path(&Target { kind, name }), is_open)
                 })
             }
-            None => paths.get(""),
+            None => paths.find("", is_open),
         };
         let Some(path) = path else { return };
-        if let Some(lines) = found.get_mut(&(function, operation(event.op()), path)) {
-            lines.insert(line);
+        let key = (function, operation(event.op()), path);
+        if is_open {
+            found.entry(key).or_default().entry(line).or_insert(index);
+        } else if let Some(lines) = found.get_mut(&key) {
+            lines.entry(line).or_insert(index);
         }
     }
 
-    /// How many of these lines come before that of a site.
-    fn rank(&self, site: &Site) -> usize {
+    /// How many of the lines that were passed up to this event come before that of a site.
+    fn rank(&self, site: &Site, last: u64) -> usize {
         let SiteKey { function, operation, path } = SiteKey::of(site);
         let lines = || {
             let key = (self.functions.get(&function)?, operation, self.paths.get(&path)?);
             let location = site.location()?;
             let line = (location.line, location.column);
-            Some(self.found.get(&key)?.range(..line).count())
+            let before = self.found.get(&key)?.range(..line);
+            Some(before.filter(|(_, first)| **first <= last).count())
         };
         lines().unwrap_or(0)
     }
@@ -267,10 +317,12 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::checks::{CHECKS, Checks, Options};
     use foresee_testkit::trace;
-    use foresee_trace::{FindingKind, Location};
+    use foresee_trace::{Fact, FindingKind, Location};
 
     /// What the checks find in a trace, completed.
     fn found(trace: &Trace) -> Vec<Finding> {
@@ -352,10 +404,10 @@ mod tests {
         assert_eq!(findings[0].fingerprint, streamed[0].fingerprint);
         assert_eq!(sites[1].to_string(), "event 3, w(x)=5 of T1 at a.c:4(f)");
         assert_eq!(
-            sites[1].told_locks(),
+            Fact::LocksAt(1).text(sites),
             "l, taken by event 1 at a.c:2(f); m (shared), taken by event 2 at a.c:3(f)"
         );
-        assert_eq!(sites[0].told_locks(), "m (shared), taken by event 2 at a.c:3(f)");
+        assert_eq!(Fact::LocksAt(0).text(sites), "m (shared), taken by event 2 at a.c:3(f)");
         assert_eq!(sites[0].thread.as_ref().unwrap().origin(), "forked by main at m.c:1(main)");
         assert_eq!(sites[1].location(), Location::parse("a.c:4(f)").as_ref());
     }

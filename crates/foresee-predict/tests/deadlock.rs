@@ -13,7 +13,8 @@ use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis};
 use foresee_testkit::{corpus, enough, oracle, seeds, trace};
 use foresee_trace::{
-    Event, Finding, FindingKind, HeldLock, Id, LockId, Op, Outcome, Role, Trace, Verdict,
+    Detail, Event, Fact, Finding, FindingKind, HeldLock, Id, LockId, Op, Outcome, Role, Trace,
+    Verdict,
 };
 
 /// Runs the check.
@@ -178,7 +179,7 @@ fn locks_kept_to_the_end_are_those_of_exhaustive_search() {
 }
 
 #[test]
-fn threads_left_waiting_are_those_that_nobody_can_help() {
+fn threads_left_waiting_are_those_that_none_can_help() {
     let plain = Nested { stuck: 12, locks: 2, ..Nested::PLAIN };
     let families = [
         ("locks", plain),
@@ -202,11 +203,12 @@ fn threads_left_waiting_are_those_that_nobody_can_help() {
             let observed = findings.iter().filter(|f| f.kind == FindingKind::Observed);
             let observed: Vec<&Finding> = observed.collect();
             assert_eq!(observed.is_empty(), left.is_empty(), "{context}");
-            // Every thread that waits for ever is named, and nobody else is said to wait.
+            // Every thread that waits forever is named, and no other thread is said to wait.
             let mut named = BTreeSet::new();
             for finding in &observed {
-                let threads = finding.details.iter().filter(|(_, text)| text.contains("waits for"));
-                named.extend(threads.map(|(thread, _)| thread.as_str()));
+                let is_blocked = |detail: &&Detail| matches!(detail.fact, Fact::Blocked(_));
+                let threads = finding.details.iter().filter(is_blocked);
+                named.extend(threads.map(|detail| detail.label.as_str()));
                 rings += usize::from(finding.message.contains("each other"));
             }
             let left: BTreeSet<&str> = left.iter().map(|&t| trace.names.threads.get(t)).collect();
@@ -338,7 +340,7 @@ fn a_notification_that_comes_too_early() {
         T1: acq(l), wait_begin(c, l) @ "a.c:2"; T2: acq(l), notify(c) @ "a.c:7", rel(l);
         T1: wait_end(c, l), rel(l)
     };
-    let expected = "T1 can wait for ever at a.c:2: its notification at a.c:7 can come before the wait \
+    let expected = "T1 can wait forever at a.c:2: its notification at a.c:7 can come before the wait \
                     begins";
     assert_eq!(told(bare), [expected]);
     let guarded = trace! {
@@ -376,12 +378,11 @@ fn a_wait_that_keeps_what_the_notifier_needs() {
     let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(
         messages,
-        ["T1 can wait for ever at a.c:3: it keeps what T2 must have before notifying"]
+        ["T1 can wait forever at a.c:3: it keeps what T2 must have before notifying"]
     );
-    let details = &findings[0].details;
-    let stuck = details.iter().find(|(key, _)| key == "T2").map(|(_, value)| value.as_str());
+    let stuck = findings[0].details.iter().find(|detail| detail.label == "T2");
     assert_eq!(
-        stuck,
+        stuck.map(|detail| detail.text(&findings[0].sites)).as_deref(),
         Some("waits for m, event 0 at a.c:5, which T1 has, taken by event 2 at a.c:1")
     );
 }
@@ -471,7 +472,7 @@ fn worked_examples_of_waits() {
 
 /// The beginnings of the waits that findings are about.
 fn endless(findings: &[Finding]) -> BTreeSet<usize> {
-    let findings = findings.iter().filter(|finding| finding.message.contains("can wait for ever"));
+    let findings = findings.iter().filter(|finding| finding.message.contains("can wait forever"));
     let begin = |finding: &Finding| {
         let wait = finding.sites.iter().find(|site| site.role == Role::Wait);
         wait.unwrap().event.unwrap() as usize
@@ -479,10 +480,10 @@ fn endless(findings: &[Finding]) -> BTreeSet<usize> {
     findings.map(begin).collect()
 }
 
-/// Every wait that is said to be for ever is: exhaustive search gets there, and nobody notifies
+/// Every wait that is said to be forever is: exhaustive search gets there, and no thread notifies
 /// afterwards without the wait being over.
 #[test]
-fn waits_that_nobody_ends() {
+fn waits_that_nothing_ends() {
     let plain = Nested { waits: 30, locks: 2, accesses: 30, ..Nested::PLAIN };
     let guarded = Nested { guarded: 95, accesses: 0, ..plain };
     // Waits that keep nothing can be proved safe.
@@ -504,7 +505,7 @@ fn waits_that_nobody_ends() {
         missed += real.len() - found.len();
     }
     println!(
-        "{lost} waits that nobody ends, {nested} of them nested; {missed} missed; {settled} traces with waits settled"
+        "{lost} waits that nothing ends, {nested} of them nested; {missed} missed; {settled} traces with waits settled"
     );
     assert!(
         lost > enough(100) && nested > enough(10) && settled > enough(10),
@@ -522,7 +523,7 @@ fn a_stall_ends() {
     let (findings, _) = check(&trace);
     assert_eq!(findings[0].message, "stall: T1 and T2 can wait for each other until one gives up");
     assert_eq!(
-        findings[0].details[1].1,
+        findings[0].details[1].text(&findings[0].sites),
         "has l, taken by event 0; waits for m, event 2, for some time"
     );
 }
@@ -535,9 +536,9 @@ fn a_ring_is_told() {
         T2: acq(g) @ "a.c:7", acq(m) @ "a.c:8", acq(l) @ "a.c:9", rel(l), rel(m), rel(g)
     };
     let (findings, _) = check(&trace);
-    assert_eq!(findings[0].message, "T1 and T2 can wait for each other for ever");
-    let details: Vec<String> =
-        findings[0].details.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    assert_eq!(findings[0].message, "T1 and T2 can wait for each other forever");
+    let told = |detail: &Detail| format!("{}: {}", detail.label, detail.text(&findings[0].sites));
+    let details: Vec<String> = findings[0].details.iter().map(told).collect();
     let expected = [
         "ring: T1 ─ m ─▶ T2 ─ l ─▶ T1",
         "T1: has l, taken by event 2 at a.c:3; waits for m, event 3 at a.c:4",

@@ -9,7 +9,7 @@ use foresee_causality::judge::language::is_ordered;
 use foresee_predict::Analysis;
 use foresee_predict::checks::{CHECKS, Checks, MemoryModel, Options};
 use foresee_testkit::{Family, enough, families, oracle, random_trace, relaxed, seeds};
-use foresee_trace::{Finding, FindingKind, Id, Op, Role, Trace, Verdict};
+use foresee_trace::{Detail, Fact, Finding, FindingKind, Id, Op, Role, Trace, Verdict};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
 fn with_places(mut trace: Trace) -> Trace {
@@ -37,7 +37,8 @@ fn events(finding: &Finding, role: Role) -> Vec<usize> {
 
 fn by_the_language(findings: &[Finding]) -> BTreeSet<[usize; 2]> {
     let labelled = |f: &&Finding| {
-        let is_labelled = f.details.contains(&("memory_model".into(), "c11".into()));
+        let is_labelled =
+            f.details.contains(&Detail::new("memory_model", Fact::Text("c11".into())));
         assert_eq!(is_labelled, f.verdict == Verdict::UnorderedAccess);
         is_labelled
     };

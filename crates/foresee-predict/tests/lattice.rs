@@ -321,7 +321,7 @@ fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
             let limits = Limits { stride: 1 + seed % 3, kept_events: 0, ..whole };
             let (predictions, after) = tied.predict(limits);
             let context = || format!("seed {seed}, window {window}: {text}\n{trace}");
-            // A thread that nobody forked may appear too late for the levels that were left.
+            // A thread that was not forked may appear too late for the levels that were left.
             if late {
                 assert!(
                     after[0].outcome != Outcome::Exhausted || before[0].outcome == after[0].outcome
@@ -345,7 +345,7 @@ fn a_window_that_follows_the_trace_sees_what_one_over_the_whole_does() {
     assert!(found > enough(100) && compared > enough(10_000), "{found} found, {compared} compared");
 }
 
-/// The threads that act and that nobody forks.
+/// The threads that act and are not forked.
 fn roots(trace: &Trace) -> Vec<ThreadId> {
     let is_forked = |t| trace.events.iter().any(|e| e.op() == Op::Fork && e.other() == t);
     let acts = |t| trace.events.iter().any(|e| e.thread() == t);

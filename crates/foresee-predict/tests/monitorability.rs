@@ -15,7 +15,7 @@ use foresee_testkit::oracle::{Order, Relation, for_each_run};
 use foresee_testkit::programs::{EXCLUSION, Program, run};
 use foresee_testkit::{generated, trace};
 use foresee_trace::generate::{Config, Written};
-use foresee_trace::{FileOrder, Finding, FindingKind, Op, Trace};
+use foresee_trace::{Detail, Fact, FileOrder, Finding, FindingKind, Op, Trace};
 
 /// What is said of the only property, and the run that shows it.
 fn check(tied: &Tied<'_>, is_exact: bool) -> (Vec<Analysed>, Vec<Finding>) {
@@ -273,7 +273,7 @@ fn bindings_are_judged_apart() {
     let (analysed, findings) = check(&Tied::new(&trace, spec), true);
     assert_eq!(stat(&analysed[0], "verdict"), "schedule-dependent");
     assert_eq!(stat(&analysed[0], "bindings"), "2");
-    assert_eq!(findings[0].details[0], ("o".to_owned(), "1".to_owned()));
+    assert_eq!(findings[0].details[0], Detail::new("o", Fact::Value("1".to_owned())));
     let (warnings, findings) = check(&Tied::new(&trace, spec), false);
     assert!(warnings.len() == 1 && findings.is_empty());
 }

@@ -9,7 +9,7 @@ use foresee_causality::judge::Reads;
 use foresee_predict::checks::{Algorithm, CHECKS, Checks, Options};
 use foresee_predict::reorder::{Answer, Effort, Goal, Search};
 use foresee_predict::{Analysed, Analysis, Stat};
-use foresee_testkit::{Family, corpus, enough, families, oracle, random_trace, seeds};
+use foresee_testkit::{Family, corpus, enough, families, oracle, random_trace, seeds, trace};
 use foresee_trace::{Event, Finding, FindingKind, LocId, LockId, Names, Op, Outcome, Trace};
 
 /// The same trace with a place of its own for each event, so that every pair is reported.
@@ -291,7 +291,7 @@ fn worked_examples() {
 }
 
 /// A program whose threads access few variables at many places, in critical sections and out of
-/// them, as nobody would write it by hand.
+/// them, as no program would be written by hand.
 fn crowd(seed: u64, events: u32, places: u32) -> Trace {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut trace = Trace::default();
@@ -466,4 +466,16 @@ fn share_a_lock(trace: &Trace, events: [usize; 2]) -> bool {
     };
     let second = held(events[1]);
     held(events[0]).iter().any(|a| second.iter().any(|b| a.0 == b.0 && !(a.1 && b.1)))
+}
+
+/// A trace so long that the passes over it use up the time still has its sure races reported.
+#[test]
+fn sure_races_are_reported_when_the_time_is_up() {
+    let trace = with_places(trace! { T1: w(x); T2: w(x), w(y), w(z); T3: w(y), w(z) });
+    let (all, found) = check(&trace, options(Algorithm::Sliced));
+    assert_eq!((all.outcome, found.len()), (Outcome::Exhausted, 3));
+    let time = Some(std::time::Duration::ZERO);
+    let (late, found) = check(&trace, Options { time, ..options(Algorithm::Sliced) });
+    assert_eq!((late.outcome, found.len()), (Outcome::TimeLimit, 1));
+    assert_eq!(stat(&late, "not_tried"), 2);
 }

@@ -1,12 +1,14 @@
 //! A section of a trace, ready to be drawn.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_predict::AnalysisError;
 use foresee_trace::{
-    Batch, EventSource, Id, Location, Name, Names, Op, Pool, ThreadId, Trace, Witness, location,
+    Batch, EventSource, Id, Location, Name, Names, Op, Pool, Target, ThreadId, Trace, Witness,
+    location,
 };
 
 /// A section of a trace: a row for each event, a column for each thread that has one.
@@ -30,6 +32,10 @@ pub struct Row {
     /// Its thread's column.
     pub column: usize,
     /// What was done.
+    pub op: Op,
+    /// To what.
+    pub target: Option<Target>,
+    /// Both, and the values where they are known.
     pub text: String,
     /// Where in the source.
     pub location: Option<Location>,
@@ -81,6 +87,8 @@ impl Diagram {
                 diagram.rows.push(Row {
                     index,
                     column,
+                    op: event.op(),
+                    target: Target::of(event, names),
                     text: event.describe(names, &batch.pool).to_string(),
                     loc: location_text(location.as_ref()),
                     location,
@@ -164,12 +172,36 @@ impl Diagram {
     }
 }
 
+impl Diagram {
+    /// The last rows of it, with the threads that they need, and without arrows if some were left
+    /// out.
+    pub(crate) fn last(&self, most: usize) -> Cow<'_, Diagram> {
+        let Some(skipped @ 1..) = self.rows.len().checked_sub(most) else {
+            return Cow::Borrowed(self);
+        };
+        let mut columns: Vec<usize> = Vec::new();
+        let mut rows = self.rows[skipped..].to_vec();
+        for row in &mut rows {
+            let known = columns.iter().position(|&column| column == row.column);
+            row.column = known.unwrap_or_else(|| {
+                columns.push(row.column);
+                columns.len() - 1
+            });
+        }
+        let threads = columns.iter().map(|&column| self.threads[column].clone()).collect();
+        Cow::Owned(Diagram { threads, rows, arrows: Vec::new(), events: self.events })
+    }
+}
+
 impl Row {
     fn of(trace: &Trace, index: u64) -> Row {
-        let location = location(trace.events[index as usize].loc(), &trace.names);
+        let event = &trace.events[index as usize];
+        let location = location(event.loc(), &trace.names);
         Row {
             index,
             column: 0,
+            op: event.op(),
+            target: Target::of(event, &trace.names),
             text: String::new(),
             loc: location_text(location.as_ref()),
             location,

@@ -7,12 +7,13 @@ use serde_json::{Map, Value as Json};
 
 use foresee_predict::{Analysed, Stat};
 use foresee_trace::{
-    Finding, FindingKind, Fork, HeldLock, Location, Op, ShownBy, Site, SiteThread, Target,
+    Finding, FindingKind, Fork, HeldLock, Location, Op, ShownBy, Site, SiteThread, Subject, Target,
     TargetKind, Witness, is_hidden,
 };
 
 use crate::diagram::{Diagram, Row};
-use crate::report::Report;
+use crate::facts::{JsonFact, fact};
+use crate::report::{Report, missing};
 
 /// The maximum number of events that a witness lists although they happen as observed.
 const LISTED: u64 = 10_000;
@@ -27,6 +28,8 @@ pub(crate) struct Root<'a> {
     /// What every claim about other runs rests on.
     assumptions: &'static str,
     trace: Trace<'a>,
+    /// Whether everything that was asked was answered; what was found does not matter for it.
+    complete: bool,
     /// What was looked for, and how far.
     analyses: Vec<Analysis<'a>>,
     /// What was not wanted, and how many findings that covered.
@@ -93,8 +96,7 @@ struct Analysis<'a> {
 struct JsonFinding<'a> {
     /// From one, in the order of the report.
     id: usize,
-    /// Identifies the finding from run to run. Missing if the finding was reported
-    /// before the end of the trace, or if an index alone gave the answer.
+    /// Identifies the finding from run to run. Missing if an index alone gave the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(regex(pattern = r"^F-[0-9a-f]{12}$")))]
     fingerprint: Option<String>,
@@ -123,7 +125,10 @@ struct JsonFinding<'a> {
     about: Vec<JsonSubject<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<JsonWitness<'a>>,
-    /// Labels and texts for people. What programs need is in the other fields.
+    /// What helps to understand it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<JsonFact<'a>>,
+    /// The facts in words, by label. What programs need is in the other fields.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     details: Map<String, Json>,
@@ -150,9 +155,9 @@ struct JsonRuns<'a> {
 /// Something with a name.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Subject"))]
-struct JsonSubject<'a> {
-    kind: &'static str,
-    name: &'a str,
+pub(crate) struct JsonSubject<'a> {
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a str,
 }
 
 /// An event that a finding is about. Only its role is known for certain; of a program's failure
@@ -206,7 +211,7 @@ struct JsonFork<'a> {
 /// A call, innermost first.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Frame"))]
-struct JsonFrame<'a> {
+pub(crate) struct JsonFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,7 +228,7 @@ struct JsonFrame<'a> {
 /// A lock that is held.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Lock"))]
-struct JsonLock<'a> {
+pub(crate) struct JsonLock<'a> {
     name: &'a str,
     /// Whether other readers may hold it as well.
     #[serde(skip_serializing_if = "is_false")]
@@ -265,7 +270,12 @@ struct JsonWitness<'a> {
 struct JsonStep<'a> {
     /// The index of the event in the trace.
     event: u64,
-    /// What is done, as the std format has it; a value that is not known is `?`.
+    /// What is done, in the word of the std format.
+    op: &'static str,
+    /// To what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<JsonSubject<'a>>,
+    /// Both, as the std format has it; a value that is not known is `?`.
     step: &'a str,
     thread: JsonThread<'a>,
     frames: Vec<JsonFrame<'a>>,
@@ -295,7 +305,7 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-fn is_false(is: &bool) -> bool {
+pub(crate) fn is_false(is: &bool) -> bool {
     !*is
 }
 
@@ -338,6 +348,7 @@ pub fn report(report: &Report) -> String {
             partial: report.remarks.partial.as_deref(),
             warnings: &report.remarks.warnings,
         },
+        complete: missing(report).is_empty(),
         analyses,
         suppressions: report
             .suppressions
@@ -393,7 +404,8 @@ fn finding<'a>(
     tests: &'a [String],
 ) -> JsonFinding<'a> {
     let details = finding.details.iter();
-    let details = details.map(|(name, text)| (name.clone(), Json::from(text.as_str())));
+    let details =
+        details.map(|detail| (detail.label.clone(), Json::from(detail.text(&finding.sites))));
     let shown = finding.shown_by.iter();
     let shown = shown.map(|shown| ("runs".to_owned(), Json::from(shown.to_string())));
     let runs =
@@ -409,21 +421,20 @@ fn finding<'a>(
         message: &finding.message,
         event: finding.event,
         sites: finding.sites.iter().map(site).collect(),
-        about: finding
-            .about
-            .iter()
-            .map(|subject| JsonSubject { kind: subject.kind(), name: subject.name() })
-            .collect(),
+        about: finding.about.iter().map(subject).collect(),
         witness: finding.witness.as_ref().map(|w| witness(w, drawn)),
+        facts: finding.details.iter().map(fact).collect(),
         details: details.chain(shown).collect(),
         runs: finding.shown_by.as_ref().map(runs),
         tests,
     }
 }
 
+pub(crate) fn subject(subject: &Subject) -> JsonSubject<'_> {
+    JsonSubject { kind: subject.kind(), name: subject.name() }
+}
+
 fn site<'a>(site: &'a Site) -> JsonSite<'a> {
-    let target =
-        |target: &'a Target| JsonSubject { kind: target_kind(target.kind), name: &target.name };
     JsonSite {
         role: site.role.word(),
         event: site.event,
@@ -434,6 +445,10 @@ fn site<'a>(site: &'a Site) -> JsonSite<'a> {
         frames: site.frames.iter().flat_map(|location| frames(Some(location))).collect(),
         locks: site.locks.as_ref().map(|locks| locks.iter().map(lock).collect()),
     }
+}
+
+fn target(target: &Target) -> JsonSubject<'_> {
+    JsonSubject { kind: target_kind(target.kind), name: &target.name }
 }
 
 fn target_kind(kind: TargetKind) -> &'static str {
@@ -456,13 +471,13 @@ fn thread<'a>(thread: &'a SiteThread) -> JsonThread<'a> {
     JsonThread { name: &thread.name, forked: thread.forked.as_ref().map(fork) }
 }
 
-fn lock(lock: &HeldLock) -> JsonLock<'_> {
+pub(crate) fn lock(lock: &HeldLock) -> JsonLock<'_> {
     let HeldLock { name, shared, event, location } = lock;
     JsonLock { name, shared: *shared, event: *event, frames: frames(location.as_ref()) }
 }
 
 /// A place and what it was inlined into.
-fn frames(location: Option<&Location>) -> Vec<JsonFrame<'_>> {
+pub(crate) fn frames(location: Option<&Location>) -> Vec<JsonFrame<'_>> {
     let all = location.into_iter().flat_map(Location::frames);
     all.map(|frame| JsonFrame {
         file: frame.file.as_deref(),
@@ -478,6 +493,8 @@ fn witness<'a>(witness: &'a Witness, drawn: Option<&'a Diagram>) -> JsonWitness<
     let is_listed = witness.observed <= LISTED;
     let step = |diagram: &'a Diagram, row: &'a Row| JsonStep {
         event: row.index,
+        op: row.op.word(),
+        target: row.target.as_ref().map(target),
         step: &row.text,
         thread: JsonThread { name: &diagram.threads[row.column], forked: None },
         frames: frames(row.location.as_ref()),

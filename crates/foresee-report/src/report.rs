@@ -11,10 +11,12 @@ use foresee_trace::{Finding, FindingKind, Outcome};
 use crate::diagram::Diagram;
 use crate::units::Tests;
 
-/// How many events of a witness are drawn at most.
-const DRAWN_EVENTS: usize = 60;
+/// How many events of a witness are drawn at most: of the first witnesses of an analysis, and of the
+/// others. Text shows fewer.
+const DRAWN_EVENTS: (usize, usize) = (5_000, 60);
+const DRAWN_IN_FULL: usize = 10;
 
-/// How many witnesses of one check are drawn at most; the others are in the JSON.
+/// How many witnesses of one analysis are drawn at most.
 const DRAWN_WITNESSES: usize = 100;
 
 /// Everything one command has to say: the report of a session, and its witnesses drawn.
@@ -60,8 +62,9 @@ impl Report {
             let Some(witness) = &finding.witness else { continue };
             let drawn = drawn.entry(finding.analysis).or_default();
             *drawn += 1;
+            let events = if *drawn <= DRAWN_IN_FULL { DRAWN_EVENTS.0 } else { DRAWN_EVENTS.1 };
             if *drawn <= DRAWN_WITNESSES {
-                *diagram = Some(Diagram::of_witness(&trace, witness, DRAWN_EVENTS));
+                *diagram = Some(Diagram::of_witness(&trace, witness, events));
             }
         }
         report
@@ -94,7 +97,7 @@ impl Report {
 
 /// The exit status of the contract: 1 if something was found, 2 if nothing was and some answer was
 /// lost to a mistake of foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
-/// found but the answer is not complete. What hangs on a value that was not read is not found, but
+/// found but the answer is not complete. What depends on a value that was not read is not found, but
 /// not ruled out either.
 pub fn exit_status(report: &Report) -> u8 {
     let is_conditional = |finding: &Finding| finding.kind == FindingKind::Conditional;
@@ -102,21 +105,32 @@ pub fn exit_status(report: &Report) -> u8 {
     match report.findings.iter().all(is_conditional) {
         false => 1,
         true if is_mistaken => 2,
-        true if report.findings.is_empty() && is_complete(report) => 0,
+        true if report.findings.is_empty() && missing(report).is_empty() => 0,
         true => 3,
     }
 }
 
-/// Whether everything that was asked was answered for all runs with the same causality. The observed
-/// run, and searches beyond that causality that were not cut, leave the answer to another analysis of
-/// their property; two properties of one name do not answer for each other.
-fn is_complete(report: &Report) -> bool {
+/// Why the answer is not complete, a sentence each; nothing if everything that was asked was
+/// answered for all runs with the same causality.
+pub(crate) fn missing(report: &Report) -> Vec<String> {
+    let remarks = &report.remarks;
+    let cut = remarks.cut_short.iter().map(|why| format!("the trace was cut short: {why}"));
+    let partial =
+        remarks.partial.iter().map(|why| format!("the trace does not hold everything: {why}"));
+    let nothing = report.analysed.is_empty().then(|| "nothing was looked for".to_owned());
+    let open = report.analysed.iter().filter(|one| !is_answered(one, report)).map(|one| {
+        let about = one.property.as_ref().map_or(String::new(), |property| format!(" {property}"));
+        format!("{}{about}: {}", one.name, one.statement)
+    });
+    cut.chain(partial).chain(nothing).chain(open).collect()
+}
+
+/// Whether an analysis answered its question. The observed run, and searches beyond that causality
+/// that were not cut, leave the answer to another analysis of their property; two properties of one
+/// name do not answer for each other.
+pub(crate) fn is_answered(one: &Analysed, report: &Report) -> bool {
     let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
-    let answered = |a: &Analysed| {
-        let leaves_it = a.info().is_some_and(|info| info.defers_after(a.outcome));
-        let about = |b: &&Analysed| leaves_it && a.property == b.property;
-        exhausted(a) || report.analysed.iter().filter(about).any(exhausted)
-    };
-    let whole = report.remarks.cut_short.is_none() && report.remarks.partial.is_none();
-    whole && !report.analysed.is_empty() && report.analysed.iter().all(answered)
+    let leaves_it = one.info().is_some_and(|info| info.defers_after(one.outcome));
+    let about = |other: &&Analysed| leaves_it && one.property == other.property;
+    exhausted(one) || report.analysed.iter().filter(about).any(exhausted)
 }

@@ -218,8 +218,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             style.bold(&Visible(&finding.property).to_string()),
         )?;
         writeln!(out, "  {}", Visible(&finding.message))?;
-        for (name, value) in &finding.details {
-            writeln!(out, "  {}: {}", Visible(name), Visible(value))?;
+        for detail in &finding.details {
+            let text = detail.text(&finding.sites);
+            writeln!(out, "  {}: {}", Visible(&detail.label), Visible(&text))?;
         }
         if let Some(tests) = report.tests.get(i).filter(|tests| !tests.is_empty()) {
             let word = if tests.len() == 1 { "test" } else { "tests" };
@@ -229,6 +230,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
+            let diagram = &diagram.last(SHOWN_EVENTS);
             let shown = diagram.rows.len() as u64;
             if diagram.events > shown {
                 let before = diagram.events - shown;
@@ -294,6 +296,9 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         ))
     )
 }
+
+/// How many events of a witness are shown at most.
+pub(crate) const SHOWN_EVENTS: usize = 60;
 
 /// How many findings of one property are shown in full, and how many more in one line each.
 const IN_FULL: usize = 20;

@@ -165,7 +165,7 @@ impl<'a> Resolver<'a> {
         let at = mention.span;
         let diagnostic = match mention.entity {
             Entity::State if !error => {
-                let label = "keeps its initial value for ever";
+                let label = "always keeps its initial value";
                 Diagnostic::warning("constant-variable", message, at, label)
             }
             Entity::State => {

@@ -107,7 +107,7 @@ fn violated_at(spec: &Path, trace: &Path) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn every_specification_tells_its_two_traces_apart() {
+fn every_specification_distinguishes_its_two_traces() {
     let specs = files(".spec");
     for spec in &specs {
         let violating = spec.with_extension("violating.std");

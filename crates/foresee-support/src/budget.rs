@@ -2,7 +2,7 @@
 //!
 //! Half of the limit is divided equally among the parts that there may be, so that no part can take
 //! another one's share; the other half is for whoever asks first. What all of them take together
-//! stays within the limit, and a greedy part disturbs nobody.
+//! stays within the limit, and a greedy part does not disturb the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl Budget {
         BudgetPart { budget: Arc::clone(self), taken: 0 }
     }
 
-    /// What a part that takes so many bytes takes from the others.
+    /// What a part that takes this many bytes takes from the others.
     fn beyond_share(&self, bytes: usize) -> usize {
         bytes.saturating_sub(self.share)
     }
@@ -48,7 +48,7 @@ pub struct BudgetPart {
 }
 
 impl BudgetPart {
-    /// Takes this many bytes in all from now on. If there are not so many, returns `false` and
+    /// Takes this many bytes in all from now on. If there are fewer, returns `false` and
     /// changes nothing; less than before is always granted.
     #[must_use]
     pub fn take(&mut self, bytes: usize) -> bool {

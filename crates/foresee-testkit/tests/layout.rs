@@ -1,4 +1,4 @@
-//! Test files that belong to no executable would never run, and nobody would notice.
+//! Test files that belong to no executable would never run, without any sign of it.
 
 use std::fs;
 use std::path::Path;

@@ -44,6 +44,13 @@ pub enum ErrorKind {
 }
 
 /// Why a trace could not be read.
+///
+/// ```
+/// use foresee_trace::{ErrorKind, Position, ReadError};
+///
+/// let error = ReadError::new(ErrorKind::Io, Position::Unknown, "the disk is gone");
+/// assert!(error.to_string().contains("the disk is gone"));
+/// ```
 #[derive(Debug)]
 pub struct ReadError {
     kind: ErrorKind,

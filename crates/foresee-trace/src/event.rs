@@ -255,7 +255,7 @@ impl Event {
         Event { head: thread << 8 | op as u32, target: target.wrapping_sub(1), loc, payload }
     }
 
-    /// Operation, thread, target (counted from one; zero is none), location and payload as numbers.
+    /// Operation, thread, target (counted from one; zero for no target), location and payload as numbers.
     #[inline]
     pub fn raw(&self) -> (u8, u32, u32, u32, u32) {
         (self.head as u8, self.head >> 8, self.target.wrapping_add(1), self.loc, self.payload)

@@ -5,12 +5,17 @@
 
 use std::fmt;
 
+use crate::detail::Detail;
 use crate::fingerprint::Fingerprint;
 use crate::site::Site;
 use crate::words::words;
 
 words! {
     /// Whether a violation was seen or is foreseen.
+    ///
+    /// ```
+    /// assert_eq!(foresee_trace::FindingKind::Predicted.word(), "predicted");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FindingKind {
         /// The captured order itself violates the property.
@@ -51,6 +56,14 @@ words! {
 }
 
 /// A concrete order of events that shows a violation.
+///
+/// ```
+/// use foresee_trace::{Space, Witness};
+///
+/// let swapped = Witness::listed(Space::Maz, vec![0, 2, 1], 2);
+/// assert_eq!(swapped.run().collect::<Vec<_>>(), [0, 2, 1]);
+/// assert_eq!(swapped.needed_events(), 3);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// The smallest space known to have it.
@@ -92,6 +105,10 @@ impl Witness {
 
 words! {
     /// What goes wrong.
+    ///
+    /// ```
+    /// assert_eq!(foresee_trace::Verdict::LostUpdate.word(), "lost-update");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verdict {
         /// A property of a specification is violated.
@@ -146,6 +163,10 @@ pub enum Subject {
     Object(String),
     /// An atomic region.
     Region(String),
+    /// A lock.
+    Lock(String),
+    /// A thread.
+    Thread(String),
 }
 
 impl Subject {
@@ -155,13 +176,19 @@ impl Subject {
             Subject::Variable(_) => "variable",
             Subject::Object(_) => "object",
             Subject::Region(_) => "region",
+            Subject::Lock(_) => "lock",
+            Subject::Thread(_) => "thread",
         }
     }
 
     /// Its name in the trace.
     pub fn name(&self) -> &str {
         match self {
-            Subject::Variable(name) | Subject::Object(name) | Subject::Region(name) => name,
+            Subject::Variable(name)
+            | Subject::Object(name)
+            | Subject::Region(name)
+            | Subject::Lock(name)
+            | Subject::Thread(name) => name,
         }
     }
 }
@@ -185,9 +212,23 @@ impl fmt::Display for ShownBy {
 }
 
 /// A violation.
+///
+/// ```
+/// use foresee_trace::{Finding, FindingKind};
+///
+/// /// What to do about a finding.
+/// fn triage(finding: &Finding) -> String {
+///     let places = finding.sites.iter().filter_map(|site| site.location());
+///     let places: Vec<String> = places.map(ToString::to_string).collect();
+///     match finding.kind {
+///         FindingKind::Observed => format!("{} happened at {}", finding.rule(), places.join(", ")),
+///         _ => format!("{} can happen: {}", finding.rule(), finding.message),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it is known by from run to run; given to it when the whole trace has been read.
+    /// What it is known by from run to run. Sessions set it.
     pub fingerprint: Option<Fingerprint>,
     /// Seen or foreseen.
     pub kind: FindingKind,
@@ -207,9 +248,8 @@ pub struct Finding {
     pub sites: Vec<Site>,
     /// What it is about as a whole.
     pub about: Vec<Subject>,
-    /// More that helps people to understand it: labels and texts, in the order in which to show
-    /// them. What programs need to know is in the other fields.
-    pub details: Vec<(String, String)>,
+    /// More that helps people to understand it, in the order in which to show it.
+    pub details: Vec<Detail>,
     /// Which of several runs show it.
     pub shown_by: Option<ShownBy>,
 }

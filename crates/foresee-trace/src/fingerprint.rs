@@ -7,7 +7,8 @@
 //! event numbers, addresses, elements of arrays or numbers of heap blocks.
 //!
 //! The rank is taken among the lines that occur in the trace. If a function does the same to the
-//! same variable on several lines, and a run passes fewer of them, the rank can change.
+//! same variable on several lines, and a run passes fewer of them, the rank can change. A finding
+//! that is reported while the program still runs is ranked among the lines that it has passed.
 
 use std::fmt;
 
@@ -17,6 +18,15 @@ use crate::location::Location;
 use crate::site::{Site, Target};
 
 /// What a finding is known by from run to run: `F-3f9a1c20b7d4`.
+///
+/// ```
+/// use foresee_trace::{Finding, Fingerprint};
+///
+/// /// Whether a finding is one that was reported before.
+/// fn is_known(finding: &Finding, known: &[Fingerprint]) -> bool {
+///     finding.fingerprint.is_some_and(|fingerprint| known.contains(&fingerprint))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 

@@ -8,6 +8,14 @@ use crate::validate::Mode;
 
 /// A whole trace that can be read as often as needed: a file, events in memory, the log of a
 /// program. Every reading gives the same events with the same numbers.
+///
+/// ```
+/// use foresee_trace::{Trace, TraceInput};
+///
+/// let trace = Trace::default();
+/// assert_eq!(TraceInput::name(&trace), "trace");
+/// assert!(TraceInput::open(&trace).is_ok());
+/// ```
 pub trait TraceInput {
     /// What it is called in messages and reports.
     fn name(&self) -> String;
@@ -67,7 +75,7 @@ pub trait GrowingTrace {
     /// Whether everything that was handed out is stored.
     fn is_all_stored(&self) -> bool;
 
-    /// Whether analyses of it may hold so many bytes from now on, besides their own limits.
+    /// Whether analyses of it may hold this many bytes from now on, besides their own limits.
     fn allows(&self, bytes: usize) -> bool {
         let _ = bytes;
         true

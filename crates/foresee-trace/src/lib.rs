@@ -17,6 +17,7 @@
 //! ```
 
 mod census;
+mod detail;
 mod display;
 mod error;
 mod event;
@@ -37,6 +38,10 @@ pub mod varint;
 mod words;
 
 pub use census::{Census, Lifetime};
+pub use detail::{
+    Blocked, Detail, Fact, OtherRead, Point, Region, Remedy, RingEdge, StillToCome,
+    SwappedSections, Wants,
+};
 pub use display::{Described, DescribedValue, Name, Visible, is_hidden};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};

@@ -7,6 +7,14 @@
 use std::fmt;
 
 /// A place in source code.
+///
+/// ```
+/// use foresee_trace::Location;
+///
+/// let place = Location::parse("list.h:9(push)<queue.c:20(enqueue)").expect("it has a file");
+/// assert_eq!((place.file.as_deref(), place.line), (Some("list.h"), Some(9)));
+/// assert_eq!(place.frames().count(), 2, "push was inlined into enqueue");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
     /// The file, as the trace names it.

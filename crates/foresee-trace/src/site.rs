@@ -11,6 +11,10 @@ use crate::words::words;
 
 words! {
     /// What an event has to do with a finding.
+    ///
+    /// ```
+    /// assert_eq!(foresee_trace::Role::Access.word(), "access");
+    /// ```
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Role {
         /// One of two accesses that are not ordered.
@@ -96,6 +100,14 @@ pub struct Target {
     pub name: String,
 }
 
+impl Target {
+    /// What an event is about, unless it is about its own thread.
+    pub fn of(event: &Event, names: &Names) -> Option<Target> {
+        let name = event.target_name(names)?.to_owned();
+        Some(Target { kind: event.op().target_kind(), name })
+    }
+}
+
 /// A thread, and how it came to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteThread {
@@ -149,6 +161,13 @@ impl fmt::Display for HeldLock {
 }
 
 /// An event that a finding is about.
+///
+/// ```
+/// use foresee_trace::{Role, Site};
+///
+/// let site = Site::new(Role::Access, Some(7));
+/// assert!(site.op.is_none(), "the event has not been looked up");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// What it has to do with the finding.
@@ -188,10 +207,8 @@ impl Site {
 
     /// Learns what the event is, all but the locks held and how its thread came to be.
     pub fn look_up(&mut self, event: &Event, names: &Names, pool: &Pool) {
-        let op = event.op();
-        self.op = Some(op);
-        let target = event.target_name(names);
-        self.target = target.map(|name| Target { kind: op.target_kind(), name: name.to_owned() });
+        self.op = Some(event.op());
+        self.target = Target::of(event, names);
         self.step = event.describe(names, pool).to_string();
         let name = names.threads.get(event.thread()).to_owned();
         self.thread = Some(SiteThread { name, forked: None });
@@ -215,17 +232,6 @@ impl Site {
     pub fn thread_name(&self) -> &str {
         self.thread.as_ref().map_or("", |thread| &thread.name)
     }
-
-    /// The locks held and where they were taken, or `no lock`.
-    pub fn told_locks(&self) -> String {
-        match self.locks.as_deref() {
-            None | Some([]) => "no lock".to_owned(),
-            Some(locks) => {
-                let all: Vec<String> = locks.iter().map(HeldLock::to_string).collect();
-                all.join("; ")
-            }
-        }
-    }
 }
 
 impl fmt::Display for Site {
@@ -244,7 +250,7 @@ pub fn location(loc: LocId, names: &Names) -> Option<Location> {
 }
 
 /// ` at a.c:3`, or nothing.
-fn at(location: Option<&Location>) -> String {
+pub(crate) fn at(location: Option<&Location>) -> String {
     match location {
         Some(location) => format!(" at {}", Name(&location.to_string())),
         None => String::new(),

@@ -7,6 +7,17 @@ use crate::source::{Batch, EventSource, Remarks};
 
 /// A whole trace, for analyses that need random access: sixteen bytes per event, plus the values
 /// that do not fit.
+///
+/// ```
+/// use foresee_trace::{Event, Op, Trace};
+///
+/// let mut trace = Trace::default();
+/// let x = trace.names.vars.intern("x")?;
+/// let main = trace.names.thread("main")?;
+/// trace.events.push(Event::new(main, Op::Write).with_target(x.0));
+/// assert_eq!(trace.events.len(), 1);
+/// # Ok::<(), foresee_trace::TooManyNames>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// The events in file order; reports refer to an event by its index here.

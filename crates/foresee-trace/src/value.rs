@@ -8,6 +8,13 @@ use crate::ids::SymId;
 ///
 /// Two values are equal if they have the same type and the same bits: this is the equality of "the
 /// read saw what the write stored". Specifications define their own comparison.
+///
+/// ```
+/// use foresee_trace::Value;
+///
+/// assert_eq!(Value::from_u64(7), Value::Int(7));
+/// assert_ne!(Value::Float(1.0), Value::Int(1));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// An integer that fits into 64 bits with sign.

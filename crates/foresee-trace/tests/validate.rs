@@ -144,7 +144,7 @@ fn repairs_change_as_little_as_possible() {
     );
 }
 
-/// Captures that record only some calls and returns leave methods open for ever. If each return
+/// Captures that record only some calls and returns never close some methods. If each return
 /// searched all of them, this test would take hours.
 #[test]
 fn methods_that_are_never_left_do_not_make_later_events_slow() {

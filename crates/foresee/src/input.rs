@@ -9,7 +9,7 @@ use foresee_trace::{ReadError, TraceInput};
 /// RoadRunner's log, foresee's native format and JSON lines, also compressed with gzip or zstd.
 ///
 /// ```
-/// let error = foresee::open("no/such/file").expect_err("there is none");
+/// let error = foresee::open("no/such/file").expect_err("there is no such file");
 /// assert!(error.to_string().contains("no/such/file"));
 /// ```
 pub fn open(path: impl AsRef<Path>) -> Result<TraceFile, ReadError> {

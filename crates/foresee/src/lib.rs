@@ -58,6 +58,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Spec::open`] reads one from a file, and a [`Spec`] can be used in many sessions.
+//!
+//! # Limits
+//!
+//! By default each search may take 30 seconds, 1 GiB and all cores. [`Limits`] says otherwise:
+//!
+//! ```
+//! use foresee::{Limits, Recorder, Session};
+//!
+//! let trace = Recorder::new().trace()?;
+//! let limits = Limits { time: None, cores: 1, ..Limits::default() };
+//! let report = Session::new(&trace).limits(limits).run()?;
+//! # let _ = report;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Monitors of your own
 //!
 //! A type that implements [`Monitor`] takes part in monitoring and in prediction like a property of
@@ -84,9 +100,15 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
+/// The programs of the page for library users are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;
+
 mod input;
 mod recorder;
 mod session;
+mod spec;
 
 #[cfg(feature = "capture")]
 pub use foresee_capture as capture;
@@ -95,11 +117,11 @@ pub use foresee_index as index;
 #[cfg(feature = "observe")]
 pub use foresee_observe as observe;
 
-pub use foresee_predict::session::{BadSpec, SessionError, Settings};
+pub use foresee_predict::session::{BadSpec, Limits, SessionError, Settings};
 pub use foresee_spec::custom::CustomMonitor as Monitor;
 pub use foresee_trace::{
-    Finding, FindingKind, Fingerprint, Location, Outcome, ReadError, Role, Site, Space, Trace,
-    TraceInput, Value, Witness,
+    Detail, Fact, Finding, FindingKind, Fingerprint, Location, ReadError, Role, Site, Space, Trace,
+    TraceInput, Value, Verdict, Witness,
 };
 pub use input::{TraceFile, open};
 pub use recorder::{
@@ -107,3 +129,4 @@ pub use recorder::{
     Running, Var,
 };
 pub use session::{Check, Report, Session};
+pub use spec::{Spec, SpecError};

@@ -39,7 +39,15 @@ pub struct Recorder {
     shared: Arc<StdMutex<Recording>>,
 }
 
-/// Why a recording is no trace.
+/// Why a recording is not a trace.
+///
+/// ```
+/// use foresee::{RecordError, Recorder};
+///
+/// let recorder = Recorder::with_limit(0);
+/// recorder.event("one", &[]);
+/// assert!(matches!(recorder.trace(), Err(RecordError::TooManyEvents(0))));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -361,7 +369,7 @@ impl Recorder {
     /// })
     /// .join()
     /// .expect("it does not panic");
-    /// assert!(recorder.trace().is_err(), "nobody said what starts the thread");
+    /// assert!(recorder.trace().is_err(), "the recorder did not see the thread being started");
     /// ```
     pub fn trace(&self) -> Result<Trace, RecordError> {
         let recording = self.recording();
@@ -373,17 +381,26 @@ impl Recorder {
 }
 
 /// A thread that is about to start; see [`Recorder::fork`].
+///
+/// ```
+/// let recorder = foresee::Recorder::new();
+/// let fork = recorder.fork("worker");
+/// let child = fork.child();
+/// let worker = std::thread::spawn(move || drop(fork.begin()));
+/// worker.join().expect("it does not panic");
+/// recorder.joined(child);
+/// ```
 #[derive(Debug)]
 pub struct Fork {
     recorder: Recorder,
     child: Child,
 }
 
-/// A thread that was started, for [`Recorder::joined`].
+/// A thread that was started, for [`Recorder::joined`]; see [`Fork`] for an example.
 #[derive(Clone, Copy, Debug)]
 pub struct Child(Option<ThreadId>);
 
-/// A recorded thread runs until this is dropped.
+/// A recorded thread runs until this is dropped; see [`Fork`] for an example.
 #[derive(Debug)]
 pub struct Running {
     recorder: Recorder,
@@ -411,6 +428,11 @@ impl Drop for Running {
 }
 
 /// Waits for a thread that [`Recorder::spawn`] started.
+///
+/// ```
+/// let worker = foresee::Recorder::new().spawn("worker", || 7);
+/// assert_eq!(worker.join(), 7);
+/// ```
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     recorder: Recorder,
@@ -433,6 +455,12 @@ impl<T> JoinHandle<T> {
 
 /// A shared variable whose accesses are recorded; see [`Recorder::var`]. Clones are the same
 /// variable.
+///
+/// ```
+/// let x = foresee::Recorder::new().var("x", 1);
+/// x.clone().set(2);
+/// assert_eq!(x.get(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Var<T> {
     recorder: Recorder,
@@ -490,6 +518,12 @@ impl<T: Recordable> Var<T> {
 }
 
 /// A lock whose acquisitions and releases are recorded; see [`Recorder::mutex`].
+///
+/// ```
+/// let lock = foresee::Recorder::new().mutex("lock", vec![1]);
+/// lock.lock().push(2);
+/// assert_eq!(lock.lock().len(), 2);
+/// ```
 #[derive(Debug)]
 pub struct Mutex<T> {
     recorder: Recorder,
@@ -510,7 +544,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A lock that is held until this is dropped.
+/// A lock that is held until this is dropped; see [`Mutex`] for an example.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
@@ -541,6 +575,10 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 /// An argument of an event: a number or a truth value.
+///
+/// ```
+/// foresee::Recorder::new().event("transfer", &[42.into(), true.into()]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument(Value);
 
@@ -551,6 +589,13 @@ impl<T: Recordable> From<T> for Argument {
 }
 
 /// Numbers and truth values, which a trace can hold.
+///
+/// ```
+/// use foresee::{Recordable, Value};
+///
+/// assert_eq!(7u8.value(), Value::Int(7));
+/// assert_eq!(true.value(), Value::Bool(true));
+/// ```
 pub trait Recordable: Copy {
     /// The value as it stands in a trace.
     fn value(self) -> Value;
@@ -580,4 +625,47 @@ recordable! {
     f32 => |x| Value::Float(f64::from(x)),
     f64 => Value::Float,
     bool => Value::Bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
+
+    use super::*;
+    use foresee_trace::{Mode, Validated};
+
+    /// What many threads record at once is an execution, and nothing of it is lost.
+    #[test]
+    fn many_threads_record_one_execution() {
+        const THREADS: usize = 12;
+        const STEPS: usize = 50;
+        let recorder = Recorder::new();
+        let (free, guarded) = (recorder.var("free", 0), recorder.var("guarded", 0));
+        let lock = Arc::new(recorder.mutex("lock", 0));
+        let worker = || {
+            let (free, guarded, lock) = (free.clone(), guarded.clone(), Arc::clone(&lock));
+            let events = recorder.clone();
+            move || {
+                for _ in 0..STEPS {
+                    free.update(|n| n + 1);
+                    let mut inside = lock.lock();
+                    *inside += 1;
+                    guarded.set(guarded.get() + 1);
+                    events.event("step", &[]);
+                }
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| recorder.spawn("worker", worker())).collect();
+        threads.into_iter().for_each(JoinHandle::join);
+        let all = (THREADS * STEPS) as i32;
+        assert_eq!((free.get(), guarded.get(), *lock.lock()), (all, all, all));
+        let trace = recorder.trace().unwrap();
+        let mut source = Validated::new(trace.source(), Mode::Reject);
+        let read = Trace::load(&mut source).unwrap();
+        let count = |op: Op| read.events.iter().filter(|event| event.op() == op).count();
+        assert_eq!((count(Op::Fork), count(Op::Join)), (THREADS, THREADS));
+        assert_eq!(count(Op::Rmw), THREADS * STEPS);
+        assert_eq!(count(Op::Acquire), THREADS * STEPS + 1);
+        assert_eq!(count(Op::Event), THREADS * STEPS);
+    }
 }

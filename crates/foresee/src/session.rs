@@ -6,13 +6,24 @@ use foresee_predict::info::{
     ATOMICITY, CAUSALITY, DEADLOCK, MONITORABILITY, NONDETERMINISM, ORDER, RACE,
 };
 use foresee_predict::session::{
-    BadSpec, Session as Questions, SessionError, Settings, Silent, Specification,
+    BadSpec, Limits, Session as Questions, SessionError, Settings, Silent, Specification,
 };
 use foresee_report::text::Style;
 use foresee_spec::custom::{CustomMonitor, specification};
 use foresee_trace::{Finding, TraceInput};
 
+use crate::spec::{Spec, SpecError};
+
 /// What can be looked for without a specification.
+///
+/// ```
+/// use foresee::{Check, Recorder, Session};
+///
+/// let trace = Recorder::new().trace()?;
+/// let report = Session::new(&trace).check(Check::Race).check(Check::Deadlock).run()?;
+/// assert!(report.findings().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Check {
@@ -88,23 +99,36 @@ impl fmt::Debug for Session<'_> {
 impl<'t> Session<'t> {
     /// A session about a trace: a file ([`open`](crate::open)), what a
     /// [`Recorder`](crate::Recorder) has recorded, or any other [`TraceInput`].
+    ///
+    /// ```
+    /// let trace = foresee::Recorder::new().trace()?;
+    /// let session = foresee::Session::new(&trace);
+    /// # let _ = session;
+    /// # Ok::<(), foresee::RecordError>(())
+    /// ```
     pub fn new(trace: &'t dyn TraceInput) -> Self {
         Session { trace, settings: Settings::default(), specs: Vec::new(), checks: Vec::new() }
     }
 
-    /// Asks whether a specification holds of every run.
+    /// Asks whether a specification holds of every run: a [`Spec`], or the text of one.
     ///
     /// ```
-    /// use foresee::{Recorder, Session};
+    /// use foresee::{Recorder, Session, Spec};
     ///
-    /// let trace = Recorder::new().trace()?;
-    /// let error = Session::new(&trace).spec("property p: x ==").err().expect("it is not complete");
-    /// assert!(error.to_string().contains("expected"), "{error}");
-    /// # Ok::<(), foresee::RecordError>(())
+    /// let recorder = Recorder::new();
+    /// recorder.var("x", 0).set(1);
+    /// let trace = recorder.trace()?;
+    /// let small = Spec::parse("property small: x < 9")?;
+    /// let report = Session::new(&trace).spec(&small)?.spec("property zero: x == 0")?.run()?;
+    /// assert_eq!(report.findings()[0].property, "zero");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn spec(mut self, text: &str) -> Result<Self, BadSpec> {
-        let name = format!("specification {}", self.specs.len() + 1);
-        self.specs.push(Specification::new(&name, text)?);
+    pub fn spec<S>(mut self, spec: S) -> Result<Self, SpecError>
+    where
+        S: TryInto<Spec>,
+        SpecError: From<S::Error>,
+    {
+        self.specs.push(spec.try_into()?.0);
         Ok(self)
     }
 
@@ -142,7 +166,7 @@ impl<'t> Session<'t> {
     /// assert_eq!(report.findings().len(), 1, "nothing keeps close behind open");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn monitor<M: CustomMonitor>(mut self, name: &str, monitor: M) -> Result<Self, BadSpec> {
+    pub fn monitor<M: CustomMonitor>(mut self, name: &str, monitor: M) -> Result<Self, SpecError> {
         let (text, spec) = specification(name, monitor).map_err(|(text, diagnostics)| BadSpec {
             name: format!("conditions of {name}"),
             text,
@@ -152,19 +176,49 @@ impl<'t> Session<'t> {
         Ok(self)
     }
 
-    /// Asks for a check. It may be asked for several, one after the other.
+    /// Asks for a check. Several can be asked for, one after the other.
+    ///
+    /// ```
+    /// use foresee::{Check, Recorder, Session};
+    ///
+    /// let recorder = Recorder::new();
+    /// let x = recorder.var("x", 0);
+    /// let writer = recorder.spawn("writer", { let x = x.clone(); move || x.set(1) });
+    /// x.get();
+    /// writer.join();
+    /// let trace = recorder.trace()?;
+    /// let report = Session::new(&trace).check(Check::Race).run()?;
+    /// assert_eq!(report.findings().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check(mut self, check: Check) -> Self {
         self.checks.push(check);
         self
     }
 
-    /// Says how far to search: time, memory, cores, and which reorderings.
+    /// Limits the effort: time, memory and cores.
     ///
     /// ```
-    /// use foresee::{Recorder, Session, Settings};
+    /// use foresee::{Limits, Recorder, Session};
     ///
     /// let trace = Recorder::new().trace()?;
-    /// let settings = Settings { memory: 2 << 30, cores: 1, ..Settings::default() };
+    /// let limits = Limits { memory: 2 << 30, cores: 1, ..Limits::default() };
+    /// let report = Session::new(&trace).limits(limits).run()?;
+    /// assert!(report.findings().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Says how to search: which reorderings, with which algorithms, and within which limits.
+    ///
+    /// ```
+    /// use foresee::{Recorder, Session, Settings, Space};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// let settings = Settings { space: Some(Space::Maz), ..Settings::default() };
     /// let report = Session::new(&trace).settings(settings).run()?;
     /// assert!(report.findings().is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -175,6 +229,15 @@ impl<'t> Session<'t> {
     }
 
     /// Answers everything. Every finding of the report is confirmed.
+    ///
+    /// ```
+    /// use foresee::{Recorder, Session};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// let report = Session::new(&trace).run()?;
+    /// println!("{report}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn run(self) -> Result<Report, SessionError> {
         let mut questions = Questions::new(self.settings);
         if self.specs.is_empty() && self.checks.is_empty() {
@@ -185,12 +248,23 @@ impl<'t> Session<'t> {
             questions.add_check(check.name())?;
         }
         let examined = questions.run(self.trace, &mut Silent)?;
-        Ok(Report { report: foresee_report::Report::of(examined) })
+        Ok(Report {
+            report: foresee_report::Report::of(examined, &foresee_report::Tests::default()),
+        })
     }
 }
 
 /// Everything there is to say about a trace. Its [`Display`](fmt::Display) is the report of the
 /// command line.
+///
+/// ```
+/// use foresee::{Recorder, Report, Session};
+///
+/// let trace = Recorder::new().trace()?;
+/// let report: Report = Session::new(&trace).run()?;
+/// assert!(report.to_string().contains("trace"), "{report}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Report {
     report: foresee_report::Report,
@@ -199,6 +273,22 @@ pub struct Report {
 impl Report {
     /// What was found, each with its sites, its fingerprint and, unless it was observed, a schedule
     /// that shows it.
+    ///
+    /// ```
+    /// use foresee::{Check, Recorder, Session};
+    ///
+    /// let recorder = Recorder::new();
+    /// let x = recorder.var("x", 0);
+    /// let writer = recorder.spawn("writer", { let x = x.clone(); move || x.set(1) });
+    /// x.set(2);
+    /// writer.join();
+    /// let trace = recorder.trace()?;
+    /// let report = Session::new(&trace).check(Check::Race).run()?;
+    /// let race = &report.findings()[0];
+    /// let threads: Vec<&str> = race.sites.iter().map(|site| site.thread_name()).collect();
+    /// assert!(threads.contains(&"writer") && race.fingerprint.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn findings(&self) -> &[Finding] {
         &self.report.findings
     }
@@ -224,11 +314,28 @@ impl Report {
     /// The exit status of the command line: 0 if nothing was found and the answer is complete, 1 if
     /// something was found, 2 if a bug in foresee cost an answer, 3 if nothing was found but the
     /// answer is not complete.
+    ///
+    /// ```
+    /// use foresee::{Check, Recorder, Session};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// let report = Session::new(&trace).check(Check::Race).run()?;
+    /// assert_eq!(report.exit_status(), 3, "nothing was recorded, so nothing is known");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn exit_status(&self) -> u8 {
         foresee_report::exit_status(&self.report)
     }
 
     /// The report as one JSON object, as `--format json` prints it.
+    ///
+    /// ```
+    /// use foresee::{Recorder, Session};
+    ///
+    /// let trace = Recorder::new().trace()?;
+    /// assert!(Session::new(&trace).run()?.to_json().starts_with(r#"{"foresee":"#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn to_json(&self) -> String {
         foresee_report::json::report(&self.report)
     }

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobody_elses_is_left_alone() {
+    fn what_belongs_to_one_thread_is_left_alone() {
         for body in [
             "\tmovq\t8(%rsp), %rax\n",
             "\tmovl\tfixed(%rip), %eax\n",

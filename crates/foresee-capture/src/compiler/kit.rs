@@ -59,7 +59,7 @@ pub enum KitError {
         path: PathBuf,
     },
     /// The runtime itself is broken.
-    #[error("internal error: the runtime is no object file: {0}")]
+    #[error("internal error: the runtime is not an object file: {0}")]
     Broken(String),
 }
 
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("/bin/true"));
         assert_eq!(fs::read_to_string(&kit.specs).unwrap(), SPECS);
         assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
-        // A link in the place of the folder is somebody's trick.
+        // A link in place of the folder may be an attack.
         let elsewhere = root.path().join("elsewhere");
         fs::rename(&kit.folder, &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &kit.folder).unwrap();

@@ -1,5 +1,6 @@
 //! Events from records.
 
+mod boards;
 mod sync;
 
 use foresee_trace::{
@@ -24,6 +25,10 @@ enum Target {
     Collection(u64),
     /// Something that orders threads.
     Channel(u64),
+    /// What a thread lets others know at an object.
+    Posts(u64, usize),
+    /// What was posted at an object after a thread had missed it.
+    Missed(u64),
     /// The initialisation of a class.
     Class(u64),
 }
@@ -74,6 +79,7 @@ pub(super) struct JvmSource<'l> {
     pub(super) watched: Vec<VarId>,
     /// The last step on each channel: how many there were, the thread, and its number of events then.
     channels: HashMap<u64, (i64, usize, u64)>,
+    boards: HashMap<u64, boards::Board>,
     locks: Locks,
     lock_names: HashMap<u64, LockId>,
     condition_names: HashMap<u64, CondId>,
@@ -146,6 +152,7 @@ impl<'l> JvmSource<'l> {
             variables: Vec::new(),
             watched: Vec::new(),
             channels: HashMap::default(),
+            boards: HashMap::default(),
             locks: Locks::default(),
             lock_names: HashMap::default(),
             condition_names: HashMap::default(),
@@ -202,6 +209,11 @@ impl<'l> JvmSource<'l> {
             Target::Element(object, index) => (format!("{}[{index}]", of(object)), String::new()),
             Target::Collection(object) => (of(object), String::new()),
             Target::Channel(object) => (format!("{}:order", of(object)), String::new()),
+            Target::Posts(object, i) => {
+                let thread = self.names.threads.get(self.threads[i].id);
+                (format!("{}:posts of {thread}", of(object)), String::new())
+            }
+            Target::Missed(object) => (format!("{}:missed", of(object)), String::new()),
             Target::Class(object) => {
                 // The agent counts them down from -2.
                 let number = !object - 1;
@@ -335,30 +347,19 @@ impl<'l> JvmSource<'l> {
     }
 
     /// A step on a channel. Steps that follow each other without anything in between are one.
-    fn channel(
-        &mut self,
-        i: usize,
-        is_look: bool,
-        record: &Record,
-        batch: &mut Batch,
-    ) -> Result<()> {
+    fn channel(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
         let count = self.counts[i];
         let (steps, by, then) =
             self.channels.get(&record.object).copied().unwrap_or((0, usize::MAX, 0));
-        if by == i && then == count && !is_look {
+        if by == i && then == count {
             return Ok(());
         }
         let var = self.variable(Target::Channel(record.object))?;
-        let op = if is_look { Op::VolatileRead } else { Op::Rmw };
-        let event = self.event(i, op, record)?.with_target(var.0);
-        let steps_now = if is_look { steps } else { steps + 1 };
-        let values = [Value::Int(steps), Value::Int(steps_now)];
-        let values = if is_look { &values[..1] } else { &values[..] };
-        let event = event.with_values(values, &mut batch.pool);
+        let event = self.event(i, Op::Rmw, record)?.with_target(var.0);
+        let values = [Value::Int(steps), Value::Int(steps + 1)];
+        let event = event.with_values(&values, &mut batch.pool);
         self.push(i, event, batch);
-        if !is_look {
-            self.channels.insert(record.object, (steps_now, i, count + 1));
-        }
+        self.channels.insert(record.object, (steps + 1, i, count + 1));
         Ok(())
     }
 
@@ -469,8 +470,10 @@ impl<'l> JvmSource<'l> {
                 let condition = self.condition(record.object)?;
                 self.simple(i, op, condition.0, record, batch)
             }
-            Kind::Channel => self.channel(i, false, record, batch),
-            Kind::Look => self.channel(i, true, record, batch),
+            Kind::Channel => self.channel(i, record, batch),
+            Kind::Post => self.post(i, record, batch),
+            Kind::Look => self.look(i, record, batch),
+            Kind::Miss => self.miss(i, record, batch),
             Kind::Initialised => {
                 let var = self.variable(Target::Class(record.object))?;
                 self.simple(i, Op::VolatileWrite, var.0, record, batch)

@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn log(folder: &Path, threads: &[Vec<Vec<u8>>]) -> JvmLog {
-        let mut names = "V\t1\t17\n".to_owned();
+        let mut names = "V\t2\t17\n".to_owned();
         for (i, records) in threads.iter().enumerate() {
             names += &format!("T\t{}\t{} - T{i}\n", i + 1, 100 + i);
             let mut bytes = records.concat();

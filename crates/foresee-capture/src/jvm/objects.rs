@@ -38,7 +38,7 @@ impl Objects {
                     Kind::Read | Kind::Write | Kind::VolatileRead | Kind::VolatileWrite
                         if record.value_type == b'L' && record.value != 0 =>
                     {
-                        // Another thread may be the one that tells what it is.
+                        // Another thread may be the one that says what it is.
                         let may_be_array = !objects.all.contains_key(&record.value)
                             || objects.is_array(record.value, &log.dictionary);
                         if let Some(&key) = log.dictionary.keys.get(&record.site)

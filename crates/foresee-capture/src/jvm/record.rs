@@ -30,7 +30,7 @@ kinds! {
     AcquireShared = 16, ReleaseShared = 17, RequestShared = 18,
     Fork = 20, Join = 21, Begin = 22, End = 23,
     WaitBegin = 30, WaitEnd = 31, Notify = 32, NotifyAll = 33,
-    Channel = 40, Look = 41, Initialised = 42, InitialisationSeen = 43,
+    Channel = 40, Look = 41, Initialised = 42, InitialisationSeen = 43, Post = 44, Miss = 45,
     CollectionRead = 50, CollectionWrite = 51,
     Argument = 60, Call = 61, Return = 62,
     TestBegin = 70, TestEnd = 71,

@@ -5,10 +5,18 @@
 //! access consists of whole cells: at every byte where some access of the run begins or ends and,
 //! if a type is known, along its scalars. Two threads that access different bytes of one scalar do
 //! not conflict, so it is divided, too; only variables of a specification stay whole, because their
-//! values are needed. A cell never crosses eight aligned bytes.
+//! values are needed.
+//!
+//! A cell never crosses eight aligned bytes, with one exception: buffers that are only written as a whole. What lies
+//! between two places where writes begin or end is then one *wide* cell, however long it is: every read of a part of it
+//! conflicts with the same writes, and sees the same one, as a read of any other part. That holds if all its writes were
+//! seen. If not, it is one cell only as far as reads cover it, too; a hash of its bytes then shows whether it has changed.
 
+use std::hash::BuildHasher;
+
+use super::Piece;
 use super::pages::Pages;
-use super::{HashMap, Piece};
+use foldhash::quality::FixedState;
 use foresee_trace::{Value, VarId};
 
 use crate::symbols::{Kind, Scalar};
@@ -17,9 +25,19 @@ use crate::symbols::{Kind, Scalar};
 #[derive(Debug, Default)]
 pub(super) struct Boundaries {
     starts: Pages<u8>,
+    /// Whether they also show wide cells: the lowest bit is then set where a cell begins, and clear within.
+    has_wide: bool,
 }
 
+/// The maximum number of granules after the first of a wide cell.
+const MOST_INSIDE: usize = 1 << 24;
+
 impl Boundaries {
+    /// Those that a pass over the log has found; for wide cells, it must have been a complete one.
+    pub(super) fn new(starts: Pages<u8>, has_wide: bool) -> Boundaries {
+        Boundaries { starts, has_wide }
+    }
+
     fn set(&mut self, address: u64) {
         if !address.is_multiple_of(8) {
             *self.starts.entry(address) |= 1 << (address & 7);
@@ -44,6 +62,28 @@ impl Boundaries {
     fn of(&self, address: u64) -> u8 {
         self.starts.get(address).map_or(0, |starts| *starts) | 1
     }
+
+    /// The size of the wide cell that begins at an aligned address; eight if none does.
+    fn width(&self, address: u64) -> u32 {
+        if !self.has_wide || self.starts.get(address) != Some(&1) {
+            return 8;
+        }
+        let rest = (address..).step_by(8).skip(1);
+        let inside = rest.take_while(|&at| self.starts.get(at) == Some(&0)).take(MOST_INSIDE);
+        8 + 8 * inside.count() as u32
+    }
+
+    /// Where the wide cell begins that contains an aligned address; the address itself if none does.
+    pub(super) fn start(&self, address: u64) -> u64 {
+        if !self.has_wide || self.starts.get(address) != Some(&0) {
+            return address;
+        }
+        let mut start = address;
+        while self.starts.get(start) == Some(&0) && start >= 8 {
+            start -= 8;
+        }
+        start
+    }
 }
 
 /// The number of no variable.
@@ -56,7 +96,8 @@ pub(super) struct Granule {
     starts: u8,
     /// Which bytes are known.
     known: u8,
-    bytes: [u8; 8],
+    /// The bytes, the first of them lowest.
+    bytes: u64,
     /// When each cell was last known, by its first byte.
     seen: [u32; 8],
     /// The cells that have been accessed, by their first bytes.
@@ -65,8 +106,13 @@ pub(super) struct Granule {
     vars: [u32; 8],
     /// How to read the cells whose types are known: those are as large as their types.
     kinds: [Option<Kind>; 8],
+    /// The cells that are written unseen at some time, by their first bytes.
+    pub(super) unseen: u8,
     /// Whether it was freed: libc may then write anything there.
     pub(super) is_freed: bool,
+    /// How many bytes it stands for, more than eight if it is a wide cell, and where they begin.
+    pub(super) width: u32,
+    pub(super) start: u64,
 }
 
 /// A piece of memory that is one variable.
@@ -83,14 +129,15 @@ impl Cell {
 }
 
 impl Granule {
-    fn new(
+    pub(super) fn new(
         address: u64,
         boundaries: &Boundaries,
         mut scalar: impl FnMut(u64) -> Option<Piece>,
     ) -> Granule {
         let mut starts = boundaries.of(address);
+        let width = boundaries.width(address);
         let mut kinds = [None; 8];
-        let mut at = 0;
+        let mut at = if width > 8 { 8 } else { 0 };
         while at < 8 {
             match scalar(address + at) {
                 Some(Piece { start, kind, is_whole })
@@ -108,15 +155,37 @@ impl Granule {
                 _ => at += 1,
             }
         }
-        let (bytes, seen) = ([0; 8], [0; 8]);
+        let (bytes, seen) = (0, [0; 8]);
         let vars = [NO_VARIABLE; 8];
-        Granule { starts, known: 0, bytes, seen, touched: 0, vars, kinds, is_freed: false }
+        let (known, touched, unseen, is_freed) = (0, 0, 0, false);
+        Granule {
+            starts,
+            known,
+            bytes,
+            seen,
+            touched,
+            vars,
+            kinds,
+            unseen,
+            is_freed,
+            width,
+            start: address,
+        }
     }
 
-    /// Sets the bytes, known since the given time.
-    fn holding(mut self, (bytes, since): ([u8; 8], u32)) -> Granule {
+    /// Sets the bytes, known since the given time; a wide cell consists of zeros.
+    pub(super) fn holding(mut self, (bytes, since): ([u8; 8], u32)) -> Granule {
+        let bytes = match self.width {
+            8 => u64::from_le_bytes(bytes),
+            width => wide(&vec![0; width as usize]),
+        };
         (self.known, self.bytes, self.seen) = (0xff, bytes, [since; 8]);
         self
+    }
+
+    /// Whether a cell is written unseen at some time.
+    pub(super) fn is_written_unseen(&self, cell: Cell) -> bool {
+        self.unseen >> cell.offset & 1 != 0
     }
 
     /// The variable of a cell, if it has one yet.
@@ -159,21 +228,18 @@ impl Granule {
             .filter(move |cell| cell.mask() & mask != 0)
     }
 
-    /// Takes over the bytes in `mask`; returns whether some of them were known to differ.
-    pub(super) fn learn(&mut self, mask: u8, bytes: [u8; 8]) -> bool {
-        let mut differs = false;
-        for i in (0..8).filter(|i| mask >> i & 1 != 0) {
-            differs |= self.known >> i & 1 != 0 && self.bytes[i] != bytes[i];
-            self.bytes[i] = bytes[i];
-        }
+    /// Takes over the bytes in `mask`.
+    #[inline]
+    pub(super) fn learn(&mut self, mask: u8, bytes: u64) {
+        let learnt = bytes_of(mask);
+        self.bytes = self.bytes & !learnt | bytes & learnt;
         self.known |= mask;
-        differs
     }
 
     /// Whether the bytes of a cell in `mask` are known to differ from `bytes`.
-    pub(super) fn differs(&self, cell: Cell, mask: u8, bytes: [u8; 8]) -> bool {
-        let mask = mask & cell.mask() & self.known;
-        (0..8).any(|i| mask >> i & 1 != 0 && self.bytes[i] != bytes[i])
+    #[inline]
+    pub(super) fn differs(&self, cell: Cell, mask: u8, bytes: u64) -> bool {
+        (self.bytes ^ bytes) & bytes_of(mask & cell.mask() & self.known) != 0
     }
 
     /// Forgets the bytes in `mask`.
@@ -181,83 +247,118 @@ impl Granule {
         self.known &= !mask;
     }
 
-    /// The value of a cell.
+    /// The value of a cell; that of a wide one is not told.
     pub(super) fn value(&self, cell: Cell) -> Option<Value> {
-        if self.known & cell.mask() != cell.mask() {
+        if self.width > 8 || self.known & cell.mask() != cell.mask() {
             return None;
         }
-        let mut bits = [0; 8];
-        let (from, size) = (usize::from(cell.offset), usize::from(cell.size));
-        bits[..size].copy_from_slice(&self.bytes[from..from + size]);
-        let bits = u64::from_le_bytes(bits);
-        match self.kinds[from] {
-            Some(kind) => Scalar::new(kind, size as u64).value(bits),
+        let bits = (self.bytes & bytes_of(cell.mask())) >> (8 * cell.offset);
+        match self.kinds[usize::from(cell.offset)] {
+            Some(kind) => Scalar::new(kind, u64::from(cell.size)).value(bits),
             None => Some(Value::from_u64(bits)),
         }
     }
 }
 
+/// What stands for the bytes of a wide cell.
+pub(super) fn wide(bytes: &[u8]) -> u64 {
+    FixedState::default().hash_one(bytes)
+}
+
+/// All bits of the bytes in a mask.
+#[inline]
+pub(super) fn bytes_of(mask: u8) -> u64 {
+    // Each bit of the mask becomes the lowest bit of a byte.
+    let spread = (u64::from(mask & 0x7f) * 0x0002_0408_1020_4081) & 0x0101_0101_0101_0101;
+    (spread | u64::from(mask >> 7) << 56) * 0xff
+}
+
 /// All memory that has been accessed.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    granules: HashMap<u64, Granule>,
+    /// The number of each granule, counted from one.
+    numbers: Pages<u32>,
+    granules: Vec<Granule>,
+    /// Numbers that are not in use any more.
+    spare: Vec<u32>,
 }
 
+/// The number of a granule, as long as its memory has the same life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GranuleId(u32);
+
 impl Memory {
-    /// The eight bytes at an aligned address. `holds` returns their contents before the first
-    /// access, and since when.
-    pub(super) fn granule(
-        &mut self,
-        address: u64,
-        boundaries: &Boundaries,
-        scalar: impl FnMut(u64) -> Option<Piece>,
-        holds: impl FnOnce() -> Option<([u8; 8], u32)>,
-    ) -> &mut Granule {
-        self.granules.entry(address).or_insert_with(|| {
-            let granule = Granule::new(address, boundaries, scalar);
-            match holds() {
-                Some(bytes) => granule.holding(bytes),
-                None => granule,
+    /// The eight bytes at an aligned address; `new` returns them as they are before the first access.
+    #[inline]
+    pub(super) fn find(&mut self, address: u64, new: impl FnOnce() -> Granule) -> GranuleId {
+        let number = self.numbers.entry(address);
+        if *number == 0 {
+            let granule = new();
+            match self.spare.pop() {
+                Some(spare) => {
+                    *number = spare;
+                    self.granules[spare as usize - 1] = granule;
+                }
+                None => {
+                    self.granules.push(granule);
+                    *number = self.granules.len() as u32;
+                }
             }
-        })
+            let number = *number;
+            let Granule { start, width, .. } = self.granules[number as usize - 1];
+            for inside in (start..start + u64::from(width)).step_by(8).skip_while(|_| width == 8) {
+                *self.numbers.entry(inside) = number;
+            }
+            return GranuleId(number - 1);
+        }
+        GranuleId(*number - 1)
+    }
+
+    /// The granule with this number.
+    #[inline]
+    pub(super) fn at(&mut self, id: GranuleId) -> &mut Granule {
+        &mut self.granules[id.0 as usize]
     }
 
     /// The approximate size of all this in bytes.
     pub(super) fn weight(&self) -> usize {
         // The table has room for more, and grows into a new one.
-        2 * self.granules.len() * size_of::<(u64, Granule)>()
+        2 * self.granules.len() * size_of::<Granule>() + self.numbers.weight()
     }
 
     /// Whether a range of memory has a variable.
-    pub(super) fn has_variables(&self, address: u64, size: u64) -> bool {
+    pub(super) fn has_variables(&mut self, address: u64, size: u64) -> bool {
+        let Memory { numbers, granules, .. } = self;
         let has = |granule: &Granule| granule.vars.iter().any(|&var| var != NO_VARIABLE);
-        let end = address.saturating_add(size);
-        if (size / 8) as usize > self.granules.len() {
-            self.granules.iter().any(|(&at, granule)| at + 8 > address && at < end && has(granule))
-        } else {
-            (address & !7..end).step_by(8).any(|at| self.granules.get(&at).is_some_and(has))
-        }
+        let mut is_any = false;
+        numbers.within(address, size, |&mut number| {
+            is_any |= number != 0 && has(&granules[number as usize - 1]);
+        });
+        is_any
     }
 
     /// A range of memory is freed, together with its variables. Their contents are unknown from now
     /// on.
     pub(super) fn free(&mut self, address: u64, size: u64) {
-        for at in (address & !7..address.saturating_add(size)).step_by(8) {
-            if let Some(granule) = self.granules.get_mut(&at) {
-                granule.is_freed = true;
+        let Memory { numbers, granules, .. } = self;
+        numbers.within(address, size, |&mut number| {
+            if number != 0 {
+                granules[number as usize - 1].is_freed = true;
             }
-        }
+        });
     }
 
     /// Begins a new life of a range of memory.
     pub(super) fn renew(&mut self, address: u64, size: u64) {
-        let end = address.saturating_add(size);
-        if (size / 8) as usize > self.granules.len() {
-            self.granules.retain(|&at, _| at + 8 <= address || at >= end);
-        } else {
-            for at in (address & !7..end).step_by(8) {
-                self.granules.remove(&at);
+        let Memory { numbers, spare, .. } = self;
+        let mut latest = 0;
+        numbers.within(address, size, |number| {
+            // All of a wide cell has one number.
+            let ended = std::mem::take(number);
+            if ended != 0 && ended != latest {
+                spare.push(ended);
+                latest = ended;
             }
-        }
+        });
     }
 }

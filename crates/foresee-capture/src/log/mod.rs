@@ -317,9 +317,10 @@ impl Log {
         let [address, pc, size, thread] = head.pending;
         if size != 0 && size <= 1 << 32 && !matches!(log.header.end, End::Ended | End::Replaced) {
             log.pending = Some((thread as u32, address, pc, size));
-            log.boundaries.add(address, size);
         }
         let mut threads: HashMap<u32, Life> = HashMap::default();
+        // The life of the current thread, which is not among the others meanwhile.
+        let (mut current, mut life) = (0, Life::default());
         let mut instrumented = Vec::new();
         // What a filtered log leaves out was held back, and may be recorded later.
         let is_sieved = !log.header.filtered;
@@ -329,18 +330,29 @@ impl Log {
             if let Some(seeing) = &mut sieve {
                 seeing.see(&record);
                 if seeing.weight() > most {
+                    log.boundaries = seeing.boundaries();
                     sieve = None;
                 }
             }
-            if record.what == What::Sync(Tag::Fork) {
-                threads.entry(record.value as u32).or_default().started = record.pc;
+            if record.thread != current {
+                threads.insert(current, life);
+                current = record.thread;
+                life = threads.get(&current).copied().unwrap_or_default();
             }
-            let thread = threads.entry(record.thread).or_default();
+            if record.what == What::Sync(Tag::Fork) {
+                match record.value as u32 {
+                    own if own == current => life.started = record.pc,
+                    other => threads.entry(other).or_default().started = record.pc,
+                }
+            }
+            let thread = &mut life;
             if record.pc != 0 {
                 thread.place = record.pc;
             }
             match record.what {
-                What::Access(_, size) => log.boundaries.add(record.address, size as u64),
+                What::Access(_, size) if sieve.is_none() => {
+                    log.boundaries.add(record.address, size as u64);
+                }
                 What::Sync(Tag::Module) => log.modules.extend(module(&record)),
                 What::Sync(Tag::Instrumented) => instrumented.push(record.pc),
                 What::Sync(tag @ (Tag::Send | Tag::Receive | Tag::Look)) => {
@@ -394,11 +406,20 @@ impl Log {
                 _ => {}
             }
         }
+        threads.insert(current, life);
+        // No record is of this thread.
+        threads.remove(&0);
+        if let Some((_, address, _, size)) = log.pending
+            && sieve.is_none()
+        {
+            log.boundaries.add(address, size.min(PENDING));
+        }
         if let Some(mut sieve) = sieve {
             if let Some((thread, address, _, size)) = log.pending {
                 sieve.touch(thread, address, size.min(PENDING));
             }
-            (log.quiet, log.is_sieved) = (sieve.finish(), true);
+            (log.quiet, log.boundaries) = sieve.finish(&log.modules);
+            log.is_sieved = true;
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
         // Nothing is known after the end of a log.

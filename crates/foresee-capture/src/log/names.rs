@@ -46,7 +46,7 @@ pub trait Names {
     fn scalar(&mut self, address: u64) -> Option<Piece>;
 
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
-    fn variable(&mut self, start: u64, size: u8, block: Option<&Block>, out: &mut String);
+    fn variable(&mut self, start: u64, size: u64, block: Option<&Block>, out: &mut String);
 
     /// A number for a location that allocates memory. Locations with the same name have the same
     /// number, so that blocks counted by it never share a name.
@@ -109,7 +109,7 @@ impl Names for Plain {
         None
     }
 
-    fn variable(&mut self, start: u64, _size: u8, block: Option<&Block>, out: &mut String) {
+    fn variable(&mut self, start: u64, _size: u64, block: Option<&Block>, out: &mut String) {
         match block {
             Some(block) => {
                 self.block(block, out);

@@ -3,7 +3,7 @@
 use super::HashMap;
 
 /// Eight-byte granules on a page of memory.
-const PER_PAGE: usize = 512;
+pub(super) const PER_PAGE: usize = 512;
 
 /// A table with one entry for each granule of the accessed pages.
 #[derive(Debug)]
@@ -11,16 +11,20 @@ pub(super) struct Pages<T> {
     /// The index of each page.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[T; PER_PAGE]>>,
-    /// The latest page and its index: most accesses are near the previous one.
-    latest: (u64, usize),
+    /// Pages that were used lately, and their indices: most accesses are near an earlier one.
+    recent: [(u64, usize); RECENT],
 }
+
+/// The number of pages that are found without a hash table.
+const RECENT: usize = 64;
 
 /// No page has this number.
 const NO_PAGE: u64 = u64::MAX;
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Pages { places: HashMap::default(), pages: Vec::new(), latest: (NO_PAGE, 0) }
+        let recent = [(NO_PAGE, 0); RECENT];
+        Pages { places: HashMap::default(), pages: Vec::new(), recent }
     }
 }
 
@@ -29,14 +33,19 @@ fn slot(address: u64) -> usize {
 }
 
 impl<T: Copy + Default> Pages<T> {
-    #[inline]
     /// The entry of the granule that holds the byte at `address`.
+    #[inline]
     pub(super) fn entry(&mut self, address: u64) -> &mut T {
         let page = address >> 12;
-        if self.latest.0 != page {
-            self.latest = (page, self.place(page));
-        }
-        &mut self.pages[self.latest.1][slot(address)]
+        let (recent, place) = self.recent[page as usize % RECENT];
+        let place = if recent == page { place } else { self.place(page) };
+        &mut self.pages[place][slot(address)]
+    }
+
+    /// All entries of the page with this number.
+    pub(super) fn page(&mut self, page: u64) -> &mut [T; PER_PAGE] {
+        let place = self.place(page);
+        &mut self.pages[place]
     }
 
     /// The entry, without creating it.
@@ -45,11 +54,14 @@ impl<T: Copy + Default> Pages<T> {
         Some(&self.pages[place][slot(address)])
     }
 
+    #[cold]
     fn place(&mut self, page: u64) -> usize {
-        *self.places.entry(page).or_insert_with(|| {
+        let place = *self.places.entry(page).or_insert_with(|| {
             self.pages.push(Box::new([T::default(); PER_PAGE]));
             self.pages.len() - 1
-        })
+        });
+        self.recent[page as usize % RECENT] = (page, place);
+        place
     }
 
     /// How many bytes all pages take.

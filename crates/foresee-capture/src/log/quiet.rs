@@ -7,10 +7,13 @@
 //! another thread may have written it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use foresee_rt::format::{Access, Tag};
 
-use super::pages::Pages;
+use super::Module;
+use super::memory::{Boundaries, bytes_of};
+use super::pages::{PER_PAGE, Pages};
 use super::records::{Record, What};
 use super::source::KEPT_BY_LIBC;
 use super::unseen::Data;
@@ -24,7 +27,8 @@ const KEPT: u16 = u16::MAX;
 /// The state of eight aligned bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    bytes: [u8; 8],
+    /// The bytes, the first of them lowest, and which of them are known.
+    bytes: u64,
     known: u8,
     /// Whether it has been accessed in its current life.
     is_used: bool,
@@ -32,7 +36,25 @@ struct Word {
     is_freed: bool,
     /// The thread that has accessed it.
     owner: u16,
+    /// The bytes at which accesses begin, or before which they end; the lowest also for blocks of memory.
+    starts: u8,
+    /// How it is accessed otherwise.
+    flags: u8,
 }
+
+/// An access covers only a part of it, or it alone.
+const NARROW: u8 = 1;
+/// A write does.
+const WRITTEN_NARROW: u8 = 2;
+/// A longer write begins here or ends just before, or a block of memory does.
+const WRITTEN_FROM: u8 = 4;
+/// A read saw what no write that was seen had left there.
+const STRANGE: u8 = 8;
+
+/// The least number of words in a wide cell. Smaller ones may be structures, whose parts have names.
+const LEAST_WIDE: usize = 8;
+
+const _: () = assert!(size_of::<Word>() == 16);
 
 /// A block of memory that was allocated.
 #[derive(Clone, Copy, Debug)]
@@ -71,24 +93,39 @@ impl Sieve {
         let Record { thread, address, value, .. } = *record;
         match record.what {
             What::Access(access, size) => {
-                let number = value.to_le_bytes();
-                let bytes =
-                    if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
-                self.access(thread, access, address, bytes, &record.old.to_le_bytes());
+                let by = (thread, access);
+                match record.bytes.is_empty() {
+                    true => self.access(by, address, (size.min(8), value, record.old)),
+                    false => self.run(by, address, record.bytes),
+                }
             }
             What::Sync(Tag::Data) => self.data.add(address, value, 0),
             What::Sync(Tag::Bytes) => self.data.set(address, record.bytes),
             What::Sync(Tag::ThreadBegin) => {
+                self.delimit(address, value);
                 self.reuse(address, value);
                 self.renew(address, value);
             }
             What::Sync(Tag::Alloc) => {
+                self.delimit(address, value);
                 self.reuse(address, value);
                 self.renew(address, value);
                 self.blocks.insert(address, Block { size: value, is_freed: false });
             }
-            What::Sync(Tag::Free) => self.free(thread, address, value, record.at),
+            What::Sync(Tag::Free) => {
+                self.delimit(address, value);
+                self.free(thread, address, value, record.at);
+            }
             _ => {}
+        }
+    }
+
+    /// No cell crosses the ends of a block of memory.
+    fn delimit(&mut self, address: u64, size: u64) {
+        for end in [address, address.saturating_add(size).saturating_add(7)] {
+            let word = self.words.entry(end & !7);
+            word.starts |= 1;
+            word.flags |= WRITTEN_FROM;
         }
     }
 
@@ -100,61 +137,121 @@ impl Sieve {
 
     /// A thread accesses some bytes whose contents are unknown.
     pub(super) fn touch(&mut self, thread: u32, address: u64, size: u64) {
-        for granule in (address & !7..address.saturating_add(size)).step_by(8) {
-            own(self.words.entry(granule), thread);
+        let end = address.saturating_add(size);
+        for granule in (address & !7..end).step_by(8) {
+            let word = self.words.entry(granule);
+            own(word, thread);
+            word.flags |= NARROW | WRITTEN_NARROW;
+        }
+        for at in [address, end] {
+            self.words.entry(at).starts |= 1 << (at & 7);
         }
     }
 
-    fn access(&mut self, thread: u32, access: Access, address: u64, bytes: &[u8], old: &[u8; 8]) {
-        let reads = access.reads();
-        let mut rest = bytes;
-        let mut at = address;
-        while !rest.is_empty() {
-            let from = (at & 7) as usize;
-            let (now, others) = rest.split_at(rest.len().min(8 - from));
-            let word = self.words.entry(at);
-            if word.owner == KEPT {
-                // Whether it was used before it is freed still counts.
-                word.is_used = true;
-            } else {
-                if !word.is_used {
-                    let granule = at & !7;
-                    let block = self.blocks.range(..=at).next_back();
-                    let block = block.filter(|(start, block)| at < *start + block.size.max(1));
-                    let holds = match block {
-                        Some((_, block)) if block.is_freed => {
-                            word.owner = KEPT;
-                            None
-                        }
-                        Some(_) => Some([0; 8]),
-                        None => self.data.holds(granule).map(|(bytes, _)| bytes),
-                    };
-                    word.is_used = true;
-                    word.known = if holds.is_some() { 0xff } else { 0 };
-                    word.bytes = holds.unwrap_or_default();
-                }
-                if word.is_freed {
-                    word.owner = KEPT;
-                }
-                own(word, thread);
-                let skipped = (at - address) as usize;
-                for (i, &byte) in now.iter().enumerate() {
-                    let bit = 1u8 << (from + i);
-                    let seen = match access {
-                        Access::Rmw => old.get(skipped + i).copied().unwrap_or(0),
-                        _ => byte,
-                    };
-                    let is_known = word.known & bit != 0 && !self.is_free_running;
-                    if reads && is_known && word.bytes[from + i] != seen {
-                        word.owner = KEPT;
-                    }
-                    word.bytes[from + i] = byte;
-                    word.known |= bit;
-                }
-            }
-            at = at.wrapping_add(now.len() as u64);
-            rest = others;
+    /// An access of at most eight bytes: what they hold afterwards, and before a read-modify-write.
+    #[inline]
+    fn access(
+        &mut self,
+        (thread, access): (u32, Access),
+        address: u64,
+        (size, value, old): (usize, u64, u64),
+    ) {
+        let from = (address & 7) as u32;
+        let mask = ((1u32 << size) - 1) << from;
+        let by = (thread, access);
+        self.part(by, address, (mask as u8, value << (8 * from), old << (8 * from)));
+        if mask > 0xff {
+            let parts = [value, old].map(|part| part >> (64 - 8 * from));
+            let next = (address | 7).wrapping_add(1);
+            self.part(by, next, ((mask >> 8) as u8, parts[0], parts[1]));
         }
+    }
+
+    /// An access of a part of eight aligned bytes, or of these alone.
+    #[inline]
+    fn part(&mut self, by: (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
+        if mask == 0 {
+            return;
+        }
+        let word = self.words.entry(at);
+        word.flags |= if by.1.writes() { NARROW | WRITTEN_NARROW } else { NARROW };
+        // The first byte and the one after the last, if that is among the eight.
+        let first = mask & mask.wrapping_neg();
+        word.starts |= first | mask.wrapping_add(first);
+        self.word(by, at, (mask, value, old));
+    }
+
+    /// An access of more bytes.
+    fn run(&mut self, by: (u32, Access), address: u64, bytes: &[u8]) {
+        let head = bytes.len().min((address.wrapping_neg() & 7) as usize);
+        let (head, rest) = bytes.split_at(head);
+        let (words, tail) = rest.as_chunks::<8>();
+        let number = |bytes: &[u8]| {
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(value)
+        };
+        self.access(by, address, (head.len(), number(head), 0));
+        let mut at = address.wrapping_add(head.len() as u64);
+        if !words.is_empty() {
+            self.begin(by, at);
+        }
+        for word in words {
+            self.word(by, at, (0xff, u64::from_le_bytes(*word), 0));
+            at = at.wrapping_add(8);
+        }
+        match tail.is_empty() {
+            true => self.begin(by, at & !7),
+            false => self.access(by, at, (tail.len(), number(tail), 0)),
+        }
+    }
+
+    /// An access of more bytes begins at an aligned address, or ends just before.
+    fn begin(&mut self, by: (u32, Access), at: u64) {
+        let word = self.words.entry(at);
+        word.starts |= 1;
+        word.flags |= if by.1.writes() { WRITTEN_FROM } else { 0 };
+    }
+
+    /// An access of the bytes in a mask of eight aligned bytes.
+    #[inline]
+    fn word(
+        &mut self,
+        (thread, access): (u32, Access),
+        at: u64,
+        (mask, value, old): (u8, u64, u64),
+    ) {
+        let word = self.words.entry(at);
+        if !word.is_used {
+            let block = self.blocks.range(..=at).next_back();
+            let block = block.filter(|(start, block)| at < *start + block.size.max(1));
+            let holds = match block {
+                Some((_, block)) if block.is_freed => {
+                    word.owner = KEPT;
+                    None
+                }
+                Some(_) => Some([0; 8]),
+                None => self.data.holds(at & !7).map(|(bytes, _)| bytes),
+            };
+            word.is_used = true;
+            word.known = if holds.is_some() { 0xff } else { 0 };
+            word.bytes = u64::from_le_bytes(holds.unwrap_or_default());
+        }
+        if word.is_freed {
+            word.owner = KEPT;
+        }
+        own(word, thread);
+        let seen = if access == Access::Rmw { old } else { value };
+        if access.reads()
+            && !self.is_free_running
+            && (word.bytes ^ seen) & bytes_of(mask & word.known) != 0
+        {
+            word.owner = KEPT;
+            word.flags |= STRANGE;
+        }
+        let accessed = bytes_of(mask);
+        word.bytes = word.bytes & !accessed | value & accessed;
+        word.known |= mask;
     }
 
     /// Freeing memory accesses all of it.
@@ -196,17 +293,102 @@ impl Sieve {
         });
     }
 
-    /// What can be left out, once all records were seen.
-    pub(super) fn finish(self) -> Quiet {
-        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
-        let pages = self.words.iter().filter_map(|(page, words)| {
-            let mut bits = [0u64; 8];
-            for (i, _) in words.iter().enumerate().filter(|(_, word)| is_quiet(word)) {
-                bits[i / 64] |= 1 << (i % 64);
+    /// Where accesses begin and end, so far.
+    pub(super) fn boundaries(&self) -> Boundaries {
+        let mut all = Pages::default();
+        for (page, words) in self.words.iter() {
+            let starts = all.page(page);
+            for (start, word) in starts.iter_mut().zip(words) {
+                *start = word.starts;
             }
-            (bits != [0; 8]).then_some((page, bits))
-        });
-        Quiet { pages: pages.collect(), used: self.used }
+        }
+        Boundaries::new(all, false)
+    }
+
+    /// What can be left out, and where accesses begin and end, once all records were seen. In the memory of `modules`,
+    /// variables have names and types, so that it has no wide cells.
+    pub(super) fn finish(self, modules: &[Module]) -> (Quiet, Boundaries) {
+        let mut pages: Vec<(u64, &[Word; PER_PAGE])> = self.words.iter().collect();
+        pages.sort_unstable_by_key(|&(page, _)| page);
+        let is_named = |&(page, _): &(u64, _)| {
+            let range = page << 12..(page + 1) << 12;
+            let is_in = |m: &Module| m.low < range.end && range.start < m.end;
+            modules.iter().any(is_in) || self.data.is_in(&range)
+        };
+        let is_named: Vec<bool> = pages.iter().map(is_named).collect();
+        let (starts, quiet) = (vec![[0; PER_PAGE]; pages.len()], vec![[0; 8]; pages.len()]);
+        let mut cut = Cut { pages, starts, quiet };
+        let count = cut.pages.len() * PER_PAGE;
+        // All words, by their index in the pages; nothing is known of what lies between two pages.
+        let begins = |cut: &Cut<'_>, at: usize, alone: u8, from: u8| {
+            let (page, word) = (at / PER_PAGE, cut.word(at));
+            let starts = if from == 0 { word.starts } else { word.flags & from };
+            starts != 0
+                || (word.flags | cut.word(at - 1).flags) & alone != 0
+                || is_named[page]
+                || at % PER_PAGE == 0
+                    && (is_named[page - 1] || cut.pages[page - 1].0 + 1 != cut.pages[page].0)
+        };
+        let mut from = 0;
+        while from < count {
+            let mut to = from + 1;
+            while to < count && !begins(&cut, to, WRITTEN_NARROW, WRITTEN_FROM) {
+                to += 1;
+            }
+            let is_strange = (from..to).any(|at| cut.word(at).flags & STRANGE != 0);
+            let mut cell = from;
+            while is_strange && cell < to {
+                let next = (cell + 1..to).find(|&at| begins(&cut, at, NARROW, 0)).unwrap_or(to);
+                cut.add(cell..next);
+                cell = next;
+            }
+            if !is_strange {
+                cut.add(from..to);
+            }
+            from = to;
+        }
+        let Cut { pages, starts, quiet } = cut;
+        let mut boundaries = Pages::default();
+        for (&(page, _), starts) in pages.iter().zip(starts) {
+            *boundaries.page(page) = starts;
+        }
+        let pages = pages.iter().map(|&(page, _)| page).zip(quiet);
+        let pages = pages.filter(|(_, bits)| *bits != [0; 8]).collect();
+        (Quiet { pages, used: self.used }, Boundaries::new(boundaries, true))
+    }
+}
+
+/// Memory while it is divided into cells.
+struct Cut<'w> {
+    pages: Vec<(u64, &'w [Word; PER_PAGE])>,
+    /// For each word the bytes at which cells begin.
+    starts: Vec<[u8; PER_PAGE]>,
+    /// A bit for each word that can be left out.
+    quiet: Vec<[u64; 8]>,
+}
+
+impl Cut<'_> {
+    fn word(&self, at: usize) -> &Word {
+        &self.pages[at / PER_PAGE].1[at % PER_PAGE]
+    }
+
+    /// Adds a wide cell, or single words if it is too small.
+    fn add(&mut self, cell: Range<usize>) {
+        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
+        let is_wide = cell.len() >= LEAST_WIDE;
+        // All of a wide cell is left out, or nothing.
+        let is_loud = is_wide && !cell.clone().all(|at| is_quiet(self.word(at)));
+        for at in cell.clone() {
+            let (page, i) = (at / PER_PAGE, at % PER_PAGE);
+            let starts = match is_wide {
+                true => u8::from(at == cell.start),
+                false => self.word(at).starts | 1,
+            };
+            self.starts[page][i] = starts;
+            if !is_loud && is_quiet(self.word(at)) {
+                self.quiet[page][i / 64] |= 1 << (i % 64);
+            }
+        }
     }
 }
 

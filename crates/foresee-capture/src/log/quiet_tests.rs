@@ -169,6 +169,16 @@ fn stored(tail: &Path, is_brief: bool) -> (Vec<String>, usize) {
     }
 }
 
+/// Leaves out reads that only repeat the two before them.
+fn leave_out_repeated(events: &mut Vec<String>) {
+    let mut latest = (String::new(), 0);
+    events.retain(|event| {
+        let times = if latest.0 == *event { latest.1 + 1 } else { 1 };
+        latest = (event.clone(), times);
+        times <= 2 || !event.contains(" r(")
+    });
+}
+
 #[test]
 fn what_is_passed_over_would_have_been_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -195,8 +205,9 @@ fn what_is_passed_over_would_have_been_left_out() {
             }
         }
         let tail = program.log.save(folder.path());
-        let (slow, all) = stored(&tail, false);
-        let (fast, named) = stored(&tail, true);
+        let (mut slow, all) = stored(&tail, false);
+        let (mut fast, named) = stored(&tail, true);
+        [&mut slow, &mut fast].into_iter().for_each(leave_out_repeated);
         assert_eq!(slow, fast, "seed {seed}");
         kept += slow.len();
         whole += all;
@@ -206,4 +217,33 @@ fn what_is_passed_over_would_have_been_left_out() {
     }
     assert!(unseen > 200 && freed > 200, "{unseen} with unseen writes, {freed} with freed memory");
     assert!(kept * 2 < whole && brief * 4 < whole * 3, "{kept} of {whole}, {brief} named");
+}
+
+/// A thread that waits for another one reads the same many times. The last of these reads must stay before the write that
+/// ends the wait.
+#[test]
+fn reads_that_wait_are_kept_at_both_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |log: &mut Writer, value| log.put((Access::Read as u8) << 3 | 3, GLOBALS, value);
+    let mut log = Writer::default();
+    log.of(1);
+    log.put(Tag::Data as u8, GLOBALS, 64);
+    log.put(Tag::Fork as u8, 0, 2);
+    log.of(2);
+    for i in 0..100 {
+        if i == 50 {
+            log.end_chunk();
+        }
+        read(&mut log, 0);
+    }
+    log.of(1);
+    log.put((Access::Write as u8) << 3 | 3, GLOBALS, 1);
+    log.of(2);
+    read(&mut log, 1);
+    let (events, _) = stored(&log.save(folder.path()), true);
+    let name = "0x1000";
+    let read = |value| format!("T1 r({name})={value}");
+    let fork = "main fork(T1)".to_owned();
+    let write = format!("main w({name})=1");
+    assert_eq!(events, [fork, read(0), read(0), read(0), write, read(1)]);
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::mem::{replace, take};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use foresee_trace::{
     LockId, Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId, entry,
 };
 
-use super::memory::{Cell, Granule, Memory};
+use super::memory::{Cell, Granule, GranuleId, Memory, wide};
 use super::names::{Block, Names, Pc};
 use super::quiet::Page;
 use super::records::{Record, Records, Skip, What};
@@ -85,7 +86,65 @@ struct Thread {
     held: Option<usize>,
     /// How deeply it held the lock of its wait.
     depth: u32,
+    /// Its next place that has to come after what was known, once there is a plan.
+    due: Option<u32>,
 }
+
+/// All threads so far.
+#[derive(Debug, Default)]
+struct Threads {
+    threads: Vec<Thread>,
+    /// Their indices, by number.
+    indices: HashMap<u32, usize>,
+    /// The number of the latest thread, and its index.
+    latest: (u32, usize),
+}
+
+impl Threads {
+    /// A thread, by number. The same thread is asked for again and again.
+    #[inline]
+    fn get(&mut self, number: u32) -> &mut Thread {
+        if self.latest.0 != number || self.threads.is_empty() {
+            let next = self.threads.len();
+            let index = *self.indices.entry(number).or_insert(next);
+            if index == next {
+                self.threads.push(Thread::default());
+            }
+            self.latest = (number, index);
+        }
+        &mut self.threads[self.latest.1]
+    }
+
+    fn has(&self, number: u32) -> bool {
+        self.indices.contains_key(&number)
+    }
+}
+
+/// A read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SameRead {
+    thread: u32,
+    what: What,
+    pc: u64,
+    address: u64,
+    value: u64,
+}
+
+/// Why a record yields no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    No,
+    /// It accesses memory that one thread has for itself.
+    Private,
+    /// It is the same as others around it.
+    Repeated,
+}
+
+/// How often the same read is kept.
+const REPEATED: u8 = 2;
+
+/// The number of return addresses whose locations are found without a hash table.
+const RECENT: usize = 512;
 
 /// The events of a log.
 #[derive(Debug)]
@@ -101,7 +160,7 @@ pub struct LogSource<'l, N> {
     blocks: BTreeMap<u64, Block>,
     /// How many blocks each place that allocates has had.
     sites: HashMap<u64, u64>,
-    threads: HashMap<u32, Thread>,
+    threads: Threads,
     locks: HashMap<u64, Lock>,
     conds: HashMap<u64, CondId>,
     barriers: HashMap<u64, Barrier>,
@@ -110,6 +169,8 @@ pub struct LogSource<'l, N> {
     /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
+    /// Return addresses of late, and their locations.
+    recent: Box<[(u64, LocId); RECENT]>,
     /// How often each name was wanted for something new, by hashes; of variables, if it was more than once.
     taken: HashMap<u64, u32>,
     /// Which variables have got their names.
@@ -127,9 +188,15 @@ pub struct LogSource<'l, N> {
     page: Page,
     /// The words that are kept nevertheless.
     wanted: HashSet<u64>,
+    /// The latest read, and how often it came without another event in between.
+    repeated: (Option<SameRead>, u8),
+    /// The latest read that was left out for that reason and may be the last, and when it was.
+    last: Option<(SameRead, u32)>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
     prior: Option<Prior>,
+    /// Which of the plan's accesses that something comes after is next.
+    next_known: usize,
     /// The latest records that yield no event, and all that are worth skipping in later passes.
     passing: Option<Skip>,
     skips: Vec<Skip>,
@@ -192,13 +259,14 @@ impl<'l, N: Names> LogSource<'l, N> {
             memory: Memory::default(),
             blocks: BTreeMap::new(),
             sites: HashMap::default(),
-            threads: HashMap::default(),
+            threads: Threads::default(),
             locks: HashMap::default(),
             conds: HashMap::default(),
             barriers: HashMap::default(),
             objects: HashMap::default(),
             channels: HashMap::default(),
             locations: HashMap::default(),
+            recent: Box::new([(0, LocId::NONE); RECENT]),
             taken: HashMap::default(),
             is_named: Vec::new(),
             most: usize::MAX,
@@ -211,8 +279,11 @@ impl<'l, N: Names> LogSource<'l, N> {
             is_brief: false,
             page: Page::default(),
             wanted: HashSet::default(),
+            repeated: (None, 0),
+            last: None,
             hidden: Vec::new(),
             prior,
+            next_known: 0,
             passing: None,
             skips: Vec::new(),
             mark: None,
@@ -341,7 +412,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     }
 
     fn thread(&mut self, number: u32) -> Result<ThreadId> {
-        if let Some(id) = self.threads.get(&number).and_then(|t| t.id) {
+        if let Some(id) = self.threads.get(number).id {
             return Ok(id);
         }
         self.text.clear();
@@ -349,8 +420,21 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.naming.thread(number.saturating_sub(1), called, &mut self.text);
         self.make_unique(Namespace::Thread);
         let id = self.names.thread(&self.text).map_err(too_many)?;
-        self.threads.entry(number).or_default().id = Some(id);
+        self.threads.get(number).id = Some(id);
         Ok(id)
+    }
+
+    /// The location of a return address in memory.
+    #[inline]
+    fn location_at(&mut self, pc: u64) -> Result<LocId> {
+        let recent = (pc ^ pc >> 9) as usize % RECENT;
+        let (known, loc) = self.recent[recent];
+        if known == pc {
+            return Ok(loc);
+        }
+        let loc = self.location(self.log.place(pc))?;
+        self.recent[recent] = (pc, loc);
+        Ok(loc)
     }
 
     fn location(&mut self, pc: Pc) -> Result<LocId> {
@@ -369,27 +453,44 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// The eight bytes at an address that is a multiple of eight. The runtime has new blocks filled with zeros, and says
     /// what the program's variables hold when it begins.
-    fn granule(&mut self, address: u64) -> &mut Granule {
+    fn granule(&mut self, address: u64) -> GranuleId {
         let (log, naming) = (self.log, &mut self.naming);
-        let (blocks, data) = (&self.blocks, &self.data);
-        let holds = || match block_at(blocks, address) {
-            Some(block) => Some(([0; 8], block.since)),
-            None => data.holds(address),
-        };
-        self.memory.granule(address, &log.boundaries, |a| naming.scalar(a), holds)
+        let (blocks, data, prior) = (&self.blocks, &self.data, &self.prior);
+        self.memory.find(address, || {
+            let address = log.boundaries.start(address);
+            let mut granule = Granule::new(address, &log.boundaries, |at| naming.scalar(at));
+            granule.unseen = prior.as_ref().map_or(0, |prior| prior.plan.unseen(address));
+            let holds = match block_at(blocks, address) {
+                Some(block) => Some(([0; 8], block.since)),
+                None => data.holds(address),
+            };
+            match holds {
+                Some(bytes) => granule.holding(bytes),
+                None => granule,
+            }
+        })
     }
 
-    fn variable(&mut self, granule: u64, cell: Cell) -> Result<VarId> {
-        let memory = self.granule(granule);
-        if let Some(var) = memory.var(cell) {
-            return Ok(var);
+    #[inline]
+    fn variable(&mut self, granule: u64, id: GranuleId, cell: Cell) -> Result<VarId> {
+        match self.memory.at(id).var(cell) {
+            Some(var) => Ok(var),
+            None => self.new_cell(granule, id, cell),
         }
-        let start = granule + u64::from(cell.offset);
+    }
+
+    /// The variable of a cell that has none yet.
+    fn new_cell(&mut self, granule: u64, id: GranuleId, cell: Cell) -> Result<VarId> {
+        let Granule { start, width, .. } = *self.memory.at(id);
+        let (start, size) = match width {
+            8 => (granule + u64::from(cell.offset), u64::from(cell.size)),
+            width => (start, u64::from(width)),
+        };
         let block = self.block(start);
         self.text.clear();
-        self.naming.variable(start, cell.size, block.as_ref(), &mut self.text);
+        self.naming.variable(start, size, block.as_ref(), &mut self.text);
         let var = self.new_variable()?;
-        self.granule(granule).set_var(cell, var);
+        self.memory.at(id).set_var(cell, var);
         Ok(var)
     }
 
@@ -458,12 +559,50 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// Whether a record yields no event, like most of a log.
     #[inline]
-    fn passes(&mut self, record: &Record<'_>) -> bool {
-        let What::Access(access, size) = record.what else { return false };
-        self.is_brief
-            && self.prior.is_none()
-            && self.log.delayed.is_empty()
-            && self.passes_over(record, access, size)
+    fn leaves_out(&mut self, record: &Record<'_>) -> LeftOut {
+        match record.what {
+            _ if !self.is_brief => LeftOut::No,
+            What::Access(access, size) if self.passes_over(record, access, size) => {
+                LeftOut::Private
+            }
+            What::Access(access, _) if self.repeats(record, access) => LeftOut::Repeated,
+            What::Access(..) => LeftOut::No,
+            What::Sync(_) => {
+                self.repeated.1 = 0;
+                LeftOut::No
+            }
+            // These were left out before, and change nothing.
+            What::Skipped(_) => LeftOut::No,
+        }
+    }
+
+    /// Whether a thread reads the same for at least the third time, without another event in between, as in a loop that
+    /// waits. Of such reads the first two and the last are kept: what could happen around the others could happen around
+    /// the first two, and nothing that the others rule out can come before the last.
+    fn repeats(&mut self, record: &Record<'_>, access: Access) -> bool {
+        let &Record { thread, what, pc, address, value, inexact, .. } = record;
+        let is_read = matches!(access, Access::Read | Access::AtomicRead | Access::RelaxedRead);
+        if !is_read || inexact || !record.bytes.is_empty() || self.wanted.contains(&(address & !7))
+        {
+            self.repeated.1 = 0;
+            return false;
+        }
+        let read = Some(SameRead { thread, what, pc, address, value });
+        let times = if self.repeated.0 == read { self.repeated.1 } else { 0 };
+        self.repeated = (read, (times + 1).min(REPEATED));
+        times == REPEATED
+    }
+
+    /// Yields the event of a read that was left out, once it is known to be the last of its kind.
+    fn keep_last(&mut self, out: &mut Out<'_>) -> Result<()> {
+        let Some((SameRead { thread, what, pc, address, value }, clock)) = self.last.take() else {
+            return Ok(());
+        };
+        let What::Access(access, size) = what else { return Ok(()) };
+        let (who, loc) = (self.thread(thread)?, self.location_at(pc)?);
+        let bytes = &value.to_le_bytes()[..size.min(8)];
+        self.stats.checked_reads -= 1;
+        self.access((who, thread, clock), (access, order::FULL), address, bytes, &[], loc, out)
     }
 
     /// The latest record yields no event.
@@ -492,7 +631,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.stats.checked_reads += u64::from(reads);
         self.stats.inexact += u64::from(inexact);
         self.history.steps(thread, count);
-        self.threads.entry(thread).or_default().place += count;
+        self.threads.get(thread).place += count;
     }
 
     /// The same, where an earlier pass has found them.
@@ -500,10 +639,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         let Some(prior) = &self.prior else { return Ok(()) };
         let Some(&skip) = prior.skips.get(number as usize) else { return Ok(()) };
         let Skip { thread, count, .. } = skip;
-        let place = self.threads.get(&thread).map_or(0, |t| t.place);
-        if prior.plan.comes_after(thread, place..place + count) {
-            self.owing.insert(thread);
-        }
+        let place = self.threads.get(thread).place;
+        self.falls_due(thread, place..place + count);
         if !self.owing.is_empty() {
             let who = self.thread(thread)?;
             self.come_after_known(thread, who, out);
@@ -512,8 +649,20 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
+    /// These are the next records of a thread: one of them may have to come after what was known.
+    #[inline]
+    fn falls_due(&mut self, thread: u32, places: Range<u32>) {
+        let Some(prior) = &self.prior else { return };
+        let due = &mut self.threads.get(thread).due;
+        let next = *due.get_or_insert_with(|| prior.plan.next_after(thread, places.start));
+        if next < places.end {
+            *due = Some(prior.plan.next_after(thread, places.end));
+            self.owing.insert(thread);
+        }
+    }
+
     /// Handles a record, and the accesses that were held back behind it.
-    fn record(&mut self, record: &Record<'_>, out: &mut Out<'_>) -> Result<()> {
+    fn record(&mut self, record: &Record<'_>, left_out: LeftOut, out: &mut Out<'_>) -> Result<()> {
         let counted = match record.what {
             What::Access(..) => true,
             What::Sync(tag) => tag.is_counted(),
@@ -535,28 +684,30 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             return Ok(());
         }
-        let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
+        let place = self.threads.get(record.thread).place;
         let who = self.thread(record.thread)?;
         self.history.step(record.thread);
-        if self.plan().is_some_and(|plan| plan.comes_after(record.thread, place..place + 1)) {
-            self.owing.insert(record.thread);
-        }
+        self.falls_due(record.thread, place..place + 1);
         self.come_after_known(record.thread, who, out);
         match record.what {
-            What::Access(access, size) if self.passes_over(record, access, size) => {
+            What::Access(access, _) if left_out != LeftOut::No => {
+                if let (LeftOut::Repeated, Some(read)) = (left_out, self.repeated.0) {
+                    self.last = Some((read, self.history.now()));
+                }
                 self.stats.events += 1;
                 self.stats.checked_reads += u64::from(access.reads());
                 self.stats.inexact += u64::from(record.inexact);
             }
             What::Skipped(_) => {}
             What::Access(access, size) => {
-                let loc = self.location(self.log.place(record.pc))?;
+                let loc = self.location_at(record.pc)?;
                 let number = record.value.to_le_bytes();
                 let bytes =
                     if record.bytes.is_empty() { &number[..size.min(8)] } else { record.bytes };
                 let old = record.old.to_le_bytes();
                 self.stats.inexact += u64::from(record.inexact);
-                let (me, how) = ((who, record.thread), (access, record.order));
+                let me = (who, record.thread, self.history.now());
+                let how = (access, record.order);
                 self.access(me, how, record.address, bytes, &old, loc, out)?;
             }
             What::Sync(tag) => {
@@ -570,7 +721,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.come_after_known(record.thread, who, out);
         let place = place + 1;
         let log = self.log;
-        let thread = self.threads.entry(record.thread).or_default();
+        let thread = self.threads.get(record.thread);
         thread.place = place;
         let from = *thread.held.get_or_insert_with(|| log.delayed_at(record.thread, place));
         let held = log.delayed_from(from, record.thread, place);
@@ -587,7 +738,8 @@ impl<'l, N: Names> LogSource<'l, N> {
                 }
                 let size = (!rest).trailing_zeros().min(8 - at as u32) as usize;
                 let bytes = &delayed.bytes[at..at + size];
-                let (me, how) = ((who, record.thread), (delayed.access, order::FULL));
+                let me = (who, record.thread, self.history.now());
+                let how = (delayed.access, order::FULL);
                 self.access(me, how, address + at as u64, bytes, &[], loc, out)?;
                 at += size;
             }
@@ -615,19 +767,23 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// and every thread that may have written it comes after this.
     fn keep_known(&mut self, out: &mut Out<'_>) -> Result<()> {
         let now = self.history.now();
-        let Some(known) = self.plan().map(|plan| plan.known_at(now)).filter(|all| !all.is_empty())
-        else {
+        let Some(plan) = self.prior.as_ref().map(|prior| Arc::clone(&prior.plan)) else {
             return Ok(());
         };
-        let known = known.to_vec();
-        for &(granule, offset) in &known {
-            let Some(cell) = self.granule(granule).cells(1 << offset).next() else { continue };
-            let (var, external) = (self.variable(granule, cell)?, self.external()?);
+        let known = plan.known_at(now, &mut self.next_known);
+        if known.is_empty() {
+            return Ok(());
+        }
+        self.keep_last(out)?;
+        for &(_, granule, offset) in known {
+            let id = self.granule(granule);
+            let Some(cell) = self.memory.at(id).cells(1 << offset).next() else { continue };
+            let (var, external) = (self.variable(granule, id, cell)?, self.external()?);
             // If a specification needs its values, it keeps the value; otherwise the values must
             // not be considered equal.
             let is_asked =
                 self.naming.scalar(granule + u64::from(offset)).is_some_and(|s| s.is_whole);
-            let held = self.granule(granule).value(cell).filter(|_| is_asked);
+            let held = self.memory.at(id).value(cell).filter(|_| is_asked);
             let values: Vec<Value> = held.into_iter().flat_map(|value| [value, value]).collect();
             self.keep_turn(external, var, out)?;
             out.put(Event::new(external, Op::Rmw).with_target(var.0), &values);
@@ -756,7 +912,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     #[allow(clippy::too_many_arguments)]
     fn access(
         &mut self,
-        (who, me): (ThreadId, u32),
+        (who, me, now_is): (ThreadId, u32, u32),
         (access, order): (Access, u8),
         address: u64,
         bytes: &[u8],
@@ -781,7 +937,6 @@ impl<'l, N: Names> LogSource<'l, N> {
             (Access::Rmw, order::RELEASE) => Some(Op::ReleaseOnly),
             _ => None,
         };
-        let now_is = self.history.now();
         self.stacks.learnt(me, address);
         let end = address.saturating_add(bytes.len() as u64);
         let mut granule = address & !7;
@@ -790,50 +945,73 @@ impl<'l, N: Names> LogSource<'l, N> {
                 granule += 8;
                 continue;
             }
-            let (mut mask, mut now, mut before) = (0u8, [0; 8], [0; 8]);
-            for i in 0..8 {
-                let at = granule + i as u64;
-                if (address..end).contains(&at) {
-                    mask |= 1 << i;
-                    now[i] = bytes[(at - address) as usize];
-                    before[i] = old.get((at - address) as usize).copied().unwrap_or(0);
+            let id = self.granule(granule);
+            let width = self.memory.at(id).width;
+            let (mask, now, before): (u8, u64, u64);
+            let next;
+            if width > 8 {
+                // Writes of a wide cell cover it, and if reads do not, what they see is known to be what was written.
+                let start = self.memory.at(id).start;
+                next = start + u64::from(width);
+                let (from, to) = (start.max(address), next.min(end));
+                let seen = bytes.get((from - address) as usize..(to - address) as usize);
+                let seen = seen.unwrap_or(&[]);
+                let is_whole = seen.len() == width as usize;
+                (mask, now, before) = if is_whole { (0xff, wide(seen), 0) } else { (0, 0, 0) };
+                if op.reads() {
+                    let skipped = (from.wrapping_neg() & 7) as usize;
+                    let words = seen.get(skipped..).unwrap_or(&[]).as_chunks::<8>().0;
+                    words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
                 }
+            } else {
+                let (from, to) = (granule.max(address), end.min(granule + 8));
+                let (offset, size) = ((from - granule) as usize, (to - from) as usize);
+                let skipped = (from - address) as usize;
+                let number = |bytes: &[u8]| {
+                    let mut number = [0; 8];
+                    let bytes = bytes.get(skipped..).unwrap_or(&[]);
+                    let bytes = &bytes[..bytes.len().min(size)];
+                    number[offset..offset + bytes.len()].copy_from_slice(bytes);
+                    u64::from_le_bytes(number)
+                };
+                next = granule + 8;
+                mask = (((1u32 << size) - 1) << offset) as u8;
+                (now, before) = (number(bytes), number(old));
             }
             let seen = match op {
                 Op::Read | Op::VolatileRead => Some(now),
                 Op::Rmw => Some(before),
                 _ => None,
             };
-            if let Some(seen) = seen.filter(|_| mask == 0xff) {
-                self.stacks.learnt(me, u64::from_le_bytes(seen));
+            if let Some(seen) = seen.filter(|_| mask == 0xff && width == 8) {
+                self.stacks.learnt(me, seen);
             }
-            let cells = self.granule(granule).cells(mask);
+            let cells = self.memory.at(id).cells(if width > 8 { 0xff } else { mask });
             for cell in cells {
-                let var = self.variable(granule, cell)?;
+                let var = self.variable(granule, id, cell)?;
                 let part = mask & (((1u32 << cell.size) - 1) << cell.offset) as u8;
                 let event = Event::new(who, op).with_target(var.0).with_loc(loc);
-                if self.granule(granule).is_freed {
+                if self.memory.at(id).is_freed {
                     out.put(event, &[]);
                     continue;
                 }
                 if let Some(seen) = seen {
                     self.stats.checked_reads += 1;
-                    let memory = self.granule(granule);
+                    let memory = self.memory.at(id);
                     let strange = memory.differs(cell, part, seen);
                     let (known, is_touched) = memory.last_known(cell);
                     memory.learn(part, seen);
                     if strange && !self.log.header.free_running {
-                        let value = self.granule(granule).value(cell);
+                        let value = self.memory.at(id).value(cell);
                         let who = (who, me);
                         let unseen = Unseen { who, var, granule, cell, known, is_touched, loc };
                         self.unseen(unseen, value, out)?;
                     }
                 }
-                let concerns = |plan: &Plan| plan.concerns(granule, cell.offset);
-                if op.writes() && self.plan().is_some_and(concerns) {
+                if op.writes() && self.memory.at(id).is_written_unseen(cell) {
                     self.keep_turn(who, var, out)?;
                 }
-                let memory = self.granule(granule);
+                let memory = self.memory.at(id);
                 let old = memory.value(cell);
                 if op.writes() {
                     memory.learn(part, now);
@@ -848,7 +1026,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                     (_, _, new) => out.put(event, new.as_slice()),
                 }
             }
-            granule += 8;
+            granule = next;
         }
         Ok(())
     }
@@ -993,7 +1171,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                         .log
                         .delayed_from(self.log.delayed_at(me, place + 1), me, place + 1)
                         .is_empty();
-                let thread = self.threads.entry(me).or_default();
+                let thread = self.threads.get(me);
                 (thread.interrupted, thread.depth) = (interrupted, depth);
                 if interrupted {
                     for _ in 0..depth {
@@ -1010,7 +1188,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::WaitEnd => {
                 self.history.woken(me);
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
-                let thread = self.threads.entry(me).or_default();
+                let thread = self.threads.get(me);
                 let (interrupted, depth) = (thread.interrupted, thread.depth);
                 if depth > 0 {
                     self.locks.entry(value).or_default().owner = Some((me, depth));
@@ -1229,7 +1407,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     fn finish(&mut self, out: &mut Out<'_>) -> Result<()> {
         if let Some((thread, address, pc, size)) = self.log.pending
             && !self.is_full
-            && self.threads.contains_key(&thread)
+            && self.threads.has(thread)
         {
             let (who, loc) = (self.thread(thread)?, self.location(self.log.place(pc))?);
             self.stats.inexact += 1;
@@ -1238,10 +1416,10 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let mask = (0..8)
                     .filter(|i| (address..end).contains(&(granule + i)))
                     .fold(0u8, |m, i| m | 1 << i);
-                let memory = self.granule(granule);
-                memory.doubt(mask);
-                for cell in memory.cells(mask) {
-                    let var = self.variable(granule, cell)?;
+                let id = self.granule(granule);
+                self.memory.at(id).doubt(mask);
+                for cell in self.memory.at(id).cells(mask) {
+                    let var = self.variable(granule, id, cell)?;
                     out.put(Event::new(who, Op::Write).with_target(var.0).with_loc(loc), &[]);
                 }
             }
@@ -1386,17 +1564,25 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                 let Some(record) = next else {
                     self.done = true;
                     self.pass();
+                    self.keep_last(&mut out)?;
                     self.finish(&mut out)?;
                     break;
                 };
-                if self.passes(&record) {
+                let left_out = self.leaves_out(&record);
+                if left_out == LeftOut::Private
+                    && self.prior.is_none()
+                    && self.log.delayed.is_empty()
+                {
                     let one = Skip::of(&record);
                     self.passed(one, &records);
                     continue;
                 }
                 self.pass();
                 out.at = record.at;
-                self.record(&record, &mut out)?;
+                if left_out == LeftOut::No {
+                    self.keep_last(&mut out)?;
+                }
+                self.record(&record, left_out, &mut out)?;
             }
             self.records = Some(records);
         }

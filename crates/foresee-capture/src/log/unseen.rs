@@ -217,14 +217,14 @@ pub(super) struct Hidden {
 /// Where order must be kept because of unseen writes. It is known after a log has been read once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
-    /// When memory was touched that is written unseen next: which.
-    known: HashMap<u32, Vec<(u64, u8)>>,
+    /// When memory was touched that is written unseen next, and which, in the order of time.
+    known: Vec<(u32, u64, u8)>,
     /// Places of threads that come after what was known.
     first: BTreeSet<(u32, u32)>,
     /// Waits that a read has to come after.
     waits: HashSet<(u32, u32)>,
-    /// Memory that is written unseen at some time.
-    cells: HashSet<(u64, u8)>,
+    /// Memory that is written unseen at some time: by eight bytes, a bit for the first byte of each cell.
+    cells: HashMap<u64, u8>,
     /// The reads, by time and memory: whom they come after.
     reads: HashMap<(u32, u64, u8), Vec<Candidate>>,
 }
@@ -236,9 +236,9 @@ impl Plan {
         let mut plan = Plan::default();
         for hidden in hidden.iter().filter(|h| !h.is_own || is_shared(h.var)) {
             let at = (hidden.granule, hidden.offset);
-            plan.cells.insert(at);
+            *plan.cells.entry(at.0).or_default() |= 1 << at.1;
             if hidden.is_touched {
-                plan.known.entry(hidden.known).or_default().push(at);
+                plan.known.push((hidden.known, at.0, at.1));
                 plan.first.insert((hidden.reader, hidden.first));
                 plan.first.extend(hidden.candidates.iter().map(|c| (c.thread, c.first)));
             }
@@ -247,18 +247,29 @@ impl Plan {
             plan.waits.extend(waits);
             plan.reads.insert((hidden.read, at.0, at.1), hidden.candidates.clone());
         }
+        // Stable, so that the order among those of one time is that of the reads.
+        plan.known.sort_by_key(|known| known.0);
         plan
     }
 
-    /// Memory that is written unseen after the record of this time has touched it.
-    pub(super) fn known_at(&self, clock: u32) -> &[(u64, u8)] {
-        self.known.get(&clock).map_or(&[], Vec::as_slice)
+    /// Memory that is written unseen after the record of this time has touched it. `next` is where to
+    /// look; times only grow.
+    #[inline]
+    pub(super) fn known_at(&self, clock: u32, next: &mut usize) -> &[(u32, u64, u8)] {
+        let rest = &self.known[*next..];
+        if rest.first().is_none_or(|known| known.0 > clock) {
+            return &[];
+        }
+        let from = rest.partition_point(|known| known.0 < clock);
+        let to = rest.partition_point(|known| known.0 <= clock);
+        *next += to;
+        &rest[from..to]
     }
 
-    /// Whether one of these records of a thread comes after what was known.
-    pub(super) fn comes_after(&self, thread: u32, places: Range<u32>) -> bool {
-        let mut first = self.first.range((thread, places.start)..(thread, places.end));
-        first.next().is_some()
+    /// The place of a thread's first record, from this one on, that comes after what was known.
+    pub(super) fn next_after(&self, thread: u32, place: u32) -> u32 {
+        let mut first = self.first.range((thread, place)..=(thread, u32::MAX));
+        first.next().map_or(u32::MAX, |&(_, place)| place)
     }
 
     /// Whether no order must be kept.
@@ -271,9 +282,9 @@ impl Plan {
         self.waits.contains(&(thread, place))
     }
 
-    /// Whether memory is written unseen at some time.
-    pub(super) fn concerns(&self, granule: u64, offset: u8) -> bool {
-        self.cells.contains(&(granule, offset))
+    /// Which cells of eight bytes are written unseen at some time, by their first bytes.
+    pub(super) fn unseen(&self, granule: u64) -> u8 {
+        self.cells.get(&granule).copied().unwrap_or(0)
     }
 
     /// The threads that a read of an unseen write comes after; `None` if the write is the reader's own step.
@@ -347,6 +358,11 @@ impl Data {
     pub(super) fn set(&mut self, from: u64, bytes: &[u8]) {
         let words = bytes.as_chunks::<8>().0.iter();
         self.bytes.extend((from..).step_by(8).zip(words.copied()));
+    }
+
+    /// Whether some of them lie in a range of addresses.
+    pub(super) fn is_in(&self, range: &Range<u64>) -> bool {
+        self.ranges.iter().any(|&(from, to, _)| from < range.end && range.start < to)
     }
 
     /// What eight bytes hold, and since when.

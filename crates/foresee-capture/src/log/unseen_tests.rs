@@ -1,11 +1,12 @@
 //! Simulated programs some of whose writes no hook sees, recorded as the runtime would. Whatever order the judge accepts of
 //! the events made of the log must be one that the program could have run in, unseen writes included.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use foresee_causality::judge::{Judge, Reads};
 use foresee_rt::format::{
-    Access, BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, MAGIC, Tag, VERSION, checksum, neighbourhood,
+    Access, BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, MAGIC, RUN, Tag, VERSION, checksum, neighbourhood,
     zigzag,
 };
 use foresee_trace::{
@@ -92,8 +93,21 @@ const LOCKS: usize = 2;
 const COND: u64 = 0x3000;
 
 fn variable(i: usize) -> u64 {
-    0x1000 + 8 * i as u64
+    0x1000 + 128 * i as u64
 }
+
+/// What the first variable is. A buffer consists of the same eight bytes over and over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    Number,
+    /// A buffer that is read and written as a whole.
+    Whole,
+    /// A buffer that is written as a whole, and never unseen. Any part of it is read.
+    Parts,
+}
+
+/// The number of words in a buffer.
+const WORDS: usize = 9;
 
 fn lock(i: usize) -> u64 {
     0x2000 + 64 * i as u64
@@ -107,6 +121,7 @@ struct Program {
     truth: Trace,
     hidden: Vec<bool>,
     memory: [u64; VARIABLES],
+    first: First,
     next_value: u64,
     /// For each lock its holder.
     holders: [Option<u32>; LOCKS],
@@ -122,12 +137,26 @@ impl Program {
         self.hidden.push(hidden);
     }
 
+    /// An access of some words of a variable, if it is a buffer.
+    fn access(&mut self, access: Access, var: usize, words: Range<usize>) {
+        let value = self.memory[var];
+        let address = variable(var) + 8 * words.start as u64;
+        match self.first {
+            First::Whole | First::Parts if var == 0 && words.len() > 1 => {
+                self.log.put((access as u8) << 3 | RUN, address, 8 * words.len() as u64);
+                self.log.bytes.extend(words.flat_map(|_| value.to_le_bytes()));
+            }
+            First::Parts if var == 0 => self.log.put((access as u8) << 3 | 3, address, value),
+            _ => self.log.put((access as u8) << 3 | 3, variable(var), value),
+        }
+    }
+
     fn write(&mut self, thread: u32, var: usize, hidden: bool) {
         self.next_value += 1;
         self.memory[var] = self.next_value;
         if !hidden {
             self.log.of(thread);
-            self.log.put((Access::Write as u8) << 3 | 3, variable(var), self.next_value);
+            self.access(Access::Write, var, 0..WORDS);
         }
         let value = Value::Int(self.next_value as i64);
         self.event(thread, Op::Write, var as u32, &[value], hidden);
@@ -136,7 +165,12 @@ impl Program {
     fn read(&mut self, thread: u32, var: usize) {
         let value = self.memory[var];
         self.log.of(thread);
-        self.log.put((Access::Read as u8) << 3 | 3, variable(var), value);
+        let first = self.random.below(WORDS);
+        let words = match self.first {
+            First::Parts => first..first + 1 + self.random.below(WORDS - first),
+            _ => 0..WORDS,
+        };
+        self.access(Access::Read, var, words);
         self.event(thread, Op::Read, var as u32, &[Value::Int(value as i64)], false);
     }
 
@@ -175,7 +209,10 @@ impl Program {
             (4..6, _) => {
                 // A thread runs only when it has the token, and then there is a record.
                 self.log.of(thread);
-                let var = self.random.below(VARIABLES);
+                let var = match self.first {
+                    First::Parts => 1 + self.random.below(VARIABLES - 1),
+                    _ => self.random.below(VARIABLES),
+                };
                 self.write(thread, var, true);
             }
             (6..9, None) => {
@@ -231,6 +268,7 @@ fn run(seed: u64, folder: &Path) -> (PathBuf, Trace, Vec<bool>) {
         truth,
         hidden: Vec::new(),
         memory: [0; VARIABLES],
+        first: [First::Number, First::Whole, First::Parts][(seed / 2 % 3) as usize],
         next_value: 0,
         holders: [None; LOCKS],
         waits: vec![None; 4],

@@ -35,7 +35,7 @@ pub struct Unmatched {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No variable has it.
-    #[error("is no global or static variable of the program{}", hint(.0))]
+    #[error("is not a global or static variable of the program{}", hint(.0))]
     Unknown(Vec<String>),
     /// Several variables have it.
     #[error("could be any of {}; write one of these", list(.0))]

@@ -59,47 +59,82 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Walks over a unit. What is not needed is skipped, not read: most of it describes parameters and types.
     fn unit(&mut self, unit: usize) {
-        let mut cursor = self.dwarf.units[unit].entries();
-        // What the current entry is inside of: depth and name.
-        let mut scopes: Vec<(isize, String)> = Vec::new();
+        let dwarf = self.dwarf;
+        let Ok(mut entries) = dwarf.units[unit].entries_raw(None) else { return };
+        // What the current entry is inside of, and how deep that is.
+        let mut scopes: Vec<(isize, Scope)> = Vec::new();
         let mut skip: Option<isize> = None;
         let mut captured = None;
         let mut file = String::new();
-        while let Ok(Some(entry)) = cursor.next_dfs() {
-            let depth = entry.depth();
+        while !entries.is_empty() {
+            let (depth, offset) = (entries.next_depth(), entries.next_offset());
+            let Ok(abbreviation) = entries.read_abbreviation() else { return };
+            let Some(abbreviation) = abbreviation else { continue };
+            let (tag, specs) = (abbreviation.tag(), abbreviation.attributes());
             if skip.is_some_and(|top| depth > top) {
+                if entries.skip_attributes(specs).is_err() {
+                    return;
+                }
                 continue;
             }
             skip = None;
             while scopes.last().is_some_and(|(at, _)| *at >= depth) {
                 scopes.pop();
             }
-            match entry.tag() {
-                gimli::DW_TAG_compile_unit => {
-                    file = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
-                    // The runtime brings a little of Rust's library along.
-                    if file.starts_with("/rustc/") {
+            let has = |at: gimli::DwAt| specs.iter().any(|spec| spec.name() == at);
+            let is_listed = |spec: &gimli::AttributeSpecification| {
+                spec.name() == gimli::DW_AT_location
+                    && matches!(spec.form(), gimli::DW_FORM_sec_offset | gimli::DW_FORM_loclistx)
+            };
+            match tag {
+                // A variable of a function that has no fixed address.
+                gimli::DW_TAG_variable if specs.iter().any(is_listed) => {
+                    for &spec in specs {
+                        let Ok(attribute) = entries.read_attribute(spec) else { return };
+                        if attribute.name() == gimli::DW_AT_decl_line
+                            && let Some(line) = attribute.udata_value()
+                        {
+                            self.pointers.add(line, Die { unit, offset });
+                        }
+                    }
+                    continue;
+                }
+                gimli::DW_TAG_compile_unit | gimli::DW_TAG_namespace | gimli::DW_TAG_variable => {
+                    let mut attributes = Vec::new();
+                    if entries.read_attributes(specs, &mut attributes).is_err() {
                         return;
                     }
-                    // Where the compiler's own words are lost, nothing is known.
-                    let producer = self.text(unit, entry, gimli::DW_AT_producer);
-                    captured = producer.map(|p| is_captured(&p));
-                    self.coverage.units += u64::from(captured.is_some());
-                    self.coverage.captured_units += u64::from(captured == Some(true));
-                }
-                gimli::DW_TAG_namespace => {
-                    let name = self.text(unit, entry, gimli::DW_AT_name).unwrap_or_default();
-                    scopes.push((depth, name));
+                    let entry = Entry::new(tag, abbreviation.has_children(), attributes, offset);
+                    match tag {
+                        gimli::DW_TAG_variable => self.variable(unit, &entry, &scopes, &file),
+                        gimli::DW_TAG_namespace => {
+                            let name = self.text(unit, &entry, gimli::DW_AT_name);
+                            scopes.push((depth, Scope::Namespace(name.unwrap_or_default())));
+                        }
+                        _ => {
+                            let name = self.text(unit, &entry, gimli::DW_AT_name);
+                            file = name.unwrap_or_default();
+                            // The runtime brings a little of Rust's library along.
+                            if file.starts_with("/rustc/") {
+                                return;
+                            }
+                            // Where the compiler's own words are lost, nothing is known.
+                            let producer = self.text(unit, &entry, gimli::DW_AT_producer);
+                            captured = producer.map(|p| is_captured(&p));
+                            self.coverage.units += u64::from(captured.is_some());
+                            self.coverage.captured_units += u64::from(captured == Some(true));
+                        }
+                    }
+                    continue;
                 }
                 gimli::DW_TAG_subprogram => {
-                    if entry.has_attr(gimli::DW_AT_low_pc) || entry.has_attr(gimli::DW_AT_ranges) {
+                    if has(gimli::DW_AT_low_pc) || has(gimli::DW_AT_ranges) {
                         self.coverage.functions += u64::from(captured.is_some());
                         self.coverage.captured_functions += u64::from(captured == Some(true));
                     }
-                    let name = self.function_name(unit, entry, &scopes);
-                    // The name is whole already: what it is inside of does not count again.
-                    scopes.push((depth, format!("\0{name}")));
+                    scopes.push((depth, Scope::Function(Die { unit, offset })));
                 }
                 // Nothing below these has an address of its own.
                 gimli::DW_TAG_structure_type
@@ -107,22 +142,33 @@ impl Walk<'_> {
                 | gimli::DW_TAG_union_type
                 | gimli::DW_TAG_enumeration_type
                 | gimli::DW_TAG_subroutine_type => skip = Some(depth),
-                gimli::DW_TAG_variable => self.variable(unit, entry, &scopes, &file),
                 _ => {}
+            }
+            if entries.skip_attributes(specs).is_err() {
+                return;
             }
         }
     }
 
-    fn variable(&mut self, unit: usize, entry: &Entry, scopes: &[(isize, String)], file: &str) {
-        let plain = self.text(unit, entry, gimli::DW_AT_name);
+    fn variable(&mut self, unit: usize, entry: &Entry, scopes: &[(isize, Scope)], file: &str) {
+        let die = Die { unit, offset: entry.offset() };
+        let plain = || self.text(unit, entry, gimli::DW_AT_name);
         let Some(address) = self.dwarf.fixed_address(unit, entry) else {
-            self.pointers.add(self.dwarf, self.types, unit, entry);
-            if let Some(plain) = plain.filter(|_| !scopes.is_empty()) {
-                let die = Die { unit, offset: entry.offset() };
-                self.declared.insert(die, qualified(scopes, &plain));
+            let is_of_function =
+                scopes.iter().any(|(_, scope)| matches!(scope, Scope::Function(_)));
+            if !is_of_function
+                && !scopes.is_empty()
+                && let Some(plain) = plain()
+            {
+                let name = self.qualified(scopes, &plain);
+                self.declared.insert(die, name);
+            }
+            if let Some(line) = self.dwarf.number(entry, gimli::DW_AT_decl_line) {
+                self.pointers.add(line, die);
             }
             return;
         };
+        let plain = plain();
         let declared = self.declaration(unit, entry);
         let (home, declaration) = match &declared {
             Some((die, declaration)) => (die.unit, declaration),
@@ -138,7 +184,7 @@ impl Walk<'_> {
             _ if known.is_some() => known.cloned().unwrap_or_default(),
             // A static member: only the linker's name has the class.
             (Some(_), Some(linked), _) => demangle(&linked),
-            (_, _, Some(plain)) => qualified(scopes, &plain),
+            (_, _, Some(plain)) => self.qualified(scopes, &plain),
             (_, Some(linked), None) => demangle(&linked),
             (_, None, None) => return,
         };
@@ -158,8 +204,10 @@ impl Walk<'_> {
         Some((die, self.dwarf.entry(die)?))
     }
 
-    fn function_name(&self, unit: usize, entry: &Entry, scopes: &[(isize, String)]) -> String {
-        let mut at = (unit, entry.clone());
+    /// The name of a function, with what it is inside of.
+    fn function_name(&self, die: Die, scopes: &[(isize, Scope)]) -> String {
+        let Some(entry) = self.dwarf.entry(die) else { return String::new() };
+        let mut at = (die.unit, entry);
         // An inlined function names its origin, which names its declaration.
         for _ in 0..4 {
             if let Some(linked) = self.text(at.0, &at.1, gimli::DW_AT_linkage_name) {
@@ -171,7 +219,24 @@ impl Walk<'_> {
             }
         }
         let name = self.text(at.0, &at.1, gimli::DW_AT_name).unwrap_or_default();
-        qualified(scopes, &name)
+        self.qualified(scopes, &name)
+    }
+
+    /// A name with what it is inside of. The name of a function is whole: what that is inside of does not count again.
+    fn qualified(&self, scopes: &[(isize, Scope)], name: &str) -> String {
+        let function = scopes.iter().rposition(|(_, scope)| matches!(scope, Scope::Function(_)));
+        let mut whole = String::new();
+        for (i, (_, scope)) in scopes.iter().enumerate().skip(function.unwrap_or(0)) {
+            let scope = match scope {
+                Scope::Namespace(name) => name,
+                Scope::Function(die) => &self.function_name(*die, &scopes[..i]),
+            };
+            if !scope.is_empty() {
+                whole.push_str(scope);
+                whole.push_str("::");
+            }
+        }
+        whole + name
     }
 
     fn text(&self, unit: usize, entry: &Entry, at: gimli::DwAt) -> Option<String> {
@@ -179,17 +244,11 @@ impl Walk<'_> {
     }
 }
 
-fn qualified(scopes: &[(isize, String)], name: &str) -> String {
-    let function = scopes.iter().rposition(|(_, scope)| scope.starts_with('\0'));
-    let mut whole = String::new();
-    for (_, scope) in &scopes[function.unwrap_or(0)..] {
-        let scope = scope.trim_start_matches('\0');
-        if !scope.is_empty() {
-            whole.push_str(scope);
-            whole.push_str("::");
-        }
-    }
-    whole + name
+/// What an entry is inside of.
+enum Scope {
+    Namespace(String),
+    /// Its name is read when it is needed.
+    Function(Die),
 }
 
 /// Whether the compiler placed the hooks. gcc records its options by itself; `foresee cc` makes

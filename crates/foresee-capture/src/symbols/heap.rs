@@ -6,27 +6,37 @@
 use std::collections::HashMap;
 
 use super::Symbols;
-use super::dwarf::{Dwarf, Entry};
+use super::dwarf::{Die, Dwarf};
 use super::objects::descend;
 use super::types::{TypeId, Types};
 
-/// What the pointers that functions declare point to, by file, without folders, and line; nothing
-/// where several on a line disagree.
+/// The variables that functions declare, by line. What the pointers among them point to is found when it is asked.
 #[derive(Default)]
 pub(super) struct Pointers {
-    by_line: HashMap<(String, u64), Option<TypeId>>,
+    by_line: HashMap<u64, Vec<Die>>,
 }
 
 impl Pointers {
-    /// Adds a variable of a function, if it is a pointer.
-    pub(super) fn add(&mut self, dwarf: &Dwarf, types: &mut Types, unit: usize, entry: &Entry) {
-        let Some(line) = dwarf.number(entry, gimli::DW_AT_decl_line) else { return };
-        let Some(target) = types.pointed_to(dwarf, unit, entry) else { return };
-        let Some(file) = dwarf.file(unit, entry) else { return };
-        let known = self.by_line.entry((file, line)).or_insert(Some(target));
-        if known.is_some_and(|known| !types.are_alike(known, target)) {
-            *known = None;
+    /// Adds a variable of a function.
+    pub(super) fn add(&mut self, line: u64, die: Die) {
+        self.by_line.entry(line).or_default().push(die);
+    }
+
+    /// What the pointers on a line of a file, named without folders, point to; nothing where several disagree.
+    fn target(&self, dwarf: &Dwarf, types: &mut Types, file: &str, line: u64) -> Option<TypeId> {
+        let mut found = None;
+        for &die in self.by_line.get(&line)? {
+            let Some(entry) = dwarf.entry(die) else { continue };
+            if dwarf.file(die.unit, &entry).as_deref() != Some(file) {
+                continue;
+            }
+            let Some(target) = types.pointed_to(dwarf, die.unit, &entry) else { continue };
+            match found {
+                Some(known) if !types.are_alike(known, target) => return None,
+                _ => found = Some(found.unwrap_or(target)),
+            }
         }
+        found
     }
 }
 
@@ -42,18 +52,18 @@ impl Symbols {
     pub fn content(&self, code: u64) -> Option<Content> {
         let place = self.place(code);
         let frame = place.0.first()?;
-        let file = frame.file.as_ref()?.rsplit('/').next()?.to_owned();
+        let file = frame.file.as_ref()?.rsplit('/').next()?;
         let module = self.modules.iter().position(|m| m.module.range.contains(&code))?;
         let image = self.modules[module].image()?;
-        let known = image.pointers.by_line.get(&(file, u64::from(frame.line?)));
-        let element = (*known?)?;
+        let (dwarf, types) = (image.dwarf.as_ref()?, &mut image.pointed.borrow_mut());
+        let element = image.pointers.target(dwarf, types, file, u64::from(frame.line?))?;
         Some(Content { module, element })
     }
 
     /// The way to `size` bytes at `offset` in a block of `whole` bytes, to stand behind its name;
     /// none if the block cannot have this content.
     pub fn within(&self, content: Content, whole: u64, offset: u64, size: u64) -> Option<String> {
-        let types = &self.modules[content.module].image()?.types;
+        let types = &self.modules[content.module].image()?.pointed.borrow();
         let stride = types.get(content.element).size;
         if stride == 0 || whole == 0 || !whole.is_multiple_of(stride) || offset >= whole {
             return None;

@@ -1,5 +1,6 @@
 //! One ELF file: its variables, functions and places, at the addresses the file gives them.
 
+use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use gimli::Reader as _;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::assembler::{self, Notes};
+use crate::summary::is_system;
 
 use super::demangle::demangle;
 use super::dwarf::{Dwarf, Reader};
@@ -26,7 +28,14 @@ pub(super) struct Image {
     /// What was said when hooks were completed.
     pub(super) notes: Notes,
     pub(super) pointers: Pointers,
-    lines: Option<addr2line::Context<Reader>>,
+    /// The types that pointers point to, as far as they were asked for.
+    pub(super) pointed: RefCell<Types>,
+    /// The debugging information; not that of system libraries.
+    pub(super) dwarf: Option<Dwarf>,
+    /// The file that has it, if that is another one.
+    separate: Option<PathBuf>,
+    /// Lines are read when the first is asked for.
+    lines: OnceCell<Option<addr2line::Context<Reader>>>,
     /// Functions of the symbol table, for code without debugging information: address, end, name.
     functions: Vec<(u64, u64, String)>,
     bytes: Vec<u8>,
@@ -43,8 +52,10 @@ impl Image {
             false => separate_debug_file(path, &file),
         };
         let mut types = Types::default();
-        let separate = separate.and_then(|path| read(&path).ok());
-        let debug = match &separate {
+        // What a system library has for itself is of no interest, and there is much of it.
+        let is_read = separate.as_ref().filter(|_| !is_system(path));
+        let debug_bytes = is_read.and_then(|path| read(path).ok());
+        let debug = match &debug_bytes {
             Some(bytes) => object::File::parse(&**bytes).ok(),
             None => None,
         };
@@ -92,9 +103,37 @@ impl Image {
         let notes = file.section_by_name(assembler::SECTION).and_then(|s| s.data().ok());
         let mut notes = Notes::read(notes.unwrap_or_default());
         notes.doubts.iter_mut().for_each(|(function, _)| *function = demangle(function));
-        let lines = dwarf.as_ref();
-        let lines = lines.and_then(|d| addr2line::Context::from_arc_dwarf(d.sections.clone()).ok());
-        Ok(Image { globals, types, coverage, notes, pointers, lines, functions, bytes, relocated })
+        let (pointed, lines) = (RefCell::default(), OnceCell::new());
+        Ok(Image {
+            globals,
+            types,
+            coverage,
+            notes,
+            pointers,
+            pointed,
+            dwarf,
+            separate,
+            lines,
+            functions,
+            bytes,
+            relocated,
+        })
+    }
+
+    /// Files and lines of instructions, if there are any.
+    fn lines(&self) -> Option<&addr2line::Context<Reader>> {
+        let load = || {
+            let sections = match (&self.dwarf, &self.separate) {
+                (Some(dwarf), _) => dwarf.sections.clone(),
+                (None, Some(path)) => {
+                    let bytes = read(path).ok()?;
+                    Dwarf::load(&object::File::parse(&*bytes).ok()?)?.sections
+                }
+                (None, None) => return None,
+            };
+            addr2line::Context::from_arc_dwarf(sections).ok()
+        };
+        self.lines.get_or_init(load).as_ref()
     }
 
     /// The variable that holds an address.
@@ -128,7 +167,7 @@ impl Image {
     /// Where an instruction comes from, innermost first.
     pub(super) fn frames(&self, address: u64) -> Vec<Frame> {
         let mut found = Vec::new();
-        if let Some(lines) = &self.lines {
+        if let Some(lines) = self.lines() {
             let home = lines.find_dwarf_and_unit(address).skip_all_loads();
             let home = home.and_then(|unit| unit.comp_dir.as_ref());
             let home = home.and_then(|dir| Some(dir.to_string_lossy().ok()?.into_owned()));

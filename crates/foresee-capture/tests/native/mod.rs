@@ -54,7 +54,7 @@ impl Workshop {
     /// Runs a program under capture; the directory of its logs is made for it.
     pub(crate) fn capture(&self, program: &Path, settings: &[(&str, &str)]) -> (Output, PathBuf) {
         let logs = tempfile::tempdir_in(self.dir.path()).unwrap().keep();
-        // No test waits for ever.
+        // No test waits forever.
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", "60"]).arg(program).env("FORESEE_CAPTURE", &logs);
         command.envs(settings.iter().copied());
@@ -97,7 +97,7 @@ impl Names for Globals {
         None
     }
 
-    fn variable(&mut self, start: u64, _size: u8, _block: Option<&Block>, out: &mut String) {
+    fn variable(&mut self, start: u64, _size: u64, _block: Option<&Block>, out: &mut String) {
         let symbol = self.symbols.range(..=start).next_back().filter(|(at, s)| start < *at + s.0);
         match symbol {
             Some((at, (_, name))) if *at == start => out.push_str(name),

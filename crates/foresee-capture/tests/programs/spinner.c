@@ -1,4 +1,4 @@
-/* One thread stores, then computes for ever without a hook; another one has work to do. */
+/* One thread stores, then computes forever without a hook; another one has work to do. */
 #include <pthread.h>
 
 int stored, counter;

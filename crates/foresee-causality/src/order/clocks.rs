@@ -312,7 +312,7 @@ impl<const N: usize> Clocks<N> {
             return;
         }
         // To compare it with all others each time would take quadratic time where many threads read
-        // and nobody writes.
+        // and no thread writes.
         object.more_reads.extend(first);
         object.read = Some(*now);
         if object.more_reads.len() < object.prune_at {

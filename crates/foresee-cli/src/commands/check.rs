@@ -3,6 +3,7 @@
 use anyhow::Context;
 use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
+use foresee_report::text::Style;
 use foresee_report::{Report, Tests, exit_status};
 use foresee_trace::TraceInput;
 
@@ -82,11 +83,22 @@ pub(crate) fn tell(
 pub(crate) fn show(args: &AnalysisArgs, mut report: Report, to: &mut Sink) -> anyhow::Result<u8> {
     report.suppress(Config::new(&args.checks)?.suppressions()?);
     draw_first(args, &report)?;
-    to.print(&match args.format {
-        ReportFormat::Text => foresee_report::text::report(&report, to.style()),
-        ReportFormat::Json => foresee_report::json::report(&report),
-    })?;
+    if let Some(path) = &args.html {
+        super::report::write(&to.next_page(path), &foresee_report::json::report(&report))?;
+    }
+    to.print(&render(args.format, &report, to.style()))?;
     Ok(exit_status(&report))
+}
+
+/// A report in the wanted format.
+pub(crate) fn render(format: ReportFormat, report: &Report, style: Style) -> String {
+    match format {
+        ReportFormat::Text => foresee_report::text::report(report, style),
+        ReportFormat::Json => foresee_report::json::report(report),
+        ReportFormat::Sarif => foresee_report::sarif::report(report),
+        ReportFormat::Junit => foresee_report::junit::report(report),
+        ReportFormat::Github => foresee_report::github::report(report),
+    }
 }
 
 /// Draws the witness of the first read that could have seen another write.

@@ -41,7 +41,8 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let opened = foresee_formats::open_reader(Box::new(Shared(Rc::clone(&file))), format)
         .with_context(|| name.clone())?;
     let mode = if args.input.repair { Mode::Repair } else { Mode::Reject };
-    let mut source = Validated::new(opened.source, mode);
+    let source = input::within_memory(opened.source, args.memory.max_memory);
+    let mut source = Validated::new(source, mode);
     let mut builder = Builder::new(folder, Builder::MEMORY);
     let bar = input::progress("indexing");
     builder.read(&mut source, &mut |n| bar.set_position(n)).with_context(|| name.clone())?;

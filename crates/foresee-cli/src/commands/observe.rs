@@ -22,6 +22,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
+use crate::commands::check;
 use crate::commands::observe_view::View;
 use crate::{asked, bug, output, specs};
 
@@ -102,6 +103,7 @@ impl ConsoleObserver {
     /// Checks the arguments before any program can connect.
     pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
+        ensure!(analysis.html.is_none(), "--html shows whole traces: use `foresee check`");
         ensure!(
             analysis.nondeterminism.witness_svg.is_none(),
             "--witness-svg draws one trace: use `foresee check`"
@@ -156,6 +158,8 @@ impl ConsoleObserver {
                 format!("{}\n", lines.join("\n"))
             }
             ReportFormat::Json => visible(&format!("{object}\n")),
+            // These are for whole reports.
+            ReportFormat::Sarif | ReportFormat::Junit | ReportFormat::Github => return,
         });
     }
 
@@ -211,15 +215,14 @@ impl Observer for ConsoleObserver {
                 // Some findings appear only at the end.
                 totals.is_found |= status == 1;
                 drop(totals);
+                let style = if self.file.is_some() { Style::Plain } else { output::style() };
+                let report = check::render(self.format, &report, style);
                 self.print(&match self.format {
-                    ReportFormat::Text => {
-                        let style = if self.file.is_some() { Style::Plain } else { output::style() };
-                        foresee_report::text::report(&report, style)
-                    }
                     ReportFormat::Json => visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
-                        foresee_report::json::report(&report).trim_end()
+                        report.trim_end()
                     )),
+                    _ => report,
                 });
                 Ok(())
             }
@@ -237,7 +240,12 @@ impl Observer for ConsoleObserver {
         let who =
             program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
         match self.format {
-            ReportFormat::Text => self.view.around(|| output::note(&format!("{who}: {what}"))),
+            ReportFormat::Text
+            | ReportFormat::Sarif
+            | ReportFormat::Junit
+            | ReportFormat::Github => {
+                self.view.around(|| output::note(&format!("{who}: {what}")));
+            }
             ReportFormat::Json => {
                 let line =
                     json!({"what": "trouble", "peer": peer, "name": program, "message": what});
@@ -296,6 +304,8 @@ impl ProgramListener<'_> {
                 self.about,
                 foresee_report::json::one(finding)
             )),
+            // These are for whole reports, at the end.
+            ReportFormat::Sarif | ReportFormat::Junit | ReportFormat::Github => return,
         });
     }
 }

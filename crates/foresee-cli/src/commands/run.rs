@@ -25,9 +25,9 @@ use foresee_report::{Parts, Report, Tests};
 use foresee_spec::Diagnostic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{CaptureMode, ReorderArg, RunArgs};
+use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs};
 use crate::commands::check;
-use crate::output::Sink;
+use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
@@ -39,6 +39,7 @@ static STOPPED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let session = session(args)?;
     let to = Sink::new(&args.analysis.output)?;
+    let to_stdout = args.analysis.output.output == Path::new("-");
     let is_drawn = args.analysis.lattice.is_some();
     ensure!(args.runs == 1 || !is_drawn, "--lattice draws one run: leave out --runs");
     let name = args.command[0].to_string_lossy().into_owned();
@@ -91,6 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             limit: (args.log_limit > 0).then(|| args.log_limit.saturating_mul(1 << 20)),
             seed: args.seed.wrapping_add(u64::from(run)),
             variable: None,
+            is_diverted: to_stdout && args.analysis.format != ReportFormat::Text,
         };
         let number = run + 1;
         let (session, name, program) = (&session, &*name, &program);
@@ -434,13 +436,5 @@ fn ordinal(n: usize) -> String {
         2 => "second".to_owned(),
         3 => "third".to_owned(),
         n => format!("{n}th"),
-    }
-}
-
-/// `trace.fse` for the second process is `trace.2.fse`.
-fn numbered(path: &Path, which: &str) -> PathBuf {
-    match path.extension() {
-        Some(ending) => path.with_extension(format!("{which}.{}", ending.to_string_lossy())),
-        None => path.with_extension(which),
     }
 }

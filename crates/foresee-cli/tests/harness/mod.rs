@@ -85,3 +85,37 @@ pub(crate) const RACE: &str = "#include <pthread.h>\nint shared, done;\n\
 
 /// `done` comes last whatever happens.
 pub(crate) const ORDERED: &str = "property ordered: done == 1 -> shared == 1\n";
+
+/// A deadlock that depends on what `done` is read as.
+const CONDITIONAL: &str = "T1|acq(l)|a.c:2(put)\nT1|acq(m)|a.c:3(put)\nT1|rel(m)|\nT1|rel(l)|\n\
+    T1|vw(done)=1|a.c:4(put)\nT2|vr(done)=1|a.c:8(get)\n\
+    T2|acq(m)|a.c:9(get)\nT2|acq(l)|a.c:10(get)\nT2|rel(l)|\nT2|rel(m)|\n";
+
+/// Arguments of `foresee check`, from the root of the project, that yield findings of every kind. Traces
+/// that exist nowhere else are written to the folder.
+pub(crate) fn every_kind(folder: &Path) -> Vec<String> {
+    let conditional = folder.join("conditional.std");
+    std::fs::write(&conditional, CONDITIONAL).unwrap();
+    let conditional = format!("{} --check deadlock", conditional.display());
+    let cmd = "crates/foresee-cli/tests/cmd";
+    vec![
+        "examples/landing/landing.std --spec examples/landing/landing.spec".to_owned(),
+        "examples/dbplayer/play.std --spec examples/dbplayer/play.spec".to_owned(),
+        "examples/locked-log/close.std --spec examples/locked-log/close.spec".to_owned(),
+        "examples/locked-log/use.std --spec examples/locked-log/use.spec".to_owned(),
+        "examples/races/hidden.std --check race".to_owned(),
+        "examples/deadlocks/five.std --check deadlock".to_owned(),
+        "examples/deadlocks/lost.std --check deadlock".to_owned(),
+        "examples/deadlocks/nested.std --check deadlock".to_owned(),
+        "examples/lock-swap/swap.std --check nondeterminism".to_owned(),
+        "testdata/monitorability/account-failed.std --check monitorability \
+         --spec testdata/monitorability/exclusion.spec"
+            .to_owned(),
+        format!("{cmd}/regions.in/deposit.std --check atomicity"),
+        format!("{cmd}/regions.in/session.std --check order"),
+        format!("{cmd}/regions.in/split.std --infer-regions"),
+        format!("{cmd}/verdicts.in/observed.std --check atomicity"),
+        format!("{cmd}/verdicts.in/escape.std --check race"),
+        conditional,
+    ]
+}

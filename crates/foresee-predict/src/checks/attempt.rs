@@ -88,11 +88,14 @@ pub(crate) fn attempt(
             None => return Attempt::Doubtful,
         }
     }
+    let before = search.work();
     let seen = match reach.is_only_by_value {
         true => Attempt::NotFound,
         false => climb(search, Sight::Writers, goal, budgets, reach),
     };
-    if matches!(seen, Attempt::Found(_)) || !search.has_free_reads() {
+    // With more writes to choose from, a search that is too long only becomes longer.
+    let is_too_long = seen == Attempt::Undecided && search.work() - before >= reach.work;
+    if matches!(seen, Attempt::Found(_)) || is_too_long || !search.has_free_reads() {
         return seen;
     }
     match (seen, climb(search, Sight::Values, goal, budgets, reach)) {
@@ -118,12 +121,16 @@ pub(crate) fn climb(
     for (budget, (slices, failures)) in budgets.iter().copied().chain(top).enumerate() {
         let failures = if sight == Sight::Values { failures * MORE_FAILURES } else { failures };
         let effort = Effort { slices, failures, work: reach.work };
+        let before = search.work();
         match search.ask_seeing(sight, goal, anchor, effort) {
             Answer::Yes { observed, order } => {
                 return Attempt::Found(Reached { observed, order, budget, sight });
             }
-            // Without choices the search only ran out of work, and a larger budget needs more.
-            Answer::No { gave_up: true, .. } if failures == 0 && sight == Sight::Writers => {
+            // It ran out of work, as it always does without choices, and a larger budget needs more.
+            Answer::No { gave_up: true, .. }
+                if failures == 0 && sight == Sight::Writers
+                    || search.work() - before >= reach.work =>
+            {
                 return Attempt::Undecided;
             }
             Answer::No { gave_up, .. } => gave_up_once |= gave_up,

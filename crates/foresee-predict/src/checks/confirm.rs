@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use foresee_causality::judge::{ChangedRead, IncrementalReplay, Judge, Reads, Seen};
-use foresee_trace::{DescribedValue, Finding, FindingKind, Name, Role, Witness};
+use foresee_trace::{DescribedValue, Detail, Fact, Finding, FindingKind, Name, Role, Witness};
 
 use super::atomicity::also;
 use super::tries::Found;
@@ -42,7 +42,7 @@ pub(crate) fn confirm(
                 Entry::Vacant(none) => drop(none.insert(findings.len())),
                 Entry::Occupied(first) => {
                     let first = &mut findings[*first.get()];
-                    also(&mut first.details, context.describe_event(event));
+                    also(&mut first.details, first.sites.len());
                     first.sites.push(context.site(Role::AnyBetween, event));
                     continue;
                 }
@@ -109,11 +109,12 @@ pub(crate) fn conditional(
         };
         let place = context.place_of(read.read as u32);
         description.message = format!("if {variable} were read {value}{place}, {could}");
-        let hangs_on = changed.iter().filter(goes_on).map(|read| read.read as u32);
-        let hangs_on: Vec<_> = hangs_on.map(|r| context.site(Role::Condition, r)).collect();
-        let reads: Vec<String> = hangs_on.iter().map(ToString::to_string).collect();
-        description.details.insert(0, ("hangs on".to_owned(), reads.join("; ")));
-        description.sites.extend(hangs_on);
+        let depends_on = changed.iter().filter(goes_on).map(|read| read.read as u32);
+        let depends_on = depends_on.map(|read| context.site(Role::Condition, read));
+        let first = description.sites.len();
+        description.sites.extend(depends_on);
+        let reads = Fact::Sites((first..description.sites.len()).collect());
+        description.details.insert(0, Detail::new("depends on", reads));
         let witness = Witness {
             reorder: one.reached.reorder(),
             observed,

@@ -1,11 +1,12 @@
 //! Events, locks and threads in the words of reports.
 
 use foresee_trace::{
-    EXTERNAL, Fork, HeldLock, Id, LocId, Name, Role, Site, SiteThread, Subject, ThreadId, location,
+    EXTERNAL, Fork, HeldLock, Id, LocId, Location, Name, Role, Site, Subject, ThreadId, location,
 };
 
 use super::Context;
 use super::lock_state::{Held, LockState};
+use super::locksets::Hold;
 use crate::reorder::NONE;
 
 impl Context<'_> {
@@ -20,6 +21,11 @@ impl Context<'_> {
             LocId::NONE => String::new(),
             loc => format!(" at {}", Name(self.trace.names.locs.get(loc))),
         }
+    }
+
+    /// Where an event is in the source, if the trace has it.
+    pub(crate) fn location_of(&self, event: u32) -> Option<Location> {
+        location(self.trace.events[event as usize].loc(), &self.trace.names)
     }
 
     /// An event with its thread and its place, and nothing of what is around it.
@@ -71,15 +77,18 @@ impl Context<'_> {
     }
 
     /// The same, as findings have them.
-    fn locks_at(&self, event: u32) -> Vec<HeldLock> {
-        let names = &self.trace.names;
-        let tell = |held: Held| HeldLock {
-            name: names.locks.get(held.hold.lock).to_owned(),
-            shared: held.hold.shared,
-            event: held.acquire.into(),
-            location: location(self.trace.events[held.acquire as usize].loc(), names),
-        };
-        self.held_at(event).into_iter().map(tell).collect()
+    pub(crate) fn locks_at(&self, event: u32) -> Vec<HeldLock> {
+        self.held_at(event).iter().map(|held| self.held_lock(held.hold, held.acquire)).collect()
+    }
+
+    /// A lock that this event took, as findings have it.
+    pub(crate) fn held_lock(&self, hold: Hold, acquire: u32) -> HeldLock {
+        HeldLock {
+            name: self.trace.names.locks.get(hold.lock).to_owned(),
+            shared: hold.shared,
+            event: acquire.into(),
+            location: self.location_of(acquire),
+        }
     }
 
     /// The fork that started a thread.
@@ -87,16 +96,9 @@ impl Context<'_> {
         match self.requirements.fork(thread.index()) {
             NONE => None,
             fork => {
-                let loc = self.trace.events[fork as usize].loc();
-                let location = location(loc, &self.trace.names);
+                let location = self.location_of(fork);
                 Some(Fork { by: self.thread_of(fork).to_owned(), event: fork.into(), location })
             }
         }
-    }
-
-    /// How a thread came to be: `forked by T1 at a.c:9`, or `there from the beginning`.
-    pub(crate) fn told_origin(&self, thread: ThreadId) -> String {
-        let name = self.trace.names.threads.get(thread).to_owned();
-        SiteThread { name, forked: self.fork_of(thread) }.origin()
     }
 }

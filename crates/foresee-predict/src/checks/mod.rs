@@ -46,8 +46,8 @@ use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Reads, Seen};
 use foresee_trace::{
-    Event, Finding, FindingKind, Flow, Id as _, Outcome, Site, Subject, TargetKind, Trace, Verdict,
-    Witness,
+    Detail, Event, Finding, FindingKind, Flow, Id as _, Outcome, Site, Subject, TargetKind, Trace,
+    Verdict, Witness,
 };
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
@@ -168,7 +168,7 @@ pub(crate) struct Description {
     /// The subjects of the finding as a whole.
     pub(crate) about: Vec<Subject>,
     /// Details that help to understand it.
-    pub(crate) details: Vec<(String, String)>,
+    pub(crate) details: Vec<Detail>,
 }
 
 impl Description {

@@ -128,7 +128,9 @@ impl Suppressions {
 mod tests {
     use super::*;
     use crate::checks::Description;
-    use foresee_trace::{FindingKind, Role, Site, Subject, Target, TargetKind, Verdict};
+    use foresee_trace::{
+        Detail, Fact, FindingKind, Role, Site, Subject, Target, TargetKind, Verdict,
+    };
 
     fn finding(check: &'static str, place: &str, variable: &str, about: Vec<Subject>) -> Finding {
         let target = Target { kind: TargetKind::Var, name: variable.to_owned() };
@@ -139,7 +141,7 @@ mod tests {
         };
         let (verdict, sites) = (Verdict::ConcurrentAccess, vec![site]);
         // Text in details does not count.
-        let details = vec![("remedy".to_owned(), "hold secret_lock".to_owned())];
+        let details = vec![Detail::new("remedy", Fact::Text("hold secret_lock".to_owned()))];
         let description =
             Description { verdict, message: "in secret.c".to_owned(), sites, about, details };
         description.finding(FindingKind::Predicted, check, None, None)

@@ -98,8 +98,8 @@ pub enum NoPicture {
     /// The trace is longer than clocks can count.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The order that was given is no run of the trace.
-    #[error("the order to be drawn is no run of the trace")]
+    /// The order that was given is not a run of the trace.
+    #[error("the order to be drawn is not a run of the trace")]
     NoRun,
     /// The property cannot be compiled.
     #[error("the property cannot be compiled: {}", .0.message)]
@@ -137,7 +137,7 @@ impl Picture {
         let violating_runs = cuts.last().runs.get(&StateId::BAD).filter(|_| told).cloned();
         let names = &trace.names;
         let describe_binding =
-            |(name, object): &(String, Object)| (name.clone(), describe(*object, names));
+            |(name, object): &(String, Object)| (name.clone(), describe(*object, names).text(&[]));
         let mut picture = Picture {
             property: compiled.name,
             text: text(spec, property),

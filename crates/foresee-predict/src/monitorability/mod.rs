@@ -147,6 +147,10 @@ struct BoundStep {
 /// How many steps of a property with parameters are kept.
 const BOUND_STEPS: usize = 1_000_000;
 
+/// How many comparisons of steps with threads the cheap tests of all properties make together, which
+/// takes a few seconds.
+const MOST_COMPARED: u64 = 1 << 29;
+
 /// How many pairs of places are described one by one.
 const TOLD_PAIRS: usize = 20;
 
@@ -205,11 +209,15 @@ impl Monitorability {
         let (running, thread) = (&self.running, event.thread());
         let time = running.known(&now, thread);
         let place = Place { index, thread, loc: event.loc() };
+        let most_compared = MOST_COMPARED / self.watches.len().max(1) as u64;
         for (watch, step) in self.watches.iter_mut().zip(&self.steps) {
             let Some(step) = *step else { continue };
             watch.steps += 1;
             let known = |t| running.known(&now, t);
             match &mut watch.bound {
+                None if watch.pairs.compared > most_compared => {
+                    (watch.is_cut_off, watch.is_done) = (true, true);
+                }
                 None => {
                     let label = watch.labels.number(step, step.events, &watch.projection);
                     watch.pairs.step(place, label, time, &watch.labels, known);
@@ -263,7 +271,9 @@ impl Analysis for Monitorability {
             let mut said =
                 watch.conclude(number, &self.running, &mut exact, &self.spec, &self.resolved)?;
             // A warning that was not requested is given only if there is something to warn about.
-            if !self.is_exact && said.verdict == ScheduleVerdict::Monitorable {
+            let is_without_pairs = watch.property.params.is_empty() && said.count == 0;
+            if !self.is_exact && (said.verdict == ScheduleVerdict::Monitorable || is_without_pairs)
+            {
                 continue;
             }
             if said.verdict == ScheduleVerdict::Unknown && self.is_cut_off {
@@ -342,6 +352,11 @@ impl MonitoredProperty {
             };
             let about = About { number, binding: Vec::new(), spec, resolved };
             self.settle(pairs, &steps, about, exact, &mut said)?;
+            if self.is_cut_off && said.verdict == ScheduleVerdict::Monitorable {
+                said.verdict = ScheduleVerdict::Unknown;
+                said.outcome = Outcome::StateLimit;
+                said.why = "its steps are of too many threads to compare them all".into();
+            }
             return Ok(said);
         };
         if self.is_cut_off {
@@ -463,7 +478,7 @@ impl MonitoredProperty {
             }
             ScheduleVerdict::Unknown if !is_exact => format!(
                 "the verdict may depend on the schedule: at least {pairs} by the execution; \
-                 --check monitorability tells whether that changes the verdict"
+                 --check monitorability says whether that changes the verdict"
             ),
             ScheduleVerdict::Unknown if said.count == 0 => format!("unknown: {}", said.why),
             ScheduleVerdict::Unknown => format!("unknown: {pairs} by {execution}; {}", said.why),

@@ -53,6 +53,9 @@ pub(super) struct Pairs {
     found: Vec<Pair>,
     /// How many unordered pairs there were in all.
     pub(super) count: u64,
+    /// How often a step was compared with a thread: for each step as many times as there are
+    /// threads.
+    pub(super) compared: u64,
 }
 
 impl Pairs {
@@ -72,6 +75,7 @@ impl Pairs {
         labels: &Labels,
         known: impl Fn(ThreadId) -> u32,
     ) {
+        self.compared += self.columns.len() as u64;
         for c in 0..self.columns.len() {
             let column = &self.columns[c];
             let of = labels.depends(label) & column.present;

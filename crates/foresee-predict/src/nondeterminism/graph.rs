@@ -4,18 +4,26 @@
 //! Only events that could stand in each other's way are *nodes*: accesses of variables and
 //! operations of locks that several threads use, and everything that ties threads together. A node
 //! needs the one before it in its thread, its fork, the thread that it joins, the notification that
-//! woke it and, if it reads, the write that it saw. Whether one node needs another is one
-//! comparison of clocks, which are computed once; the edges of a particular witness come on top in
-//! `decide`.
+//! woke it and, if it reads, the write that it saw. A node inside a critical section that needs
+//! another section to have begun needs its end, too, since the two exclude each other: without this,
+//! a chain of n sections that read from each other would be closed one by one for every question.
+//! Whether one node needs another is one comparison of clocks, which are computed once; the edges of
+//! a particular witness come on top in `decide`.
 //!
 //! Checks and sliced searches have a structure of their own for what events need:
-//! [`Requirements`](crate::reorder::Requirements). Two are right, as they are not the same relation
-//! and answer different questions. Requirements hold every event of the trace in some twenty bytes,
-//! grow while the trace is read, and leave it to each search which reads count, since most look for
-//! runs in which the last read of a thread may change; searches walk them backwards. Here the trace is complete, every read
-//! but one must see what it saw, and the question is asked for millions of pairs; so only the few
-//! events that matter become nodes, and each gets a clock, which needs the write of every read as
-//! an edge. Making one from the other would keep both in memory.
+//! [`Requirements`](crate::reorder::Requirements). They share the [kinds of events](Kind), the
+//! search for [objects that several threads use](Users), [lock edges](LockEdge) and
+//! [wake-ups](Wakeups), but not the relation, because they answer different questions.
+//!
+//! - Requirements hold every event of the trace in some twenty bytes, grow while the trace is read,
+//!   and leave it to each search which reads count, since most look for runs in which the last read
+//!   of a thread may change. Searches walk them backwards.
+//! - Here the trace is complete, every read but one must see what it saw, and the question is asked
+//!   for millions of pairs. So only the few events that matter become nodes, and each gets a clock,
+//!   which needs the write of every read as an edge.
+//!
+//! Building one from the other would keep both in memory, and clocks over all events would take
+//! several times the memory of clocks over the nodes.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -26,28 +34,14 @@ use foresee_trace::{Event, Id, LockEdge, Op, Trace, entry};
 
 use super::locks::Sections;
 use crate::analysis::AnalysisError;
-
-/// No node, no event, no object.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Read,
-    Write,
-    /// A read and a write in one step.
-    Rmw,
-    /// Takes a lock; the partner is the section.
-    Acquire,
-    /// Gives a lock back; the partner is the section.
-    Release,
-    /// Ties threads together, or only stands for its thread's progress.
-    Other,
-}
+pub(super) use crate::reorder::{Kind, NONE};
+use crate::users::Users;
 
 /// A node, and what it has to do with others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
+    /// An access, [`Kind::Acquire`] or [`Kind::Release`] whether or not the lock is shared, or
+    /// [`Kind::Mark`] for what ties threads together.
     pub(super) kind: Kind,
     pub(super) thread: u32,
     /// Its place among the nodes of its thread, counted from one.
@@ -111,31 +105,24 @@ impl Deadline {
     }
 }
 
-/// Which variables and locks more than one thread uses.
-fn shared_objects(trace: &Trace) -> (Vec<bool>, Vec<bool>) {
-    let mut vars: Vec<(Option<u32>, bool)> = Vec::new();
-    let mut locks: Vec<(Option<u32>, bool)> = Vec::new();
-    let used = |table: &mut Vec<(Option<u32>, bool)>, index: usize, thread: u32| {
-        let (first, several) = entry(table, index);
-        *several |= first.is_some_and(|first| first != thread);
-        *first = Some(thread);
-    };
+/// Which threads use which variables and locks.
+fn users(trace: &Trace) -> (Users, Users) {
+    let (mut vars, mut locks) = (Users::default(), Users::default());
     for event in trace.events.iter().filter(|e| e.op() != Op::Init) {
         let thread = event.thread().0;
         if event.op().reads() || event.op().writes() {
-            used(&mut vars, event.var().index(), thread);
+            vars.add(event.var().index(), thread);
         } else if let Some(edge) = event.lock_edge() {
-            used(&mut locks, edge.lock.index(), thread);
+            locks.add(edge.lock.index(), thread);
         } else if matches!(event.op(), Op::Busy | Op::BusyShared) {
-            used(&mut locks, event.lock().index(), thread);
+            locks.add(event.lock().index(), thread);
         }
     }
-    let several = |table: Vec<(Option<u32>, bool)>| table.into_iter().map(|(_, s)| s).collect();
-    (several(vars), several(locks))
+    (vars, locks)
 }
 
 impl Graph {
-    /// Learns what happened in a well-formed trace, if there is time, in so many bytes.
+    /// Learns what happened in a well-formed trace, if there is time, in this many bytes.
     pub(super) fn new(
         trace: &Trace,
         deadline: Deadline,
@@ -144,8 +131,7 @@ impl Graph {
         if trace.events.len() >= NONE as usize {
             return Err(AnalysisError::Limit("the trace has more than four billion events".into()));
         }
-        let (shared_vars, shared_locks) = shared_objects(trace);
-        let is_shared = |table: &[bool], index: usize| table.get(index).copied().unwrap_or(false);
+        let (vars, locks) = users(trace);
         let thread_of = |e: &Event| match e.op() {
             Op::Fork | Op::Join => e.thread().max(e.other()).index() + 1,
             _ => e.thread().index() + 1,
@@ -173,9 +159,14 @@ impl Graph {
                 graph.is_cut_short = true;
                 return Ok(graph);
             }
+            // There is no use in learning more than there is room for.
+            if graph.nodes.len().saturating_mul(threads) > memory / size_of::<u32>() {
+                graph.is_too_large = true;
+                return Ok(graph);
+            }
             let op = event.op();
             let is_access = op.reads() || op.writes();
-            let lock = event.lock_edge().filter(|edge| is_shared(&shared_locks, edge.lock.index()));
+            let lock = event.lock_edge().filter(|edge| locks.is_shared(edge.lock.index()));
             let links = matches!(
                 op,
                 Op::Fork
@@ -186,7 +177,7 @@ impl Graph {
                     | Op::WaitEnd
                     | Op::Wait
             );
-            let shared_access = is_access && is_shared(&shared_vars, event.var().index());
+            let shared_access = is_access && vars.is_shared(event.var().index());
             let found_taken = matches!(op, Op::Busy | Op::BusyShared);
             if op == Op::Init || !(shared_access || lock.is_some() || links || found_taken) {
                 continue;
@@ -196,7 +187,7 @@ impl Graph {
             let previous = own.last().copied().unwrap_or(forks[thread]);
             own.push(id);
             let mut node = Node {
-                kind: Kind::Other,
+                kind: Kind::Mark,
                 thread: thread as u32,
                 clock: own.len() as u32,
                 object: NONE,
@@ -255,11 +246,7 @@ impl Graph {
     fn access(&mut self, id: u32, event: &Event, node: &mut Node, last: &mut Vec<Option<u32>>) {
         let (op, variable) = (event.op(), event.var().index());
         node.object = variable as u32;
-        node.kind = match (op.reads(), op.writes()) {
-            (true, true) => Kind::Rmw,
-            (true, false) => Kind::Read,
-            _ => Kind::Write,
-        };
+        node.kind = Kind::of_access(op);
         let accesses = entry(&mut self.variables, variable);
         accesses.all.push(id);
         let last = entry(last, variable);
@@ -283,7 +270,7 @@ impl Graph {
             false => self.sections.close(lock.index(), node.thread, shared, id),
         };
         if node.object == NONE {
-            node.kind = Kind::Other;
+            node.kind = Kind::Mark;
         }
     }
 
@@ -302,15 +289,57 @@ impl Graph {
             }
             let (earlier, mine) = before.split_at_mut(i * width);
             let mine = &mut mine[..width];
-            for need in [node.previous, node.needs, node.saw] {
-                if need != NONE {
-                    let from = need as usize * width;
-                    join(mine, &earlier[from..from + width]);
-                }
+            let clock = |node: u32| &earlier[node as usize * width..][..width];
+            if node.previous != NONE {
+                join(mine, clock(node.previous));
             }
             mine[node.thread as usize] = node.clock;
+            let mut learns = false;
+            for need in [node.needs, node.saw] {
+                if need != NONE && !self.is_within(mine, need) {
+                    join(mine, clock(need));
+                    learns = true;
+                }
+            }
+            if node.kind == Kind::Acquire && self.end_before(mine, node.object, clock) {
+                learns = true;
+            }
+            // An end that is needed may need the beginnings of further sections.
+            while learns {
+                learns = false;
+                for held in self.sections.held(node.thread as usize, node.clock) {
+                    learns |= self.end_before(mine, held, clock);
+                }
+            }
         }
         self.before = before;
+    }
+
+    /// Adds to what a node inside a section needs: the ends of the sections that exclude this one and
+    /// that it needs the beginnings of. Whether there are any that it did not need already.
+    fn end_before<'c>(
+        &self,
+        mine: &mut [u32],
+        section: u32,
+        clock: impl Fn(u32) -> &'c [u32],
+    ) -> bool {
+        let section = self.sections.get(section);
+        let mut learns = false;
+        for (user, theirs) in &self.sections.by_lock[section.lock as usize] {
+            let bound = mine[*user as usize];
+            let begun =
+                theirs.partition_point(|&s| self.node(self.sections.get(s).acquire).clock <= bound);
+            let mut begun = theirs[..begun].iter().rev().map(|&s| self.sections.get(s));
+            let Some(other) = begun.find(|other| other.excludes(section)) else { continue };
+            let is_known = other.release == NONE
+                || other.release > section.acquire
+                || self.is_within(mine, other.release);
+            if !is_known {
+                join(mine, clock(other.release));
+                learns = true;
+            }
+        }
+        learns
     }
 
     #[inline]

@@ -193,7 +193,7 @@ impl Lineariser {
     ) -> Option<(u32, u32)> {
         if place < EDGES {
             let waits = match graph.node(node).kind {
-                Kind::Other | Kind::Release => graph.ended.get(&node).map(Vec::as_slice),
+                Kind::Mark | Kind::Release => graph.ended.get(&node).map(Vec::as_slice),
                 _ => None,
             };
             if let Some(&(begin, end)) = waits.and_then(|w| w.get((place - WAITS) as usize)) {
@@ -246,7 +246,7 @@ impl Lineariser {
                 holders.retain(|&held| held != it.object);
                 Ok(())
             }
-            Kind::Other => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -2,7 +2,11 @@
 //!
 //! A section goes from the node that takes a lock to the one that gives it back, both included; the
 //! beginning of a wait ends one and the end of the wait begins another. Inner operations of
-//! re-entrant locks are no nodes. A section that is never given back has no release.
+//! re-entrant locks are not nodes. A section that is never given back has no release.
+//!
+//! Sliced searches keep their sections in another form, one sorted list of acquires a lock, because
+//! they ask which section of a lock comes next. Here the question is which sections a thread is in
+//! after each of its nodes, and which of them exclude each other.
 
 use foresee_trace::entry;
 

@@ -34,7 +34,7 @@ pub use candidates::{Counts, Form};
 pub use decide::Verdict;
 pub use search::{Broken, Reader, Search, Searched, decide_all};
 
-use foresee_trace::{Finding, FindingKind, Flow, Outcome, Space, Trace, Witness};
+use foresee_trace::{Detail, Fact, Finding, FindingKind, Flow, Outcome, Space, Trace, Witness};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
 use crate::info::NONDETERMINISM;
@@ -185,7 +185,8 @@ impl Nondeterminism {
                 ))
             },
         )?;
-        let mut details = place.details(trace);
+        let sites = place.sites(trace);
+        let mut details = place.details(trace, &sites);
         let witness = if order.len() <= *keep {
             *keep -= order.len();
             let violated_at = order.len().saturating_sub(1);
@@ -197,7 +198,7 @@ impl Nondeterminism {
             Some(Witness { changed_reads, ..listed })
         } else {
             let note = "found and confirmed, but not kept; narrow the search with --variable";
-            details.push(("witness".to_owned(), note.to_owned()));
+            details.push(Detail::new("witness", Fact::Text(note.to_owned())));
             None
         };
         Ok(Finding {
@@ -209,7 +210,7 @@ impl Nondeterminism {
             message: place.message(trace),
             event: None,
             witness,
-            sites: place.sites(trace),
+            sites,
             about: vec![place.subject(trace)],
             details,
             shown_by: None,
@@ -267,7 +268,7 @@ impl Analysis for Nondeterminism {
         }
         if search.left_out() > 0 {
             notes.push(format!(
-                "{} variables are left out: code that was not captured writes them, nobody knows \
+                "{} variables are left out: code that was not captured writes them, and it is not known \
                  when",
                 search.left_out()
             ));

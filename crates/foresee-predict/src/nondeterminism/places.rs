@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use foresee_trace::{LocId, Role, Site, Subject, Trace, VarId, Verdict};
+use foresee_trace::{Detail, Fact, LocId, Role, Site, Subject, Trace, VarId, Verdict, location};
 
 use super::{Broken, Form, Reader};
 
@@ -129,40 +129,34 @@ impl Place {
     }
 
     /// Names and values that help to understand it.
-    pub(super) fn details(&self, trace: &Trace) -> Vec<(String, String)> {
-        let mut details =
-            vec![("variable".to_owned(), { trace.names.vars.get(self.variable).to_owned() })];
-        let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
-        if let Reader::Event(read) = self.example.reader {
-            add("read", describe_event(trace, read));
+    pub(super) fn details(&self, trace: &Trace, sites: &[Site]) -> Vec<Detail> {
+        let of_role = |role: Role| match sites.iter().position(|site| site.role == role) {
+            Some(site) => Fact::Sites(vec![site]),
+            None => Fact::InitialValue,
+        };
+        let is_read = matches!(self.example.reader, Reader::Event(_));
+        let mut details = vec![Detail::new("variable", Fact::Subject(self.subject(trace)))];
+        let mut add = |label: &str, fact: Fact| details.push(Detail::new(label, fact));
+        if is_read {
+            add("read", of_role(Role::Read));
         }
-        add("observed", told_write(trace, self.example.saw));
-        add("instead", told_write(trace, self.example.challenger));
-        add(
-            "form",
-            match (self.example.form, self.example.reader) {
-                (Form::Missing, _) => "the observed write has not happened yet",
-                (Form::Overwritten, _) if self.example.saw.is_none() => {
-                    "the initial value has been overwritten"
-                }
-                (Form::Overwritten, _) => "the observed write has been overwritten",
-            }
-            .to_owned(),
-        );
-        if let Reader::Event(_) = self.example.reader {
-            add("reads at this place", self.reads.to_string());
+        add("observed", of_role(Role::ObservedWrite));
+        add("instead", of_role(Role::OtherWrite));
+        let form = match (self.example.form, self.example.saw) {
+            (Form::Missing, _) => "the observed write has not happened yet",
+            (Form::Overwritten, None) => "the initial value has been overwritten",
+            (Form::Overwritten, Some(_)) => "the observed write has been overwritten",
+        };
+        add("form", Fact::Text(form.to_owned()));
+        if is_read {
+            add("reads at this place", Fact::Count(self.reads as u64));
         }
-        add("other writes they could see", self.challengers.to_string());
-        let known = |at: &Option<LocId>| *at != Some(LocId::NONE);
-        let written: Vec<_> = self
-            .written_at
-            .iter()
-            .filter(|at| known(at))
-            .map(|at| at.map_or("initially", |at| trace.names.locs.get(at)))
-            .collect();
-        if !written.is_empty() {
-            let more = self.written_at.len() >= super::MOST_LOCATIONS;
-            add("written", format!("{}{}", written.join(", "), if more { ", …" } else { "" }));
+        add("other writes they could see", Fact::Count(self.challengers as u64));
+        let known = self.written_at.iter().filter(|at| **at != Some(LocId::NONE));
+        let places: Vec<_> = known.map(|at| at.and_then(|at| location(at, &trace.names))).collect();
+        if !places.is_empty() {
+            let has_more = self.written_at.len() >= super::MOST_LOCATIONS;
+            add("written", Fact::Writes { places, has_more });
         }
         details
     }

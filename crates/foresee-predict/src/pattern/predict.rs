@@ -17,7 +17,7 @@ use super::plan::{Algorithm, LaneMap, MAX_UNORDERED, SearchKind, Sequence};
 use super::tracker::{Found, MAX_TUPLES};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
 use crate::info::{OBSERVED, PATTERN};
-use crate::observed::{Watched, WhichRun, describe};
+use crate::observed::{Watched, WhichRun, describe_binding, trail};
 use crate::sites::{look_up_in, of_violation};
 
 /// How many bindings of one pattern are reported one by one, of each kind.
@@ -160,11 +160,9 @@ impl Patterns {
     fn observed_finding(&self, seen: &Seen, names: &Names) -> Finding {
         let watch = seen.watch as usize;
         let binding = seen.binding.map_or_else(Vec::new, |b| self.binding(watch, &b));
-        let mut details: Vec<(String, String)> =
-            binding.into_iter().map(|(name, object)| (name, describe(object, names))).collect();
-        let events: Vec<String> = seen.events.iter().map(u64::to_string).collect();
-        if events.len() > 1 {
-            details.push(("events that led there".to_owned(), events.join(", ")));
+        let mut details = describe_binding(&binding, names);
+        if seen.events.len() > 1 {
+            details.push(trail(&seen.events));
         }
         let event = seen.events.last().copied();
         let message = format!("violated in the observed run, at event {}", event.unwrap_or(0));

@@ -67,6 +67,11 @@ impl<'r> Search<'r> {
         std::mem::take(&mut self.slices.work)
     }
 
+    /// The number of steps so far.
+    pub(crate) fn work(&self) -> u64 {
+        self.slices.work
+    }
+
     /// Looks for a reordering in which everything before `anchor` happens as observed. The anchor
     /// must not be after the first event of the goal.
     pub fn ask(&mut self, goal: &Goal<'_>, anchor: u32, effort: Effort) -> Answer {
@@ -94,7 +99,10 @@ impl<'r> Search<'r> {
         for &event in goal.next {
             self.slices.limit(event, self.requirements);
         }
+        // Beyond that, what is needed is not even followed.
+        self.slices.until = until;
         let answer = self.search(goal, effort, until);
+        self.slices.until = u64::MAX;
         self.slices.undo(0, self.requirements);
         self.slices.set_dirty(&[]);
         self.choices.clear();
@@ -161,6 +169,9 @@ impl<'r> Search<'r> {
         let mut failures = 0;
         let mut result = self.keep_what_is_needed(goal, effort.slices);
         loop {
+            if self.slices.work >= until {
+                return gave_up(self.blamed);
+            }
             if result.is_ok() {
                 if let Some(object) = self.slices.take_dirty() {
                     result = self.examine(object, goal, false);
@@ -168,9 +179,6 @@ impl<'r> Search<'r> {
                     result = self.examine(object, goal, true);
                 } else {
                     return self.answer();
-                }
-                if self.slices.work > until {
-                    return gave_up(self.blamed);
                 }
                 continue;
             }

@@ -16,6 +16,7 @@ use super::goal::Sight;
 use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
 use super::values::{self, Values};
+use crate::users::Users;
 
 /// How many reads of a section are remembered until their variable is written.
 const MOST_PENDING: usize = 16;
@@ -67,6 +68,16 @@ const KINDS: [Kind; 14] = [
 ];
 
 impl Kind {
+    /// What an access does to its variable.
+    #[inline]
+    pub(crate) fn of_access(op: Op) -> Kind {
+        match (op.reads(), op.writes()) {
+            (true, true) => Kind::Rmw,
+            (true, false) => Kind::Read,
+            _ => Kind::Write,
+        }
+    }
+
     #[inline]
     pub(crate) fn reads(self) -> bool {
         matches!(self, Kind::Read | Kind::Rmw)
@@ -136,8 +147,7 @@ struct Building {
     /// For each thread how many locks it has, and the reads since it last gave one back, each with
     /// its object, that no access to it has followed.
     pending: Vec<(u32, Vec<(u32, u32)>)>,
-    /// For each object the first thread that used it, and whether another one did.
-    users: Vec<(u32, bool)>,
+    users: Users,
 }
 
 /// More events than can be numbered, or than there is room for.
@@ -184,11 +194,7 @@ impl Requirements {
                 if op.writes() {
                     *writer = i;
                 }
-                kind = match (op.reads(), op.writes()) {
-                    (true, true) => Kind::Rmw,
-                    (true, false) => Kind::Read,
-                    _ => Kind::Write,
-                };
+                kind = Kind::of_access(op);
             }
             Op::Acquire | Op::AcquireShared => {
                 let shared = op == Op::AcquireShared;
@@ -248,13 +254,7 @@ impl Requirements {
             _ => {}
         }
         if object != NONE {
-            let users = &mut self.building.users;
-            if users.len() <= object as usize {
-                users.resize(object as usize + 1, (NONE, false));
-            }
-            let (first, several) = &mut users[object as usize];
-            *several |= *first != NONE && *first != t.0;
-            *first = t.0;
+            self.building.users.add(object as usize, t.0);
         }
         self.note_updates(i, t, kind, object);
         self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
@@ -334,19 +334,18 @@ impl Requirements {
             }
         }
         for row in &mut self.rows {
-            if row.object != NONE && !users[row.object as usize].1 {
+            if row.object != NONE && !users.is_shared(row.object as usize) {
                 row.object = NONE;
             }
             self.thread_count = self.thread_count.max((row.head >> 8) as usize + 1);
         }
-        let is_shared = |object: usize| users.get(object).is_some_and(|user| user.1);
-        self.object_count = (0..users.len()).rev().find(|&o| is_shared(o)).map_or(0, |o| o + 1);
+        self.object_count = users.shared_end();
         let acquires = self.rows.iter().enumerate().filter_map(|(i, row)| {
             let is_one = row.object != NONE && row.kind().acquires();
             is_one.then_some(((row.object / 2) as usize, i as u32))
         });
         let release = |acquire: u32| self.rows[acquire as usize].partner;
-        self.sections = sections.sections(|lock| is_shared(lock * 2 + 1), acquires, release);
+        self.sections = sections.sections(|lock| users.is_shared(lock * 2 + 1), acquires, release);
         let mut values = std::mem::take(&mut self.values);
         values::bind(self, &mut values);
         self.values = values;

@@ -31,7 +31,7 @@ use crate::initial::learn_initial_values;
 use crate::kept::{self, Kept};
 use crate::memory::MemoryLimit;
 use crate::runner::{self, Receiver};
-use crate::sites::complete_from;
+use crate::sites::{LinesSoFar, complete_from};
 
 impl Session {
     /// Follows a trace to its end, and reports findings as they are made. The settings should
@@ -176,10 +176,17 @@ impl<'a> Attempt<'a> {
         let mut candidates = work.candidates();
         let (mut searches, parts) = work.searches();
         let mut source = Validated::new(self.follow()?, Mode::Reject);
-        let mut live =
-            Live { attempt: self, parts, before, reported, findings: Vec::new(), failure: None };
+        let mut live = Live {
+            attempt: self,
+            parts,
+            before,
+            reported,
+            lines: LinesSoFar::new(),
+            findings: Vec::new(),
+            failure: None,
+        };
         let shared = |bytes: usize| self.program.allows(bytes);
-        let memory = MemoryLimit::new(session.settings.memory, &shared);
+        let memory = MemoryLimit::new(session.settings.limits.memory, &shared);
         let mut read =
             runner::read(&mut source, &mut searches, &mut candidates, &mut live, &memory)?;
         let whole = read.trace.take();
@@ -231,7 +238,7 @@ impl<'a> Attempt<'a> {
 
     /// Whether the first events can be loaded to judge a witness.
     fn can_judge(&self, events: u64) -> bool {
-        let memory = self.session.settings.memory as u64;
+        let memory = self.session.settings.limits.memory as u64;
         self.program.is_all_stored() && events.saturating_mul(kept::BYTES_PER_EVENT) <= memory
     }
 
@@ -264,7 +271,8 @@ impl<'a> Attempt<'a> {
         for finding in &reported.findings {
             let is_there = report.findings.iter().any(|f| f.property == finding.property);
             if !is_there && finding.witness.is_some() {
-                report.findings.push(finding.clone());
+                // Ranks are counted again now that the whole trace is known.
+                report.findings.push(Finding { fingerprint: None, ..finding.clone() });
             }
         }
         for finding in before {
@@ -282,6 +290,7 @@ struct Live<'a, 't, 'l> {
     parts: &'a [Part],
     before: &'a [Finding],
     reported: &'t mut Reported<'l>,
+    lines: LinesSoFar,
     findings: Vec<Finding>,
     failure: Option<SessionError>,
 }
@@ -291,6 +300,7 @@ impl Live<'_, '_, '_> {
         if !stands(finding, self.attempt.program.order()) {
             return;
         }
+        let finding = &self.with_fingerprint(finding.clone());
         let is_same = |other: &Finding| {
             (other.kind, &other.property, other.event, &other.details)
                 == (finding.kind, &finding.property, finding.event, &finding.details)
@@ -300,6 +310,18 @@ impl Live<'_, '_, '_> {
             self.reported.listener.found(finding);
         }
         self.reported.findings.push(finding.clone());
+    }
+
+    /// A finding as it is known now. What it consists of may be further back than the latest
+    /// events.
+    fn with_fingerprint(&self, mut finding: Finding) -> Finding {
+        let program = self.attempt.program;
+        finding.fingerprint = self.lines.fingerprint(&finding);
+        if finding.fingerprint.is_none() && program.is_all_stored() {
+            // A stored trace that cannot be read is an error at the end.
+            let _ = complete_from(std::slice::from_mut(&mut finding), || program.stored());
+        }
+        finding
     }
 
     /// Confirms what was foreseen in the latest events, on the events so far.
@@ -357,6 +379,10 @@ impl FindingSink for Live<'_, '_, '_> {
 }
 
 impl Receiver for Live<'_, '_, '_> {
+    fn batch(&mut self, first: u64, batch: &Batch, names: &Names) {
+        self.lines.batch(first, batch, names);
+    }
+
     fn read(&mut self, events: u64, candidates: &mut [Candidates]) {
         self.reported.listener.progress(events);
         let is_new = candidates.iter().any(|candidates| !candidates.early.is_empty());

@@ -12,6 +12,7 @@ use super::spec::{BadSpec, Specification};
 use super::{Listener, Session};
 use crate::analysis::{Analysed, Conclusion};
 use crate::info::PATTERN;
+use crate::observed::trail;
 use crate::pattern::Match;
 
 impl Session {
@@ -181,7 +182,6 @@ fn analysed(name: &str, answer: &Answer, notes: Vec<String>) -> Analysed {
 /// The finding that the observed run itself matches.
 fn observed(name: &str, events: &[u64]) -> Finding {
     let last = events.last().copied();
-    let all: Vec<String> = events.iter().map(u64::to_string).collect();
     let step = |&event: &u64| {
         let role = if Some(event) == last { Role::Violation } else { Role::Step };
         Site::new(role, Some(event))
@@ -197,7 +197,7 @@ fn observed(name: &str, events: &[u64]) -> Finding {
         witness: None,
         sites: events.iter().map(step).collect(),
         about: Vec::new(),
-        details: vec![("events that led there".to_owned(), all.join(", "))],
+        details: vec![trail(events)],
         shown_by: None,
     }
 }

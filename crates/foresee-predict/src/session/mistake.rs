@@ -28,7 +28,7 @@ pub struct InternalError<'a> {
     pub trace: Option<&'a Trace>,
 }
 
-/// Keeps what is confirmed. Of what is not, nothing is reported.
+/// Keeps what is confirmed. What is not is not reported.
 #[derive(Default)]
 pub(super) struct Confirmed {
     pub(super) findings: Vec<Finding>,

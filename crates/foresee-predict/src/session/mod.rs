@@ -1,7 +1,7 @@
 //! One place where a trace and questions go in and confirmed findings come out.
 //!
 //! A [`Session`] holds the questions: specifications, checks and how far to search. It answers them
-//! of as many traces as one likes, whole ones ([`Session::run`]) and ones that are still being made
+//! for any number of traces, whole ones ([`Session::run`]) and ones that are still being made
 //! ([`Session::follow`]). It chooses which engine looks at which property, reads the trace, keeps it
 //! in memory once if an analysis needs it, and has one judge confirm what every engine proposes. What
 //! comes out is a [`Report`].
@@ -62,7 +62,7 @@ pub use error::SessionError;
 pub use mistake::InternalError;
 pub use pictures::Drawing;
 pub use report::{Report, TraceFacts};
-pub use settings::{NondeterminismSettings, Settings};
+pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CheckKind, Checks, Glob};
@@ -96,7 +96,7 @@ pub trait Listener {
         let _ = error;
     }
 
-    /// So many events have been read.
+    /// This many events have been read.
     fn progress(&mut self, events: u64) {
         let _ = events;
     }

@@ -43,8 +43,9 @@ impl Part {
         };
         let (mut patterns, mut others) = (part(true), part(false));
         // The observed run alone needs no search; ideals, and pictures, are those of the lattice.
-        let is_wanted =
-            settings.window != Some(1) && !settings.is_all_by_lattice && !settings.draws_lattices;
+        let is_wanted = settings.limits.window != Some(1)
+            && !settings.is_all_by_lattice
+            && !settings.draws_lattices;
         for property in &spec.properties {
             let is_own = is_wanted && Compiled::new(property).is_ok_and(|p| Patterns::accepts(&p));
             let part = if is_own { &mut patterns } else { &mut others };
@@ -135,7 +136,7 @@ fn searches(
     }
     // The observed run alone needs no lattice, and no more memory than its monitor; and who asks
     // for its monitorability alone wants nothing else.
-    if settings.window == Some(1) || is_asked && !session.asks_for(SPEC) {
+    if settings.limits.window == Some(1) || is_asked && !session.asks_for(SPEC) {
         return Ok(analyses);
     }
     if !is_patterns {

@@ -38,8 +38,8 @@ impl Session {
         let mut collect = Collect { findings: Vec::new(), listener };
         let (mut searches, parts) = work.searches();
         let memory = match self.settings.is_alone {
-            true => MemoryLimit::of_process(self.settings.memory),
-            false => MemoryLimit::new(self.settings.memory, &|_| true),
+            true => MemoryLimit::of_process(self.settings.limits.memory),
+            false => MemoryLimit::new(self.settings.limits.memory, &|_| true),
         };
         let mut read =
             runner::read(&mut source, &mut searches, &mut candidates, &mut collect, &memory)?;

@@ -13,23 +13,63 @@ use crate::monitorability::MonitorabilityOptions;
 use crate::nondeterminism;
 use crate::reorder::SlicedLimits;
 
-/// How a session searches.
-#[derive(Clone, Debug)]
-pub struct Settings {
+/// How much effort searches may take. An answer that a limit cut short says so: its outcome is not
+/// [`Exhausted`](foresee_trace::Outcome::Exhausted).
+///
+/// ```
+/// use std::time::Duration;
+/// use foresee_predict::session::{Limits, Settings};
+///
+/// let limits = Limits { time: Some(Duration::from_secs(5)), cores: 1, ..Limits::default() };
+/// let settings = Settings { limits, ..Settings::default() };
+/// assert_eq!(settings.limits.memory, 1 << 30, "one GiB unless something else is asked for");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time limit of each search; `None` for no limit.
+    pub time: Option<Duration>,
+    /// Memory limit of each search, and of all of them together while the trace is read, in bytes.
+    pub memory: usize,
+    /// The number of cores to use.
+    pub cores: usize,
+    /// How many states each search may visit; `None` for the search's own default.
+    pub states: Option<u64>,
     /// How many cuts of each level of a lattice are followed; 1 is the observed run alone.
     pub window: Option<usize>,
     /// With a window, how many relevant events may wait until a level is complete.
     pub lookahead: usize,
-    /// How many states each search may visit; `None` for the search's own default.
-    pub states: Option<u64>,
-    /// Memory limit of each search, and of all of them together while the trace is read, in bytes.
-    pub memory: usize,
+    /// How many events before a candidate may be reordered.
+    pub look_back: u32,
+    /// How many tuples of events to try for each tuple of threads and locations.
+    pub tries: usize,
+    /// How many tuples of events to try for each tuple of locations.
+    pub tries_per_place: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let checks = checks::Options::default();
+        Limits {
+            time: Some(Duration::from_secs(30)),
+            memory: 1 << 30,
+            cores: std::thread::available_parallelism().map_or(1, Into::into),
+            states: None,
+            window: None,
+            lookahead: 65_536,
+            look_back: checks.look_back,
+            tries: checks.tries,
+            tries_per_place: checks.tries_per_place,
+        }
+    }
+}
+
+/// How a session searches.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How much effort the searches may take.
+    pub limits: Limits,
     /// Whether the process does nothing else, so that all its memory counts.
     pub is_alone: bool,
-    /// Time limit of each search; `None` for no limit.
-    pub time: Option<Duration>,
-    /// The number of cores to use.
-    pub cores: usize,
     /// Which reorderings to search besides those that keep the causality, which always come first:
     /// they are the cheapest, have the simplest witnesses, and can be covered completely. `None`
     /// chooses the space that fits each property, [`Space::Sliced`] is for patterns,
@@ -43,12 +83,6 @@ pub struct Settings {
     pub races: Algorithm,
     /// Which atomic operations order others.
     pub memory_model: MemoryModel,
-    /// How many events before a candidate may be reordered.
-    pub look_back: u32,
-    /// How many tuples of events to try for each tuple of threads and locations.
-    pub tries: usize,
-    /// How many tuples of events to try for each tuple of locations.
-    pub tries_per_place: usize,
     /// Methods whose calls are atomic regions, in addition to those that specifications declare.
     pub regions: Vec<Glob>,
     /// Whether to infer regions as well.
@@ -80,21 +114,13 @@ impl Default for Settings {
     fn default() -> Self {
         let checks = checks::Options::default();
         Settings {
-            window: None,
-            lookahead: 65_536,
-            states: None,
-            memory: 1 << 30,
+            limits: Limits::default(),
             is_alone: false,
-            time: Some(Duration::from_secs(30)),
-            cores: std::thread::available_parallelism().map_or(1, Into::into),
             space: None,
             reads: Reads::Terminal,
             is_all_by_lattice: false,
             races: checks.algorithm,
             memory_model: checks.memory_model,
-            look_back: checks.look_back,
-            tries: checks.tries,
-            tries_per_place: checks.tries_per_place,
             regions: Vec::new(),
             infer_regions: false,
             with_three: false,
@@ -111,15 +137,15 @@ impl Settings {
         let methods = self.regions.iter().cloned().chain(atomics).collect();
         checks::Options {
             reads: self.reads,
-            look_back: self.look_back,
-            tries: self.tries,
-            tries_per_place: self.tries_per_place,
+            look_back: self.limits.look_back,
+            tries: self.limits.tries,
+            tries_per_place: self.limits.tries_per_place,
             algorithm: self.races,
             memory_model: self.memory_model,
-            cores: self.cores,
+            cores: self.limits.cores,
             only_relevant,
-            time: self.time,
-            memory: self.memory,
+            time: self.limits.time,
+            memory: self.limits.memory,
             atomicity: AtomicityOptions { methods, with_three: self.with_three },
             ..checks::Options::default()
         }
@@ -148,9 +174,9 @@ impl Settings {
             variables: asked.variables,
             threads: asked.threads,
             first: asked.first,
-            cores: self.cores,
-            time: self.time,
-            memory: self.memory,
+            cores: self.limits.cores,
+            time: self.limits.time,
+            memory: self.limits.memory,
             ..nondeterminism::Options::default()
         }
     }
@@ -162,19 +188,20 @@ impl Settings {
             default.keep_little();
         }
         lattice::Limits {
-            window: self.window,
-            lookahead: self.lookahead,
-            cuts: self.states.unwrap_or(default.cuts),
-            memory: self.memory,
-            cores: self.cores,
-            time: self.time,
+            window: self.limits.window,
+            lookahead: self.limits.lookahead,
+            cuts: self.limits.states.unwrap_or(default.cuts),
+            memory: self.limits.memory,
+            cores: self.limits.cores,
+            time: self.limits.time,
             ..default
         }
     }
 
     /// The limits of searches for patterns in sliced reorderings.
     pub(super) fn sliced(&self) -> SlicedLimits {
-        let (reads, time, trace) = (self.reads, self.time, self.memory / beyond::BYTES_PER_EVENT);
+        let (reads, time, trace) =
+            (self.reads, self.limits.time, self.limits.memory / beyond::BYTES_PER_EVENT);
         SlicedLimits { reads, time, trace, ..SlicedLimits::default() }
     }
 
@@ -183,11 +210,11 @@ impl Settings {
         let default = CorrectLimits::default();
         CorrectLimits {
             reads: self.reads,
-            time: self.time,
-            trace: self.memory / beyond::BYTES_PER_EVENT,
-            memory: self.memory,
-            width: self.window.unwrap_or(default.width),
-            nodes: self.states.unwrap_or(default.nodes),
+            time: self.limits.time,
+            trace: self.limits.memory / beyond::BYTES_PER_EVENT,
+            memory: self.limits.memory,
+            width: self.limits.window.unwrap_or(default.width),
+            nodes: self.limits.states.unwrap_or(default.nodes),
             ..default
         }
     }
@@ -198,8 +225,8 @@ impl Settings {
         MonitorabilityOptions {
             order,
             is_asked,
-            nodes: self.states.unwrap_or(default.nodes),
-            time: self.time,
+            nodes: self.limits.states.unwrap_or(default.nodes),
+            time: self.limits.time,
             ..default
         }
     }

@@ -32,9 +32,8 @@ pub struct BadSpec {
 
 impl fmt::Display for BadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)?;
-        let mistakes = self.diagnostics.iter().filter(|d| d.is_error());
-        mistakes.map(|d| &d.message).try_for_each(|message| write!(f, ": {message}"))
+        let text = foresee_spec::render(&self.diagnostics, &self.name, &self.text, false);
+        f.write_str(text.trim_end())
     }
 }
 

@@ -27,7 +27,11 @@ const SPEC: &str = "init x0 = 0, x1 = 0\n\
     property r: x0 == 2 -> (x1 != 1 since start(x0 == 1))";
 
 fn session(text: &str, checks: &[&str], is_live: bool) -> Session {
-    let mut session = Session::new(Settings { is_live, cores: 1, ..Settings::default() });
+    let mut session = Session::new(Settings {
+        is_live,
+        limits: Limits { cores: 1, ..Limits::default() },
+        ..Settings::default()
+    });
     if !text.is_empty() {
         session.add_spec(Specification::new("test", text).unwrap());
     }
@@ -164,6 +168,7 @@ fn memory_files_and_streams_have_equal_reports() {
         let followed = session(SPEC, checks, true).follow(&growing, &mut heard);
         assert_eq!(told(&followed), told(&of_file), "{seed}");
         assert!(heard.errors.is_empty(), "{seed}: {:?}", heard.errors);
+        assert!(heard.found.iter().all(|finding| finding.fingerprint.is_some()), "{seed}");
         let Ok(examined) = of_file else { continue };
         let is_predicted = |f: &&Finding| f.kind == FindingKind::Predicted;
         predicted += examined.report.findings.iter().filter(is_predicted).count();
@@ -174,6 +179,27 @@ fn memory_files_and_streams_have_equal_reports() {
         witnesses.flat_map(|w| &w.order).for_each(|&event| assert!(event < events, "{seed}"));
     }
     assert!(predicted > 50 && early > 5, "one-sided: {predicted}, {early}");
+}
+
+/// A finding that is reported at once has a fingerprint, which is that of the whole trace unless an
+/// earlier line turns up later.
+#[test]
+fn findings_reported_at_once_have_fingerprints() {
+    let found = |text: &str| {
+        let growing = Growing { text: text.to_owned(), followed: Cell::new(0) };
+        let mut heard = Heard::default();
+        let session = session("init x = 0\nproperty p: x != 2", &[], true);
+        let report = session.follow(&growing, &mut heard).unwrap().report;
+        assert_eq!((heard.found.len(), report.findings.len()), (1, 1), "{text}");
+        (heard.found[0].fingerprint.unwrap(), report.findings[0].fingerprint.unwrap())
+    };
+    let (at_once, at_end) =
+        found("T1|w(x)=1|a.c:10(f)\nT1|w(x)=2|a.c:20(f)\nT1|w(x)=3|a.c:30(f)\n");
+    assert_eq!(at_once, at_end);
+    let shifted = found("T7|w(x)=1|a.c:15(f)\nT7|w(x)=2|a.c:25(f)\n");
+    assert_eq!(shifted, (at_once, at_end));
+    let (first, last) = found("T1|w(x)=2|a.c:20(f)\nT1|w(x)=1|a.c:10(f)\n");
+    assert!(first != at_end && last == at_end, "only the whole trace shows the line above");
 }
 
 /// What counts how often a trace is read.
@@ -269,7 +295,7 @@ fn what_does_not_exist_is_refused() {
     assert!(matches!(empty, Err(SessionError::Spec(_))), "{empty:?}");
 }
 
-/// A program whose analyses may hold so many bytes.
+/// A program whose analyses may hold this many bytes.
 struct Poor(Growing, usize);
 
 impl GrowingTrace for Poor {

@@ -61,7 +61,7 @@ impl Nested {
         for thread in machine.threads.iter_mut().rev().take(forked) {
             thread.is = Is::Unborn;
         }
-        // Somebody can always take a step, but now and then nobody is asked who can.
+        // Some thread can always take a step, but now and then one that cannot is asked.
         let mut t = 0;
         for _ in 0..events * 12 {
             if machine.text.matches(';').count() >= events {
@@ -143,7 +143,7 @@ impl Machine {
                 _ => {
                     let (lock, shared) =
                         (self.rng.usize(..self.kind.locks), self.chance(self.kind.shared));
-                    // What is free is given at once, and nobody asks for it.
+                    // What is free is given at once, without a request.
                     if self.owners[lock].iter().all(|&(_, other)| shared && other) {
                         return;
                     }

@@ -1,6 +1,6 @@
 //! Reads and writes of memory.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::compiler_fence;
 
 use super::ownership::Cell;
@@ -69,7 +69,7 @@ pub(super) fn plain<const SIZE: usize, const WRITE: bool>(address: usize, pc: us
         compiler_fence(SeqCst);
         if (*t).fuel <= 0 || !token::is_held_by(t) {
             // Signals that have arrived since then wait a little longer.
-            (*t).busy.store(0, Relaxed);
+            (*t).busy.store(0, Release);
             return plain_from_the_start::<SIZE, WRITE>(address, pc);
         }
         (*t).fuel -= 1;

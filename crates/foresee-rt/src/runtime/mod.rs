@@ -142,7 +142,7 @@ unsafe fn come_in(t: *mut Thread) -> *mut Thread {
                 return t;
             }
         }
-        (*t).busy.store(0, Ordering::Relaxed);
+        (*t).busy.store(0, Ordering::Release);
         core::ptr::null_mut()
     }
 }
@@ -153,7 +153,8 @@ unsafe fn leave(t: *mut Thread) {
     // SAFETY: a thread's own state.
     unsafe {
         compiler_fence(Ordering::SeqCst);
-        (*t).busy.store(0, Ordering::Relaxed);
+        // Who takes the token from this thread sees what it did: see `token::take`.
+        (*t).busy.store(0, Ordering::Release);
         if (*t).signals != 0 {
             signals::deliver(t);
         }
@@ -186,7 +187,7 @@ fn in_library<R>(act: impl FnOnce() -> R) -> R {
     unsafe {
         let before = (*t).busy.swap(IN_LIBRARY, Ordering::Relaxed);
         let out = act();
-        (*t).busy.store(before, Ordering::Relaxed);
+        (*t).busy.store(before, Ordering::Release);
         out
     }
 }
@@ -208,7 +209,7 @@ fn back_in_program(
     let mut state = IN_LIBRARY;
     if !known.is_null() {
         // SAFETY: the thread's own state.
-        state = unsafe { (*known).busy.swap(0, Ordering::Relaxed) };
+        state = unsafe { (*known).busy.swap(0, Ordering::AcqRel) };
     }
     let t = enter();
     if t.is_null() {
@@ -227,7 +228,7 @@ fn back_in_program(
     let t = thread::current();
     if !t.is_null() {
         // SAFETY: the thread's own state.
-        unsafe { (*t).busy.store(state, Ordering::Relaxed) };
+        unsafe { (*t).busy.store(state, Ordering::Release) };
     }
 }
 

@@ -1,7 +1,8 @@
 //! The files that make up the program, and what is requested of them.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::next::real;
 use super::sys::{self, PhdrInfo};
@@ -235,25 +236,29 @@ fn grant_wishes(base: usize, path: &[u8], is_main: bool) {
     }
 }
 
+/// Calls of this function are recorded from now on, unless the table is full.
 pub(super) fn want(at: usize, size: usize) {
-    for wanted in &WANTED {
-        if wanted[0].load(Relaxed) == at {
-            return;
-        }
-        if wanted[0].load(Relaxed) == 0 {
-            wanted[1].store(at + size, Relaxed);
-            wanted[0].store(at, Relaxed);
-            config::want_calls();
-            return;
-        }
+    static IS_CHANGING: AtomicBool = AtomicBool::new(false);
+    // Threads that run freely may load modules at the same time.
+    while IS_CHANGING.swap(true, Acquire) {
+        core::hint::spin_loop();
     }
+    let is_last = |wanted: &&[AtomicUsize; 2]| [0, at].contains(&wanted[0].load(Relaxed));
+    let found = WANTED.iter().find(is_last);
+    if let Some(wanted) = found.filter(|wanted| wanted[0].load(Relaxed) == 0) {
+        wanted[1].store(at + size, Relaxed);
+        // Who finds the beginning finds the end.
+        wanted[0].store(at, Release);
+        config::want_calls();
+    }
+    IS_CHANGING.store(false, Release);
 }
 
 /// Whether calls of the function that contains `pc` are recorded.
 pub(super) fn is_wanted(pc: usize) -> bool {
     WANTED
         .iter()
-        .map(|w| (w[0].load(Relaxed), w[1].load(Relaxed)))
+        .map(|w| (w[0].load(Acquire), w[1].load(Relaxed)))
         .take_while(|w| w.0 != 0)
         .any(|w| w.0 < pc && pc <= w.1)
 }

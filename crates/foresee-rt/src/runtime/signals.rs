@@ -170,12 +170,12 @@ unsafe extern "C" fn arrive(signal: c_int, information: *mut c_void, context: *m
         // A thread whose end is recorded is no longer recorded; all others are.
         let is_recorded = matches!(busy, 1 | super::IN_LIBRARY);
         if is_recorded {
-            (*t).busy.store(0, Ordering::Relaxed);
+            (*t).busy.store(0, Ordering::Release);
         }
         super::kernel::signal_arrived();
         call(signal, information, context);
         if is_recorded {
-            (*t).busy.store(busy, Ordering::Relaxed);
+            (*t).busy.store(busy, Ordering::Release);
         }
         super::access::settle_quietly(t);
         (*t).waiting = waiting;
@@ -208,7 +208,7 @@ unsafe fn apart<R>(t: *mut Thread, act: impl FnOnce() -> R) -> R {
         }
         let out = act();
         compiler_fence(Ordering::SeqCst);
-        (*t).busy.store(0, Ordering::Relaxed);
+        (*t).busy.store(0, Ordering::Release);
         out
     }
 }

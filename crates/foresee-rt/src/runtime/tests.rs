@@ -393,7 +393,7 @@ fn libc_is_found_by_many_threads_at_once() {
     assert!(found.iter().all(|at| *at == found[0]));
 }
 
-/// The table of functions whose calls are recorded.
+/// The table of functions whose calls are recorded, which grows while other threads look at it.
 #[test]
 fn wanted_functions_are_those_that_were_asked_for() {
     modules::want(0x1000, 0x20);
@@ -405,9 +405,30 @@ fn wanted_functions_are_those_that_were_asked_for() {
     {
         assert_eq!(modules::is_wanted(pc), is_in, "{pc:x}");
     }
+    const THREADS: usize = 12;
+    const SHARED: usize = 400;
+    let start = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for number in 0..THREADS {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                for i in 0..SHARED {
+                    // All ask for the same ones, each in an order of its own.
+                    let at = 0x8_0000 + (i * 7 + number * 31) % SHARED * 0x100;
+                    modules::want(at, 0x10);
+                    assert!(modules::is_wanted(at + 1) && modules::is_wanted(at + 0x10));
+                    assert!(!modules::is_wanted(at) && !modules::is_wanted(at + 0x11));
+                }
+            });
+        }
+    });
+    // Each took one place, so there are as many left.
     for i in 0..2000 {
         modules::want(0x10_0000 + i * 0x100, 0x10);
     }
-    assert!(modules::is_wanted(0x10_0001) && modules::is_wanted(0x10_0000 + 900 * 0x100 + 1));
-    assert!(!modules::is_wanted(0x10_0000 + 1999 * 0x100 + 1), "the table is full");
+    let left = 1024 - SHARED - 2;
+    for (i, is_in) in [(0, true), (left - 1, true), (left, false), (1999, false)] {
+        assert_eq!(modules::is_wanted(0x10_0000 + i * 0x100 + 1), is_in, "{i} of {left}");
+    }
 }

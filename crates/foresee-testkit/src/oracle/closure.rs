@@ -12,7 +12,7 @@ pub enum Relation {
     /// the write it saw.
     Mazurkiewicz,
     /// Program order, fork, join and notification; a write before its reads; a release before all
-    /// later acquires of the lock, unless both share it. It describes the execution and is no basis
+    /// later acquires of the lock, unless both share it. It describes the execution and is not a basis
     /// for prediction.
     ReadsFrom,
     /// Program order, fork, join and notification only.

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_over_what_came_before_its_wait() {
+    fn no_wait_takes_over_what_came_before_it() {
         let trace = trace! {
             T1: wait_begin(c); T3: notify(c); T2: wait_begin(c), wait_end(c); T1: wait_end(c)
         };

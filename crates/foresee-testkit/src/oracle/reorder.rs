@@ -167,7 +167,7 @@ impl<'t> Reorderings<'t> {
     pub fn step(&self, state: &State, thread: ThreadId) -> Option<Step> {
         let event = self.next(state, thread).filter(|&event| self.is_free(state, event))?;
         let it = &self.trace.events[event];
-        let is_other = it.op().reads() && !self.tells_the_same(state, event);
+        let is_other = it.op().reads() && !self.reads_the_same(state, event);
         let allowed = match self.reads {
             Reads::Any => true,
             Reads::Terminal | Reads::IdenticalTerminal => !is_other || it.op() != Op::Rmw,
@@ -178,7 +178,7 @@ impl<'t> Reorderings<'t> {
     }
 
     /// Whether a read finds in its variable what it found in the trace.
-    fn tells_the_same(&self, state: &State, event: usize) -> bool {
+    fn reads_the_same(&self, state: &State, event: usize) -> bool {
         let it = &self.trace.events[event];
         let last = self.last_writer(state, it.var());
         if last == self.saw[event] {

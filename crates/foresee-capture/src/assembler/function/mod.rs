@@ -370,7 +370,7 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             if !is_argument && !self.matters_in_frame(place, size, named) {
                 return;
             }
-            // What the compiler alone keeps in the frame is no such load, and was left aside before.
+            // What the compiler alone keeps in the frame is not such a load, and was skipped before.
             if !writes && self.is_done_over(memory, place, size) {
                 return;
             }

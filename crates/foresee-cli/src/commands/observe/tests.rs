@@ -134,7 +134,7 @@ fn online_equals_offline() {
             });
         }
     });
-    assert!(server.wait(TRACES, Duration::from_secs(120)));
+    assert!(server.wait(TRACES, Duration::from_secs(600)));
     server.stop();
     let (mut early, mut predicted, mut failed) = (0, 0, 0);
     for seed in 0..TRACES {

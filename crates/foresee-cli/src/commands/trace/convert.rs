@@ -8,16 +8,16 @@ use foresee_trace::generate::{Config, Generator, Written};
 use foresee_trace::{EventSink, EventSource};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{GenerateArgs, InputArgs, ToolArg};
+use crate::args::{GenerateArgs, InputArgs, MemoryArgs, ToolArg};
 use crate::{input, output};
 
 pub(crate) fn convert(
-    args: &InputArgs,
+    (args, memory): (&InputArgs, &MemoryArgs),
     to: &Path,
     format: &str,
     reader: Option<ToolArg>,
 ) -> anyhow::Result<u8> {
-    let source = input::open(args)?;
+    let source = input::open(args, memory)?;
     match reader {
         None => convert_all(source, args, to, format),
         Some(ToolArg::Rapid) => {

@@ -7,18 +7,18 @@ use foresee_trace::{Census, EventSource, FileOrder, Lifetime, Name, Names, Remar
 use serde_json::{Value as Json, json};
 
 use super::{cut_short, for_each_batch};
-use crate::args::{InputArgs, OutputArgs, ReportFormat};
+use crate::args::{InputArgs, MemoryArgs, OutputArgs, SummaryFormat};
 use crate::output::Sink;
 use crate::{input, output};
 
 pub(crate) fn run(
-    args: &InputArgs,
-    format: ReportFormat,
+    (args, memory): (&InputArgs, &MemoryArgs),
+    format: SummaryFormat,
     top: usize,
     output: &OutputArgs,
 ) -> anyhow::Result<u8> {
     let mut to = Sink::new(output)?;
-    let mut source = input::open(args)?;
+    let mut source = input::open(args, memory)?;
     let mut census = Census::default();
     for_each_batch(&mut source, "counting", |batch, _| {
         census.batch(batch);
@@ -27,8 +27,8 @@ pub(crate) fn run(
     .with_context(|| input::name(args))?;
     let info = Info { census: &census, names: source.names(), remarks: source.remarks(), top };
     match format {
-        ReportFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
-        ReportFormat::Text => {
+        SummaryFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
+        SummaryFormat::Text => {
             to.print(&info.text(&input::name(args))?)?;
             for warning in &source.remarks().warnings {
                 output::note(warning);

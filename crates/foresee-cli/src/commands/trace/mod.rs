@@ -7,30 +7,30 @@ mod show;
 use anyhow::Context;
 use foresee_trace::{Batch, EventSource};
 
-use crate::args::{InputArgs, OutputArgs, TraceArgs, TraceCommand};
+use crate::args::{InputArgs, MemoryArgs, OutputArgs, TraceArgs, TraceCommand};
 use crate::output::Sink;
 use crate::{input, output};
 
 pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
     match &args.command {
-        TraceCommand::Info { input, format, top, output } => {
-            info::run(input, *format, *top, output)
+        TraceCommand::Info { input, memory, format, top, output } => {
+            info::run((input, memory), *format, *top, output)
         }
-        TraceCommand::Validate { input, output } => validate(input, output),
-        TraceCommand::Convert { input, output, to, reader } => {
-            convert::convert(input, output, to, *reader)
+        TraceCommand::Validate { input, memory, output } => validate((input, memory), output),
+        TraceCommand::Convert { input, memory, output, to, reader } => {
+            convert::convert((input, memory), output, to, *reader)
         }
         TraceCommand::Generate(args) => convert::generate(args),
-        TraceCommand::Show { input, around, rows, svg, output, order } => {
+        TraceCommand::Show { input, memory, around, rows, svg, output, order } => {
             let range = show::Range { around: *around, rows: *rows };
-            show::run(input, range, svg.as_deref(), *order, output)
+            show::run((input, memory), range, svg.as_deref(), *order, output)
         }
     }
 }
 
-fn validate(args: &InputArgs, output: &OutputArgs) -> anyhow::Result<u8> {
+fn validate((args, memory): (&InputArgs, &MemoryArgs), output: &OutputArgs) -> anyhow::Result<u8> {
     let mut to = Sink::new(output)?;
-    let mut source = input::open(args)?;
+    let mut source = input::open(args, memory)?;
     let events = for_each_batch(&mut source, "validating", |_, _| Ok(()))
         .with_context(|| input::name(args))?;
     for warning in &source.remarks().warnings {

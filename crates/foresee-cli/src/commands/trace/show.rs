@@ -6,7 +6,7 @@ use anyhow::Context;
 use foresee_causality::Order;
 use foresee_report::Diagram;
 
-use crate::args::{InputArgs, OrderArg, OutputArgs};
+use crate::args::{InputArgs, MemoryArgs, OrderArg, OutputArgs};
 use crate::output::Sink;
 use crate::{input, output};
 
@@ -17,7 +17,7 @@ pub(crate) struct Range {
 }
 
 pub(crate) fn run(
-    args: &InputArgs,
+    (args, memory): (&InputArgs, &MemoryArgs),
     Range { around, rows }: Range,
     svg: Option<&Path>,
     order: OrderArg,
@@ -30,7 +30,7 @@ pub(crate) fn run(
         OrderArg::ReadsFrom => Order::ReadsFrom,
         OrderArg::SyncOnly => Order::SyncOnly,
     };
-    let mut source = input::open(args)?;
+    let mut source = input::open(args, memory)?;
     let range = start..start.saturating_add(rows);
     let diagram =
         Diagram::of(&mut source, range.clone(), order).with_context(|| input::name(args))?;

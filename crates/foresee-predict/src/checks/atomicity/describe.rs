@@ -1,6 +1,6 @@
 //! Descriptions of atomicity violations.
 
-use foresee_trace::{Op, Role, Site, Subject, Verdict};
+use foresee_trace::{Detail, Fact, Op, Point, Region, Remedy, Role, Site, Subject, Verdict};
 
 use super::graph::Link;
 use super::regions::Regions;
@@ -8,31 +8,22 @@ use crate::checks::tries::Found;
 use crate::checks::{Context, Description};
 use crate::reorder::NONE;
 
-/// The name of a region: `the region transfer of T1`.
-fn name_of(context: &Context<'_>, regions: &Regions, region: u32) -> String {
-    let it = regions.all()[region as usize];
-    let thread = context.thread_of(it.begin);
-    match it.name {
-        Some(name) => format!("the region `{}` of {thread}", context.trace.names.syms.get(name)),
-        None => format!("a region of {thread}"),
-    }
-}
-
 /// A region as the subject of a finding, if it has a name.
 fn subject(context: &Context<'_>, regions: &Regions, region: u32) -> Option<Subject> {
     let name = regions.all()[region as usize].name?;
     Some(Subject::Region(context.trace.names.syms.get(name).to_owned()))
 }
 
-/// The extent of a region.
-fn extent_of(context: &Context<'_>, regions: &Regions, region: u32) -> (String, String) {
+/// A region with its name and its extent.
+fn described(context: &Context<'_>, regions: &Regions, region: u32) -> Region {
     let it = regions.all()[region as usize];
-    let begin = format!("from event {}{}", it.begin, context.place_of(it.begin));
-    let end = match it.end {
-        NONE => "to the end of the trace".to_owned(),
-        end => format!("to event {end}{}", context.place_of(end)),
-    };
-    ("region".to_owned(), format!("{}, {begin} {end}", name_of(context, regions, region)))
+    let point = |event: u32| Point { event: event.into(), location: context.location_of(event) };
+    Region {
+        name: it.name.map(|name| context.trace.names.syms.get(name).to_owned()),
+        thread: context.thread_of(it.begin).to_owned(),
+        begin: point(it.begin),
+        end: (it.end != NONE).then(|| point(it.end)),
+    }
 }
 
 fn op(context: &Context<'_>, event: u32) -> Op {
@@ -88,7 +79,7 @@ fn of_triple(
 }
 
 /// The lock that would prevent it: one that all others hold, from the first access to the last.
-fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (String, String) {
+fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> Detail {
     let held = |event: u32| context.held_at(event);
     let mut common: Vec<&str> = match others.first() {
         Some(&one) => {
@@ -102,30 +93,25 @@ fn remedy(context: &Context<'_>, first: u32, last: u32, others: &[u32]) -> (Stri
             theirs.iter().any(|h| context.trace.names.locks.get(h.hold.lock) == name)
         });
     }
-    let threads: Vec<&str> = others.iter().map(|&other| context.thread_of(other)).collect();
-    let lock = match common.first() {
-        Some(lock) => format!("hold {lock}"),
-        None => {
-            let mut threads = threads;
-            threads.dedup();
-            format!("hold a lock, which {} must take, too,", threads.join(" and "))
-        }
-    };
-    ("remedy".to_owned(), format!("{lock} all the way from event {first} to event {last}"))
+    let mut threads: Vec<String> =
+        others.iter().map(|&other| context.thread_of(other).to_owned()).collect();
+    threads.dedup();
+    let lock = common.first().map(|&lock| lock.to_owned());
+    let remedy = Remedy { lock, threads, from: first.into(), to: last.into() };
+    Detail::new("remedy", Fact::Remedy(remedy))
 }
 
 /// The events of a violation with the locks held at them, listed under these labels.
 fn list(
     context: &Context<'_>,
     labels: &[(&str, Role, u32)],
-    details: &mut Vec<(String, String)>,
+    details: &mut Vec<Detail>,
 ) -> Vec<Site> {
     let mut sites = Vec::new();
     for &(label, role, event) in labels {
-        let site = context.site(role, event);
-        details.push((label.to_owned(), site.to_string()));
-        details.push((format!("locks held {label}"), site.told_locks()));
-        sites.push(site);
+        details.push(Detail::new(label, Fact::Sites(vec![sites.len()])));
+        details.push(Detail::new(format!("locks held {label}"), Fact::LocksAt(sites.len())));
+        sites.push(context.site(role, event));
     }
     sites
 }
@@ -139,8 +125,10 @@ pub(super) fn predicted(context: &Context<'_>, regions: &Regions, found: &Found)
     let first = executed.iter().copied().find(is_own).unwrap_or(last);
     let others: Vec<u32> = executed.iter().copied().filter(|event| !is_own(event)).collect();
     let region = regions.at(thread.0, last);
-    let name = region.map_or_else(String::new, |region| name_of(context, regions, region));
-    let mut details: Vec<_> = region.map(|r| extent_of(context, regions, r)).into_iter().collect();
+    let extent = region.map(|region| described(context, regions, region));
+    let name = extent.as_ref().map_or_else(String::new, Region::title);
+    let mut details: Vec<_> =
+        extent.map(|region| Detail::new("region", Fact::Region(region))).into_iter().collect();
     let sites;
     let (verdict, message) = match others[..] {
         [b] => {
@@ -180,11 +168,11 @@ pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) ->
     let (verdict, message) = of_triple(context, &what, [a1, b, a2], can);
     let certain = if can { "can come" } else { "came" };
     let guess = format!(
-        "that {} {certain} in between is certain, but nobody has said that the two belong together: \
-         if they do, declare a region, and if not, suppress this",
+        "that {} {certain} in between is certain, but no region says that the two belong together: \
+         if they do, declare one, and if not, suppress this",
         context.thread_of(b)
     );
-    let mut details = vec![("likely".to_owned(), guess)];
+    let mut details = vec![Detail::new("likely", Fact::Text(guess))];
     let last = if can { "next" } else { "then" };
     let labels =
         [("first", Role::First, a1), ("in between", Role::AnyBetween, b), (last, Role::Second, a2)];
@@ -193,13 +181,16 @@ pub(super) fn likely(context: &Context<'_>, [a1, b, a2]: [u32; 3], can: bool) ->
     Description { verdict, message, sites, about: Vec::new(), details }
 }
 
-/// Adds another event that comes between the same two.
-pub(in crate::checks) fn also(details: &mut Vec<(String, String)>, event: String) {
+/// Adds the site of another event that comes between the same two.
+pub(in crate::checks) fn also(details: &mut Vec<Detail>, site: usize) {
     const ALSO: &str = "also in between";
-    match details.iter_mut().find(|(role, _)| role == ALSO) {
-        Some((_, events)) => *events += &format!("; {event}"),
-        None => details.push((ALSO.to_owned(), event)),
+    for detail in details.iter_mut().filter(|detail| detail.label == ALSO) {
+        if let Fact::Sites(sites) = &mut detail.fact {
+            sites.push(site);
+            return;
+        }
     }
+    details.push(Detail::new(ALSO, Fact::Sites(vec![site])));
 }
 
 /// Describes a violation in the observed order.
@@ -209,8 +200,9 @@ pub(super) fn observed(
     region: u32,
     cycle: &[Link],
 ) -> Description {
-    let name = name_of(context, regions, region);
-    let mut details = vec![extent_of(context, regions, region)];
+    let extent = described(context, regions, region);
+    let name = extent.title();
+    let mut details = vec![Detail::new("region", Fact::Region(extent))];
     let sites;
     let (verdict, message) = match *cycle {
         [Link { from: a1, to: b }, Link { from, to: a2 }] if b == from => {
@@ -238,9 +230,9 @@ pub(super) fn observed(
         _ => {
             let ends = cycle.iter().flat_map(|link| [link.from, link.to]);
             sites = ends.map(|event| context.site(Role::Conflict, event)).collect();
-            for (i, ends) in sites.chunks(2).enumerate() {
-                let how = format!("{}, and then {}", ends[0], ends[1]);
-                details.push((format!("conflict {}", i + 1), how));
+            for i in 0..sites.len() / 2 {
+                let conflict = Fact::Conflict([2 * i, 2 * i + 1]);
+                details.push(Detail::new(format!("conflict {}", i + 1), conflict));
             }
             let message = format!(
                 "{name} was disturbed: by way of {} conflicts one part of it comes before, and \

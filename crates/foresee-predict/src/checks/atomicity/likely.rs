@@ -269,8 +269,9 @@ impl Check for Likely {
             let pair = pair_of(events, a1, a2);
             if let Some(&at) = reported.get(&pair) {
                 let one: &mut ObservedViolation = &mut proposals.observed[at];
-                describe::also(&mut one.description.details, context.describe_event(b));
-                one.description.sites.push(context.site(Role::AnyBetween, b));
+                let Description { details, sites, .. } = &mut one.description;
+                describe::also(details, sites.len());
+                sites.push(context.site(Role::AnyBetween, b));
                 continue;
             }
             if !is_between(events, [a1, b, a2]) {

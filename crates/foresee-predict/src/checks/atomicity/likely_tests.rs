@@ -48,7 +48,7 @@ fn a_read_and_a_write_in_two_sections_are_a_likely_region() {
     assert_eq!(findings.len(), 1);
     let Finding { message, details, property, .. } = &findings[0];
     assert!(message.starts_with("likely: what T1 does"), "{message}");
-    assert_eq!((&property[..], &details[0].0[..]), ("likely-atomicity", "likely"));
+    assert_eq!((&property[..], &details[0].label[..]), ("likely-atomicity", "likely"));
     assert!(analysed.statement.starts_with("1 likely atomicity violation"), "{analysed:?}");
     // The same in the observed order.
     let seen = trace! {
@@ -122,9 +122,11 @@ fn one_pair_of_places_is_one_finding_with_all_that_comes_between() {
     });
     let (findings, analysed) = check(&trace, &[]);
     assert_eq!(findings.len(), 1);
-    let also = findings[0].details.iter().find(|(role, _)| role == "also in between");
-    let between = findings[0].details.iter().find(|(role, _)| role == "in between");
-    let both = format!("{:?}{:?}", also.unwrap(), between.unwrap());
+    let told = |label: &str| {
+        let detail = findings[0].details.iter().find(|detail| detail.label == label);
+        detail.unwrap().text(&findings[0].sites)
+    };
+    let both = told("also in between") + &told("in between");
     assert!(both.contains("a.c:8") && both.contains("a.c:11"), "{both}");
     let between = findings[0].sites.iter().filter(|site| site.role == Role::AnyBetween);
     let lines: Vec<_> = between.map(|site| site.location().unwrap().line.unwrap()).collect();

@@ -305,7 +305,7 @@ impl Check for Deadlocks {
                 None => false,
             };
             if !is_kept {
-                return Err(format!("nobody of the ring keeps what event {event} wants"));
+                return Err(format!("no thread of the ring keeps what event {event} wants"));
             }
         }
         Ok(())

@@ -1,12 +1,14 @@
-//! A deadlock in words: who has what, who wants what, and the ring as a drawing.
+//! Describes deadlocks: which threads have which locks, and what each of them wants.
 
-use foresee_trace::{Op, Role, ThreadId, Verdict};
+use foresee_trace::{
+    Blocked, Detail, Fact, HeldLock, Op, RingEdge, Role, TargetKind, ThreadId, Verdict, Wants,
+};
 
 use super::kept::Kept;
 use super::requests::{Places, Want};
 use super::stuck::{Because, Stuck};
 use super::waits::Wait;
-use crate::checks::lock_state::Held;
+use crate::checks::lock_state::{Held, taken};
 use crate::checks::{Context, Description, ObservedViolation};
 
 /// What happens, and what helps to understand it, for threads that are stuck at these events, each
@@ -24,41 +26,27 @@ pub(crate) fn ring<'p>(
             (Verdict::Stall, format!("stall: {} {what}", listed(&threads)))
         }
         false => {
-            (Verdict::LockCycle, format!("{} can wait for each other for ever", listed(&threads)))
+            (Verdict::LockCycle, format!("{} can wait for each other forever", listed(&threads)))
         }
     };
-    let mut details = vec![("ring".to_owned(), drawing(context, stuck))];
+    let mut details = vec![Detail::new("ring", Fact::Ring(edges(context, stuck)))];
     for (i, &event) in stuck.iter().enumerate() {
         let before = stuck[(i + stuck.len() - 1) % stuck.len()];
         let wanted_of_it = wanted(context, before);
-        let held = context.held_at(event);
-        let tell = |held: &Held| {
-            let lock = context.trace.names.locks.get(held.hold.lock);
-            let shared = if held.hold.shared { " (shared)" } else { "" };
-            let place = context.place_of(held.acquire);
-            format!("{lock}{shared}, taken by event {}{place}", held.acquire)
-        };
         // What the others wait for comes first; the rest could guard against it, if all had it.
-        let (wanted, others): (Vec<&Held>, Vec<&Held>) = held.iter().partition(
+        let (wanted, others): (Vec<Held>, Vec<Held>) = context.held_at(event).iter().partition(
             |held| matches!(wanted_of_it, Some(Want::Lock(hold)) if hold.lock == held.hold.lock),
         );
-        let tell_all = |held: &[&Held]| held.iter().map(|h| tell(h)).collect::<Vec<_>>().join("; ");
-        let mut text = match wanted.is_empty() {
-            true => String::new(),
-            false => format!("has {}; ", tell_all(&wanted)),
+        let blocked = Blocked {
+            has: locks(context, &wanted),
+            also_has: locks(context, &others),
+            is_timed: is_timed(&event),
+            ..Blocked::new(i, wants(context, event))
         };
-        if !others.is_empty() {
-            text += &format!("also has {}; ", tell_all(&others));
-        }
-        text += &request(context, event);
-        if is_timed(&event) {
-            text += ", for some time";
-        }
-        details.push((threads[i].to_owned(), text));
+        details.push(Detail::new(threads[i], Fact::Blocked(blocked)));
     }
-    for (&event, name) in stuck.iter().zip(&threads) {
-        let origin = context.told_origin(context.trace.events[event as usize].thread());
-        details.push((format!("thread {name}"), origin));
+    for (i, name) in threads.iter().enumerate() {
+        details.push(origin(name, i));
     }
     let sites = stuck.iter().map(|&event| context.site(Role::Request, event)).collect();
     Description { verdict, message, sites, about: Vec::new(), details }
@@ -80,27 +68,24 @@ pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Desc
         context.site(Role::Notification, wait.notification),
     ];
     let mut details = vec![
-        ("wait".to_owned(), sites[0].to_string()),
-        ("notification".to_owned(), sites[1].to_string()),
+        Detail::new("wait", Fact::Sites(vec![0])),
+        Detail::new("notification", Fact::Sites(vec![1])),
     ];
     let keeps = |event: u32| {
-        let held = context.held_at(wait.end);
         let Some(Want::Lock(hold)) = wanted(context, event) else { return None };
-        held.iter().find(|held| held.hold.lock == hold.lock).map(|held| held.acquire)
+        let held = context.held_at(wait.end).into_iter();
+        let mut held = held.filter(|held| held.hold.lock == hold.lock);
+        held.next().map(|held| (thread.to_owned(), context.held_lock(held.hold, held.acquire)))
     };
     for (&event, name) in stuck.iter().zip(&names) {
-        let mut text = request(context, event);
-        if let Some(acquire) = keeps(event) {
-            text += &format!(
-                ", which {thread} has, taken by event {acquire}{}",
-                context.place_of(acquire)
-            );
-        }
-        details.push(((*name).to_owned(), text));
+        let held_by = keeps(event);
+        let blocked = Blocked { held_by, ..Blocked::new(sites.len(), wants(context, event)) };
+        details.push(Detail::new(*name, Fact::Blocked(blocked)));
+        sites.push(context.site(Role::Request, event));
     }
-    details.push(("unless".to_owned(), "something notifies that did not in this run".to_owned()));
-    sites.extend(stuck.iter().map(|&event| context.site(Role::Request, event)));
-    let message = format!("{thread} can wait for ever{place}: {why}");
+    let unless = "something notifies that did not in this run";
+    details.push(Detail::new("unless", Fact::Text(unless.to_owned())));
+    let message = format!("{thread} can wait forever{place}: {why}");
     Description { verdict: Verdict::EndlessWait, message, sites, about: Vec::new(), details }
 }
 
@@ -111,21 +96,14 @@ pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Descriptio
     let (owner, waits) = (names.threads.get(kept.thread), context.thread_of(stuck));
     let place = context.place_of(stuck);
     let message = format!(
-        "{waits} can wait for ever for {lock}{place}: {owner} can end before without giving it back"
+        "{waits} can wait forever for {lock}{place}: {owner} can end before that without releasing it"
     );
-    let taken = format!(
-        "has {lock}, taken by event {}{}, and ends",
-        kept.acquire,
-        context.place_of(kept.acquire)
-    );
+    let lock = context.held_lock(kept.hold, kept.acquire);
     let details = vec![
-        (owner.to_owned(), taken),
-        (waits.to_owned(), request(context, stuck)),
-        (format!("thread {owner}"), context.told_origin(kept.thread)),
-        (
-            format!("thread {waits}"),
-            context.told_origin(context.trace.events[stuck as usize].thread()),
-        ),
+        Detail::new(owner, Fact::Keeps { lock, has_ended: false }),
+        Detail::new(waits, Fact::Blocked(Blocked::new(1, wants(context, stuck)))),
+        origin(owner, 0),
+        origin(waits, 1),
     ];
     let sites = vec![context.site(Role::Kept, kept.acquire), context.site(Role::Request, stuck)];
     Description { verdict: Verdict::LockNeverReleased, message, sites, about: Vec::new(), details }
@@ -141,14 +119,14 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
     let place = context.place_of(first.since);
     let (verdict, message) = match first.because {
         Because::Of(_) if cause.len() > 1 => {
-            (Verdict::LockCycle, format!("{} wait for each other for ever", listed(&threads)))
+            (Verdict::LockCycle, format!("{} wait for each other forever", listed(&threads)))
         }
         Because::Of(_) => {
-            (Verdict::LockCycle, format!("{} waits for itself for ever{place}", threads[0]))
+            (Verdict::LockCycle, format!("{} waits for itself forever{place}", threads[0]))
         }
         Because::Kept(owner, _) => {
             let message = format!(
-                "{} waits for ever{place}: {} has ended and not given back what it wants",
+                "{} waits forever{place}: {} has ended without releasing what it wants",
                 threads[0],
                 name(owner)
             );
@@ -156,34 +134,31 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
         }
         Because::Nobody => {
             let why = "no thread is left to end that";
-            (Verdict::Stuck, format!("{} waits for ever{place}: {why}", threads[0]))
+            (Verdict::Stuck, format!("{} waits forever{place}: {why}", threads[0]))
         }
     };
     let mut details = Vec::new();
     let mut sites = Vec::new();
     for one in cause {
-        let held = context.held_at(one.since);
-        let tell = |held: &Held| {
-            let lock = names.locks.get(held.hold.lock);
-            format!("{lock}, taken by event {}{}", held.acquire, context.place_of(held.acquire))
-        };
-        let mut text = match held.is_empty() {
-            true => String::new(),
-            false => format!("has {}; ", held.iter().map(tell).collect::<Vec<_>>().join("; ")),
-        };
-        text += &asked(context, one.since);
-        details.push((name(one.thread).to_owned(), text));
-        if let Because::Kept(owner, acquire) = one.because {
-            let taken = format!("took it by event {acquire}{}", context.place_of(acquire));
-            details.push((name(owner).to_owned(), format!("{taken}, and has ended")));
+        if let Because::Kept(_, acquire) = one.because {
             sites.push(context.site(Role::Kept, acquire));
+        }
+        let has = context.locks_at(one.since);
+        let blocked = Blocked { has, ..Blocked::new(sites.len(), asked(context, one.since)) };
+        details.push(Detail::new(name(one.thread), Fact::Blocked(blocked)));
+        if let Because::Kept(owner, acquire) = one.because
+            && let Some(hold) = taken(&trace.events[acquire as usize])
+        {
+            let lock = context.held_lock(hold, acquire);
+            details.push(Detail::new(name(owner), Fact::Keeps { lock, has_ended: true }));
         }
         sites.push(context.site(Role::Request, one.since));
     }
     let others = all.iter().filter(|one| !cause.iter().any(|c| c.thread == one.thread));
     for one in others {
-        details
-            .push((name(one.thread).to_owned(), format!("{} as well", asked(context, one.since))));
+        let wants = asked(context, one.since);
+        let blocked = Blocked { is_besides: true, ..Blocked::new(sites.len(), wants) };
+        details.push(Detail::new(name(one.thread), Fact::Blocked(blocked)));
         sites.push(context.site(Role::AlsoWaits, one.since));
     }
     let event = cause.iter().map(|one| one.since).max().unwrap_or(first.since);
@@ -194,15 +169,16 @@ pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) ->
 }
 
 /// What a thread asks for with its last event.
-fn asked(context: &Context<'_>, event: u32) -> String {
+fn asked(context: &Context<'_>, event: u32) -> Wants {
     let names = &context.trace.names;
     let it = &context.trace.events[event as usize];
-    let what = match it.op() {
-        Op::Await => format!("the end of {}", names.threads.get(it.other())),
-        Op::RequestShared => format!("{}, to share it", it.target_name(names).unwrap_or_default()),
-        _ => it.target_name(names).unwrap_or_default().to_owned(),
-    };
-    format!("waits for {what}, event {event}{}", context.place_of(event))
+    let target = it.target_name(names).unwrap_or_default().to_owned();
+    match it.op() {
+        Op::Await => Wants::End(names.threads.get(it.other()).to_owned()),
+        Op::RequestShared => Wants::Shared(target),
+        op if op.target_kind() == TargetKind::Lock => Wants::Lock(target),
+        _ => Wants::Other(target),
+    }
 }
 
 fn wanted(context: &Context<'_>, event: u32) -> Option<Want> {
@@ -210,37 +186,41 @@ fn wanted(context: &Context<'_>, event: u32) -> Option<Want> {
 }
 
 /// What a thread is about to do, and cannot.
-fn request(context: &Context<'_>, event: u32) -> String {
+fn wants(context: &Context<'_>, event: u32) -> Wants {
     let names = &context.trace.names;
-    let place = context.place_of(event);
     match wanted(context, event) {
         Some(Want::Lock(hold)) => {
-            let lock = names.locks.get(hold.lock);
-            let how = match context.trace.events[event as usize].op() {
-                Op::WaitEnd => "to take back at the end of a wait ",
-                _ if hold.shared => "to share ",
-                _ => "for ",
-            };
-            format!("waits {how}{lock}, event {event}{place}")
+            let lock = names.locks.get(hold.lock).to_owned();
+            match context.trace.events[event as usize].op() {
+                Op::WaitEnd => Wants::LockAgain(lock),
+                _ if hold.shared => Wants::Shared(lock),
+                _ => Wants::Lock(lock),
+            }
         }
-        Some(Want::End(thread)) => {
-            format!("waits for the end of {}, event {event}{place}", names.threads.get(thread))
-        }
-        None => format!("stands before event {event}{place}"),
+        Some(Want::End(thread)) => Wants::End(names.threads.get(thread).to_owned()),
+        None => Wants::Event,
     }
 }
 
-/// `T1 ─ m ─▶ T2 ─ l ─▶ T1`.
-fn drawing(context: &Context<'_>, stuck: &[u32]) -> String {
-    let mut text = String::new();
-    for &event in stuck {
-        let edge = match wanted(context, event) {
-            Some(Want::Lock(hold)) => context.trace.names.locks.get(hold.lock),
-            _ => "join",
+fn locks(context: &Context<'_>, held: &[Held]) -> Vec<HeldLock> {
+    held.iter().map(|held| context.held_lock(held.hold, held.acquire)).collect()
+}
+
+/// How the thread of a site was started.
+fn origin(thread: &str, site: usize) -> Detail {
+    Detail::new(format!("thread {thread}"), Fact::ThreadOf(site))
+}
+
+/// The threads of a ring, each with what it waits for.
+fn edges(context: &Context<'_>, stuck: &[u32]) -> Vec<RingEdge> {
+    let edge = |&event: &u32| {
+        let lock = match wanted(context, event) {
+            Some(Want::Lock(hold)) => Some(context.trace.names.locks.get(hold.lock).to_owned()),
+            _ => None,
         };
-        text += &format!("{} ─ {edge} ─▶ ", context.thread_of(event));
-    }
-    text + stuck.first().map_or("", |&event| context.thread_of(event))
+        RingEdge { thread: context.thread_of(event).to_owned(), lock }
+    };
+    stuck.iter().map(edge).collect()
 }
 
 /// `T1, T2 and T3`.

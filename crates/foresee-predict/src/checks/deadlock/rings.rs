@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(found(&ring(8)).len(), 1);
         let long = rings(&ring(9), Limits::default());
         assert!(long.found.is_empty() && long.is_cut);
-        // A chain that does not close is no ring, however long.
+        // A chain that does not close is not a ring, however long.
         assert!(found(&ring(12)[..11]).is_empty());
     }
 

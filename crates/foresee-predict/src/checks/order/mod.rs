@@ -20,7 +20,7 @@ mod objects;
 use std::collections::BTreeMap;
 
 use foresee_causality::judge::Seen;
-use foresee_trace::{Event, Op, Role, Subject, Value, Verdict};
+use foresee_trace::{Detail, Event, Fact, Op, Role, Subject, Value, Verdict};
 
 use super::attempt::{Budget, EXECUTED};
 use super::lock_state::LockState;
@@ -91,15 +91,15 @@ impl LifeOrder {
                 (Verdict::UseBeforeBegin, message, roles)
             }
         };
-        let mut details = vec![("object".to_owned(), name.to_owned())];
+        let object = Subject::Object(name.to_owned());
+        let mut details = vec![Detail::new("object", Fact::Subject(object.clone()))];
         let mut sites = Vec::new();
         for (label, role, event) in roles {
-            let site = context.site(role, event);
-            details.push((label.to_owned(), site.to_string()));
-            details.push((format!("locks held ({label})"), site.told_locks()));
-            sites.push(site);
+            details.push(Detail::new(label, Fact::Sites(vec![sites.len()])));
+            details.push(Detail::new(format!("locks held ({label})"), Fact::LocksAt(sites.len())));
+            sites.push(context.site(role, event));
         }
-        let about = vec![Subject::Object(name.to_owned())];
+        let about = vec![object];
         Description { verdict, message, sites, about, details }
     }
 
@@ -203,7 +203,8 @@ impl Check for LifeOrder {
         _: &[u64],
         _: &Seen<'_>,
     ) -> Result<(), String> {
-        let pair = self.pair_of(context, found).ok_or("it is no pair of an object's events")?;
+        let pair =
+            self.pair_of(context, found).ok_or("it is not a pair of events of one object")?;
         let trace = context.trace;
         let name = |event: u32| {
             let event = &trace.events[event as usize];

@@ -236,6 +236,8 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Classes {
     classes: Vec<Class>,
+    /// The lane of each variable and thread.
+    lane_numbers: HashMap<(VarId, u32), u32, RandomState>,
     numbers: HashMap<Key, u32, RandomState>,
     lanes: Vec<Lane>,
     variables: Vec<Variable>,
@@ -262,6 +264,7 @@ impl Classes {
     pub(super) fn new(most: Option<[usize; 2]>, room: usize) -> Classes {
         Classes {
             classes: Vec::new(),
+            lane_numbers: HashMap::default(),
             numbers: HashMap::default(),
             lanes: Vec::new(),
             variables: Vec::new(),
@@ -396,8 +399,21 @@ impl Classes {
             if is_cut {
                 self.variables[key.variable.index()].is_cut = true;
                 self.see_all(class, lane, sure, until);
+                // There is nothing left to learn from the other lanes, of which there may be thousands.
+                if self.is_all_seen(key.variable, site) {
+                    return;
+                }
             }
         }
+    }
+
+    /// Whether a place and all those at which a variable was accessed are in races that are known.
+    fn is_all_seen(&mut self, variable: VarId, site: u32) -> bool {
+        let Variable { unseen, seen, .. } = self.variables[variable.index()];
+        if self.sites[site as usize].is_seen && unseen > 0 && self.seen - seen >= unseen {
+            self.drop_seen(variable);
+        }
+        self.sites[site as usize].is_seen && self.variables[variable.index()].unseen == 0
     }
 
     /// Pairs an access with everything in a lane that is known to race with it and in no race yet,
@@ -517,18 +533,14 @@ impl Classes {
         let class = self.classes.len() as u32;
         let site = self.site(&key);
         let variable = *entry(&mut self.variables, key.variable.index());
-        let lane = match self.lane_of(&key) {
-            NONE => {
-                let lane = self.lanes.len() as u32;
-                let heads = [[NONE; KINDS]; 2];
-                let next = variable.lanes;
-                let times = [0; KINDS];
-                self.lanes.push(Lane { thread: key.thread, next, heads, times, last: 0 });
-                self.variables[key.variable.index()].lanes = lane;
-                lane
-            }
-            lane => lane,
-        };
+        let next_lane = self.lanes.len() as u32;
+        let lane = *self.lane_numbers.entry((key.variable, key.thread)).or_insert(next_lane);
+        if lane == next_lane {
+            let (heads, times) = ([[NONE; KINDS]; 2], [0; KINDS]);
+            let next = variable.lanes;
+            self.lanes.push(Lane { thread: key.thread, next, heads, times, last: 0 });
+            self.variables[key.variable.index()].lanes = lane;
+        }
         let own = &mut self.variables[key.variable.index()];
         let sibling = std::mem::replace(&mut own.class, class);
         own.classes += 1;
@@ -539,15 +551,6 @@ impl Classes {
             self.count_pairs(class, locksets);
         }
         class
-    }
-
-    /// The lane that a class belongs to, if there is one yet.
-    fn lane_of(&self, key: &Key) -> u32 {
-        let mut at = self.variables[key.variable.index()].lanes;
-        while at != NONE && self.lanes[at as usize].thread != key.thread {
-            at = self.lanes[at as usize].next;
-        }
-        at
     }
 
     /// Counts the pairs of a new class with all others of its variable.

@@ -12,14 +12,16 @@ use std::collections::HashSet;
 
 use foresee_causality::judge::language::is_ordered;
 use foresee_causality::{Clocks, LanguageClocks, Order};
-use foresee_trace::{Event, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, entry};
+use foresee_trace::{
+    Detail, Event, Fact, Id, LocId, Name, Op, Role, ThreadId, VarId, Verdict, entry,
+};
 
 use super::super::locksets::{LockSetId, LockSets};
 use super::super::tries::Found;
 use super::super::{Context, Description, ObservedViolation};
 use super::classes::{Classes, Kind, Known};
 use super::suspects::Suspects;
-use super::{FORGET, has_one_root, verb};
+use super::{FORGET, has_one_root, origins, verb};
 use crate::analysis::AnalysisError;
 
 /// A pair of places, and of variables if one of them is not known.
@@ -73,7 +75,7 @@ fn unordered(
     suspects: &Suspects,
     uninstrumented: &[ThreadId],
 ) -> Result<Classes, AnalysisError> {
-    // These are no more than the check has room for: it tells locks apart as well.
+    // These are no more than the check has room for: it distinguishes locks as well.
     let mut classes = Classes::new(None, context.room / 2);
     let mut strong: Clocks = Clocks::new(Order::HappensBefore);
     let mut language = LanguageClocks::new(uninstrumented);
@@ -111,7 +113,7 @@ fn unordered(
 
 fn violation(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
     let events = &context.trace.events;
-    let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
+    let variable = Name(context.trace.names.vars.get(events[e as usize].var()));
     let message = format!(
         "{} {} {variable}{} and {} {} it{}: a race by the C11 memory model, since only relaxed \
          atomics order these accesses",
@@ -123,21 +125,19 @@ fn violation(context: &Context<'_>, e: u32, f: u32) -> ObservedViolation {
         context.place_of(f)
     );
     let mut sites = vec![context.site(Role::Access, e), context.site(Role::Access, f)];
-    let mut details = Vec::new();
-    let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
-    add("memory_model", "c11".to_owned());
-    add("variable", variable);
-    add("first access", sites[0].to_string());
-    add("second access", sites[1].to_string());
+    let mut details = vec![
+        Detail::new("memory_model", Fact::Text("c11".to_owned())),
+        Detail::new("variable", Fact::Subject(context.variable_of(e))),
+        Detail::new("first access", Fact::Sites(vec![0])),
+        Detail::new("second access", Fact::Sites(vec![1])),
+    ];
     if let Some([write, read]) = hand_over(events, e, f) {
         sites.push(context.site(Role::RelaxedWrite, write));
         sites.push(context.site(Role::RelaxedRead, read));
-        add("relaxed write", sites[2].to_string());
-        add("relaxed read", sites[3].to_string());
+        details.push(Detail::new("relaxed write", Fact::Sites(vec![2])));
+        details.push(Detail::new("relaxed read", Fact::Sites(vec![3])));
     }
-    for thread in sites[..2].iter().filter_map(|site| site.thread.as_ref()) {
-        add(&format!("thread {}", thread.name), thread.origin());
-    }
+    details.extend(origins(&sites[..2]));
     let (verdict, about) = (Verdict::UnorderedAccess, vec![context.variable_of(e)]);
     ObservedViolation {
         event: f,

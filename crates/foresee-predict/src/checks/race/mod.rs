@@ -35,7 +35,7 @@ use std::collections::{HashMap, HashSet};
 
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
-use foresee_trace::{Event, Id, Name, Op, Role, ThreadId, Verdict, entry};
+use foresee_trace::{Detail, Event, Fact, Id, Name, Op, Role, Site, ThreadId, Verdict, entry};
 
 use super::attempt::{Budget, NEXT};
 use super::lock_state::LockState;
@@ -342,7 +342,7 @@ impl Check for Race {
         }
         if !context.uninstrumented().is_empty() {
             proposals.caveat = Some(
-                "accesses of code that was not captured are left out, because nobody knows which \
+                "accesses of code that was not captured are left out, because it is not known which \
                  thread they are of",
             );
         }
@@ -438,7 +438,7 @@ impl Check for Race {
     fn describe(&self, context: &Context<'_>, found: &Found) -> Description {
         let (e, f) = (found.by.next[0], found.by.next[1]);
         let events = &context.trace.events;
-        let variable = Name(context.trace.names.vars.get(events[e as usize].var())).to_string();
+        let variable = Name(context.trace.names.vars.get(events[e as usize].var()));
         let message = format!(
             "{} {} {variable}{} and {} {} it{} at the same time",
             context.thread_of(e),
@@ -451,17 +451,14 @@ impl Check for Race {
         let groups = self.classes.as_ref().map(|classes| &classes.groups);
         let group = groups.and_then(|groups| groups.get(found.key as usize));
         let sites = [e, f].map(|event| context.site(Role::Access, event));
-        let [first, second] = &sites;
-        let mut details = Vec::new();
-        let mut add = |name: &str, value: String| details.push((name.to_owned(), value));
-        add("variable", variable);
-        add("first access", first.to_string());
-        add("locks at the first", first.told_locks());
-        add("second access", second.to_string());
-        add("locks at the second", second.told_locks());
-        for thread in sites.iter().filter_map(|site| site.thread.as_ref()) {
-            add(&format!("thread {}", thread.name), thread.origin());
-        }
+        let mut details = vec![
+            Detail::new("variable", Fact::Subject(context.variable_of(e))),
+            Detail::new("first access", Fact::Sites(vec![0])),
+            Detail::new("locks at the first", Fact::LocksAt(0)),
+            Detail::new("second access", Fact::Sites(vec![1])),
+            Detail::new("locks at the second", Fact::LocksAt(1)),
+        ];
+        details.extend(origins(&sites));
         let how = match (found.reached.budget, group.is_some_and(|group| group.sure.is_some())) {
             (0, true) if self.algorithm != Algorithm::Hb => {
                 "the observed order, without what is not needed (schedulable happens-before)"
@@ -469,9 +466,9 @@ impl Check for Race {
             (0, _) => "critical sections in their observed order, some left out (sync-preserving)",
             _ => "critical sections in another order",
         };
-        add("shown by", how.to_owned());
+        details.push(Detail::new("shown by", Fact::Text(how.to_owned())));
         if let Some(count) = group.map(|group| group.count).filter(|&count| count > 1) {
-            add("neighbouring pairs like it", count.to_string());
+            details.push(Detail::new("neighbouring pairs like it", Fact::Count(count)));
         }
         Description {
             verdict: Verdict::ConcurrentAccess,
@@ -481,6 +478,13 @@ impl Check for Race {
             details,
         }
     }
+}
+
+/// How the thread of each site was started.
+fn origins(sites: &[Site]) -> impl Iterator<Item = Detail> + '_ {
+    let threads = sites.iter().enumerate();
+    threads
+        .map(|(i, site)| Detail::new(format!("thread {}", site.thread_name()), Fact::ThreadOf(i)))
 }
 
 /// What an access does to the variable, in a sentence.

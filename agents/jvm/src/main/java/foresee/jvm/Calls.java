@@ -5,6 +5,7 @@ import java.util.Enumeration;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletionService;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.BaseStream;
@@ -72,8 +73,7 @@ public final class Calls {
 
     /** Whether nothing is known about what calls of this class do. */
     static boolean isUnknown(String owner) {
-        return owner.equals("java/lang/invoke/VarHandle") || owner.endsWith("FieldUpdater") && owner.startsWith("java/util/concurrent/atomic/")
-                || owner.equals("sun/misc/Unsafe") || owner.equals("jdk/internal/misc/Unsafe");
+        return owner.equals("sun/misc/Unsafe") || owner.equals("jdk/internal/misc/Unsafe");
     }
 
     /** Whether calls that a subclass inherits would not be seen, and order threads. */
@@ -83,7 +83,8 @@ public final class Calls {
         }
         return switch (parent.substring("java/util/concurrent/".length())) {
             case "ThreadPoolExecutor", "ScheduledThreadPoolExecutor", "FutureTask", "AbstractExecutorService", "RecursiveTask",
-                 "RecursiveAction", "CountedCompleter", "ForkJoinTask", "ForkJoinWorkerThread", "CompletableFuture", "CancellationException",
+                 "RecursiveAction", "CountedCompleter", "ForkJoinTask", "ForkJoinWorkerThread", "ForkJoinPool", "CompletableFuture", "CountDownLatch",
+                 "CyclicBarrier", "Phaser", "Exchanger", "CancellationException",
                  "CompletionException", "ExecutionException", "RejectedExecutionException", "TimeoutException" -> false;
             default -> true;
         };
@@ -120,11 +121,16 @@ public final class Calls {
         }
         String name = jdk.getName();
         if (name.startsWith("java.util.concurrent.")) {
-            boolean isGlobal = name.startsWith("java.util.concurrent.ForkJoin") || name.startsWith("java.util.concurrent.CompletableFuture")
-                    || name.startsWith("java.util.concurrent.Recursive") || name.startsWith("java.util.concurrent.CountedCompleter")
-                    || name.startsWith("java.util.concurrent.SubmissionPublisher") || name.startsWith("java.util.concurrent.StructuredTaskScope")
-                    || name.startsWith("java.util.concurrent.ThreadPerTaskExecutor");
-            return isGlobal ? Kind.GLOBAL : Kind.CHANNEL;
+            String simple = name.substring("java.util.concurrent.".length());
+            int nested = simple.indexOf('$');
+            return switch (nested < 0 ? simple : simple.substring(0, nested)) {
+                // Their own code takes the steps.
+                case "ForkJoinPool", "ForkJoinTask", "ForkJoinWorkerThread", "RecursiveTask", "RecursiveAction", "CountedCompleter", "CompletableFuture",
+                     "ThreadPoolExecutor", "ScheduledThreadPoolExecutor", "ThreadPerTaskExecutor", "AbstractExecutorService", "FutureTask", "Executors",
+                     "CountDownLatch", "CyclicBarrier", "Phaser", "Exchanger", "SubmissionPublisher" -> Kind.NONE;
+                case "StructuredTaskScope" -> Kind.GLOBAL;
+                default -> Kind.CHANNEL;
+            };
         }
         if (BaseStream.class.isAssignableFrom(type)) {
             return Kind.STREAM;
@@ -165,8 +171,9 @@ public final class Calls {
     public static void end(Object result, Object receiver, int effect) {
         ThreadLog log = ThreadLog.current();
         log.returned();
-        if (result instanceof Future<?> && result != receiver && KINDS.get(result.getClass()) == Kind.CHANNEL) {
-            log.note(Op.CHANNEL, 0, Ids.of(result, log), 0);
+        if (receiver instanceof CompletionService<?> && result instanceof Future<?>) {
+            // The submission returns a future that may have ended, too, but the program has not learnt that.
+            log.note(Op.LOOK, 0, Ids.of(result, log), 0);
         }
         if (effect == VIEW && result != null && isView(result)) {
             Ids.link(result, Ids.root(receiver, log), log);
@@ -190,14 +197,6 @@ public final class Calls {
         }
     }
 
-    /** A step on an object that orders threads, in code of the JDK. */
-    public static void step(Object object) {
-        if (Log.isOn && object != null) {
-            ThreadLog log = ThreadLog.current();
-            log.note(Op.CHANNEL, 0, Ids.of(object, log), 0);
-        }
-    }
-
     /** A method of the JDK is entered in which everything is in the order of the global channel. */
     public static void enter() {
         ThreadLog.current().call(Threads.GLOBAL);
@@ -209,9 +208,7 @@ public final class Calls {
 
     public static boolean interrupted(int site) {
         boolean was = Thread.interrupted();
-        if (was) {
-            Threads.look(Thread.currentThread(), site);
-        }
+        Order.answered(was, Thread.currentThread());
         return was;
     }
 
@@ -229,7 +226,7 @@ public final class Calls {
     }
 
     public static void unpark(Thread thread, int site) {
-        step(thread);
+        Order.post(thread);
         LockSupport.unpark(thread);
     }
 

@@ -109,7 +109,7 @@ final class Helpers {
                 return call.followedBy("joined");
             }
             if (mayBeThread && name.equals("isInterrupted") && type.equals("()Z")) {
-                return call.followedBy("look");
+                return call.answering("asked");
             }
         }
         if (!Transformer.isJdk(owner)) {
@@ -117,6 +117,9 @@ final class Helpers {
         }
         if (Atomics.isMeant(owner)) {
             return isStatic ? null : Atomics.of(call);
+        }
+        if (HandleCalls.isMeant(owner)) {
+            return HandleCalls.of(call);
         }
         if (isStatic) {
             return ofStatic(call);
@@ -144,7 +147,7 @@ final class Helpers {
             case "java/util/concurrent/locks/LockSupport.park" -> call.to(CALLS, "park", "");
             case "java/util/concurrent/locks/LockSupport.parkNanos" -> call.to(CALLS, "parkNanos", "");
             case "java/util/concurrent/locks/LockSupport.parkUntil" -> call.to(CALLS, "parkUntil", "");
-            default -> Calls.isUnknown(call.owner) && !call.name.equals("newUpdater") ? call.unfollowed() : null;
+            default -> Calls.isUnknown(call.owner) ? call.unfollowed() : null;
         };
     }
 
@@ -215,6 +218,18 @@ final class Helpers {
             }, () -> code.visitMethodInsn(Opcodes.INVOKESTATIC, THREADS, "threw", "(Ljava/lang/Throwable;I)V", false)));
         }
 
+        /** The call, and then a step with its answer on the thread that is its receiver. */
+        Redirect answering(String step) {
+            return new Redirect(key("then"), helperType(), code -> {
+                invoke(code);
+                code.visitInsn(Opcodes.DUP);
+                code.visitVarInsn(Opcodes.ALOAD, 0);
+                code.visitVarInsn(Opcodes.ILOAD, site());
+                code.visitMethodInsn(Opcodes.INVOKESTATIC, THREADS, step, "(Z" + OBJECT + "I)V", false);
+                code.visitInsn(Opcodes.IRETURN);
+            });
+        }
+
         /** A call that may order threads, or that reads or changes a collection; an event of its own if a specification names it. */
         Redirect opaque(int effect) {
             Type result = Type.getReturnType(type);
@@ -275,7 +290,7 @@ final class Helpers {
         }
 
         /** The call between two steps; the last is made if it throws, with the exception and the site on the stack. */
-        private void guarded(MethodVisitor code, Runnable before, Runnable after, Runnable thrown) {
+        void guarded(MethodVisitor code, Runnable before, Runnable after, Runnable thrown) {
             Label start = new Label();
             Label end = new Label();
             Label handler = new Label();

@@ -11,9 +11,16 @@ import java.util.List;
 public final class Install {
     private Install() {}
 
-    public static void install(String configuration, Instrumentation instrumentation) throws IOException {
+    public static void install(String jar, String configuration, Instrumentation instrumentation) throws IOException {
         if (configuration == null || configuration.isEmpty()) {
-            throw new IllegalArgumentException("foresee: the agent needs its configuration: -javaagent:foresee-jvm.jar=FILE");
+            throw new IllegalArgumentException("the agent needs its configuration: -javaagent:foresee-jvm.jar=FILE");
+        }
+        if (!Files.isReadable(Path.of(configuration))) {
+            throw new IllegalArgumentException("the agent's configuration cannot be read: " + configuration);
+        }
+        // It may be given twice, as an argument and by the environment.
+        if (Log.folder != null) {
+            return;
         }
         // Build tools run in a JVM of their own and start others; only those others are the program.
         if (isBuildTool(System.getProperty("sun.java.command", ""))) {
@@ -28,17 +35,18 @@ public final class Install {
             String rest = space < 0 ? "" : line.substring(space + 1);
             switch (word) {
                 case "out" -> folder = Path.of(rest);
-                case "limit" -> Log.limit = Long.parseLong(rest);
+                case "limit" -> Log.limit = number(rest);
                 case "field" -> fields.add(rest);
                 case "method" -> methods.add(rest);
                 case "" -> { }
-                default -> throw new IllegalArgumentException("foresee: " + configuration + ": unknown setting `" + word + "`");
+                default -> throw new IllegalArgumentException(configuration + ": unknown setting `" + word + "`");
             }
         }
         if (folder == null) {
-            throw new IllegalArgumentException("foresee: " + configuration + ": there is no `out` in it");
+            throw new IllegalArgumentException(configuration + ": there is no `out` in it");
         }
         Log.open(folder);
+        Children.prepare(jar, configuration);
         // The main thread is there from the beginning, whatever it does.
         ThreadLog.current();
         Transformer transformer = new Transformer(new Transformer.Watch(fields, methods));
@@ -53,13 +61,28 @@ public final class Install {
     private static void end(Instrumentation instrumentation) {
         for (Class<?> type : instrumentation.getAllLoadedClasses()) {
             String name = type.getName();
-            boolean isOurs = type.getClassLoader() != null && !type.isArray() && !type.isHidden() && !Transformer.isLeftOut(name.replace('.', '/'));
+            boolean isOurs = type.getClassLoader() != null && !type.isArray() && !Transformer.isLeftOut(name.replace('.', '/'));
             // The JVM does not tell when it could not call the transformer, as for want of stack.
-            if (isOurs && !Sites.isDeclared(type)) {
+            if (isOurs && !isGenerated(type) && !Sites.isDeclared(type)) {
                 Log.unordered("the class " + name + " was not transformed");
             }
         }
         Log.end();
+    }
+
+    /** Whether the JVM made the class for a lambda expression or the like, and there is no code of the program in it. */
+    private static boolean isGenerated(Class<?> type) {
+        String name = type.getName();
+        return type.isHidden() && (name.contains("$$Lambda") || name.contains("$$InjectedInvoker") || name.contains("LambdaForm$") || name.contains("$$StringConcat")
+                || name.contains("$$TypeSwitch") || name.contains("MethodHandleProxies") || name.startsWith("com.sun.proxy.") || name.startsWith("jdk.proxy"));
+    }
+
+    private static long number(String text) {
+        try {
+            return Long.parseLong(text);
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException("`" + text + "` is not a number of bytes");
+        }
     }
 
     private static boolean isBuildTool(String command) {

@@ -4,6 +4,7 @@ import java.lang.instrument.Instrumentation;
 import java.lang.instrument.UnmodifiableClassException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
@@ -12,37 +13,50 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Steps in a few methods of the JDK that the program does not call itself, or calls through classes of its own: where threads
- * begin and end, and where thread pools hand tasks over. Only calls are inserted; no method or field is added.
+ * Steps in a few classes of the JDK that order threads, where the program does not call them itself, or calls them through classes
+ * of its own: threads, pools, tasks, futures, latches, barriers. Only calls are inserted; no method or field is added.
  */
 final class JdkRewriter {
+    private static final String CONCURRENT = "java/util/concurrent/";
     private static final String THREAD = "java/lang/Thread";
+    private static final String PROCESS = "java/lang/ProcessBuilder";
     private static final String VIRTUAL = "java/lang/VirtualThread";
-    private static final String POOL = "java/util/concurrent/ThreadPoolExecutor";
-    private static final String SCHEDULED = "java/util/concurrent/ScheduledThreadPoolExecutor";
-    private static final String FUTURE = "java/util/concurrent/FutureTask";
-    /** Classes in which everything is in the order of the global channel. */
-    private static final List<String> GLOBAL = List.of("java/util/concurrent/ForkJoinPool", "java/util/concurrent/ForkJoinTask",
-            "java/util/concurrent/CompletableFuture", "java/util/Timer");
+    private static final String COMPLETABLE = CONCURRENT + "CompletableFuture";
+    private static final String TASK = CONCURRENT + "ForkJoinTask";
+    private static final String FORK_JOIN = CONCURRENT + "ForkJoinPool";
+    private static final String COUNTED = CONCURRENT + "CountedCompleter";
+    private static final String FUTURE = CONCURRENT + "FutureTask";
+
+    /** Classes that are rewritten with those that are nested in them. */
+    private static final List<String> FAMILIES = List.of(COMPLETABLE, TASK, FORK_JOIN, CONCURRENT + "SubmissionPublisher");
+    private static final List<String> SINGLE = List.of(THREAD, FUTURE, COUNTED, CONCURRENT + "ThreadPoolExecutor", CONCURRENT + "ScheduledThreadPoolExecutor",
+            CONCURRENT + "CountDownLatch", CONCURRENT + "CyclicBarrier", CONCURRENT + "Phaser", CONCURRENT + "Exchanger", "java/util/Timer", PROCESS);
+    /** Classes of later versions. */
+    private static final List<String> LATER = List.of(VIRTUAL, CONCURRENT + "ThreadPerTaskExecutor");
+
+    /** Methods in which the program asks whether a task has ended. */
+    private static final Set<String> ASKING = Set.of("isDone", "isCancelled", "isCompletedAbnormally", "isCompletedNormally", "getException", "state");
 
     private JdkRewriter() {}
 
     static boolean isMeant(String name) {
-        return switch (name) {
-            case THREAD, VIRTUAL, POOL, SCHEDULED, FUTURE -> true;
-            default -> GLOBAL.contains(name);
-        };
+        int nested = name.indexOf('$');
+        return nested < 0 ? SINGLE.contains(name) || LATER.contains(name) || FAMILIES.contains(name) : FAMILIES.contains(name.substring(0, nested));
     }
 
     static void retransform(Instrumentation instrumentation) {
-        List<String> names = new ArrayList<>(List.of(THREAD, POOL, SCHEDULED, FUTURE));
+        List<String> names = new ArrayList<>(SINGLE);
+        names.addAll(FAMILIES);
         if (Runtime.version().feature() >= 21) {
-            names.add(VIRTUAL);
+            names.addAll(LATER);
         }
-        names.addAll(GLOBAL);
         for (String name : names) {
             try {
-                instrumentation.retransformClasses(Class.forName(name.replace('/', '.'), false, null));
+                Class<?> type = Class.forName(name.replace('/', '.'), false, null);
+                instrumentation.retransformClasses(type);
+                if (FAMILIES.contains(name)) {
+                    instrumentation.retransformClasses(type.getDeclaredClasses());
+                }
             } catch (ClassNotFoundException | UnmodifiableClassException | LinkageError e) {
                 Log.unordered("the JDK's class " + name.replace('/', '.') + " was not transformed: " + e);
             }
@@ -63,61 +77,149 @@ final class JdkRewriter {
     }
 
     private static MethodVisitor rewrite(String type, int access, String name, String descriptor, MethodVisitor next) {
-        switch (type) {
-            case THREAD, VIRTUAL -> {
-                // A virtual thread's plain start calls the other one.
-                boolean isPlainStart = type.equals(THREAD) && descriptor.equals("()V");
-                if (name.equals("start") && (isPlainStart || descriptor.startsWith("(Ljdk/internal/vm/ThreadContainer;"))) {
-                    return entry(next, "foresee/jvm/Threads", "starting", "(Ljava/lang/Thread;)V", 0);
-                }
-                if (name.equals("exit") && descriptor.equals("()V")) {
-                    return entry(next, "foresee/jvm/Threads", "ending", "(Ljava/lang/Thread;)V", 0);
-                }
-                if (name.equals("interrupt") && descriptor.equals("()V")) {
-                    return entry(next, "foresee/jvm/Threads", "interrupting", "(Ljava/lang/Thread;)V", 0);
-                }
-            }
-            case POOL -> {
-                if (name.equals("execute")) {
-                    return step(next, 1);
-                }
-                if (name.equals("processWorkerExit") || name.equals("tryTerminate")) {
-                    return step(next, 0);
-                }
-                // Wrappers around pools are called in their place.
-                if (name.equals("awaitTermination") || name.equals("isTerminated")) {
-                    return stepAtReturn(next);
-                }
-                if (name.equals("runWorker")) {
-                    return aroundRun(next);
-                }
-            }
-            case SCHEDULED -> {
-                if (name.equals("delayedExecute") || name.equals("reExecutePeriodic")) {
-                    return step(next, 1);
-                }
-            }
-            case FUTURE -> {
-                switch (name) {
-                    case "set", "setException", "cancel", "report", "run", "runAndReset" -> {
-                        return step(next, 0);
-                    }
-                    default -> { }
-                }
-            }
-            default -> {
-                // Conditions and queues of the JDK block by way of the first of these.
-                boolean isPassive = name.equals("managedBlock") || name.equals("commonPool") || name.equals("getCommonPoolParallelism");
-                if ((access & Opcodes.ACC_PUBLIC) != 0 && !name.startsWith("<") && !isPassive) {
-                    return global(next);
-                }
-            }
+        boolean isPublic = (access & Opcodes.ACC_PUBLIC) != 0 && !name.startsWith("<");
+        boolean isStatic = (access & Opcodes.ACC_STATIC) != 0;
+        if (type.startsWith(CONCURRENT)) {
+            String simple = type.substring(CONCURRENT.length());
+            int nested = simple.indexOf('$');
+            return switch (nested < 0 ? simple : simple.substring(0, nested)) {
+                case "ThreadPoolExecutor" -> pool(name, descriptor, isPublic, next);
+                case "ScheduledThreadPoolExecutor" -> name.equals("delayedExecute") || name.equals("reExecutePeriodic") ? entry(next, "post", 1) : next;
+                case "ThreadPerTaskExecutor" -> switch (name) {
+                    case "taskComplete" -> entry(next, "post", 0);
+                    case "awaitTermination", "isTerminated" -> descriptor.endsWith(")Z") ? answer(next) : next;
+                    default -> next;
+                };
+                case "FutureTask" -> futureTask(name, next);
+                case "CompletableFuture" -> completable(nested >= 0, name, next);
+                case "ForkJoinTask" -> task(nested >= 0, name, next);
+                case "ForkJoinPool" -> forkJoin(nested >= 0, name, descriptor, isPublic && !isStatic, next);
+                case "CountedCompleter" -> pending(status(name, next));
+                case "CountDownLatch" -> switch (name) {
+                    case "countDown" -> entry(next, "post", 0);
+                    case "await" -> descriptor.endsWith(")Z") ? answer(next) : exit(next, "look");
+                    case "getCount" -> exit(next, "miss");
+                    default -> next;
+                };
+                case "CyclicBarrier" -> switch (name) {
+                    case "await" -> around(entry(next, "post", 0), "look");
+                    case "dowait" -> calls(next, "java/lang/Runnable", "run", true);
+                    case "reset" -> entry(next, "post", 0);
+                    case "isBroken", "getNumberWaiting" -> exit(next, "miss");
+                    default -> next;
+                };
+                case "Phaser" -> phaser(name, isPublic, next);
+                case "Exchanger" -> name.equals("exchange") ? around(entry(next, "post", 0), "look") : next;
+                case "SubmissionPublisher" -> isPublic && nested < 0 && !isStatic || name.equals("consume") ? global(next) : next;
+                default -> next;
+            };
+        }
+        if (type.equals("java/util/Timer")) {
+            return isPublic ? global(next) : next;
+        }
+        if (type.equals(PROCESS)) {
+            boolean isStart = name.equals("start") && descriptor.startsWith("([");
+            return isStart ? command(entry(next, "foresee/jvm/Children", "starting", "(Ljava/lang/ProcessBuilder;)V", 0)) : next;
+        }
+        // A virtual thread's plain start calls the other one.
+        boolean isPlainStart = type.equals(THREAD) && descriptor.equals("()V");
+        if (name.equals("start") && (isPlainStart || descriptor.startsWith("(Ljdk/internal/vm/ThreadContainer;"))) {
+            return entry(next, "foresee/jvm/Threads", "starting", "(Ljava/lang/Thread;)V", 0);
+        }
+        if (name.equals("exit") && descriptor.equals("()V")) {
+            return entry(next, "foresee/jvm/Threads", "ending", "(Ljava/lang/Thread;)V", 0);
+        }
+        if (name.equals("interrupt") && descriptor.equals("()V")) {
+            return entry(next, "foresee/jvm/Threads", "interrupting", "(Ljava/lang/Thread;)V", 0);
         }
         return next;
     }
 
-    private static MethodVisitor step(MethodVisitor next, int local) {
-        return entry(next, "foresee/jvm/Calls", "step", "(Ljava/lang/Object;)V", local);
+    private static MethodVisitor pool(String name, String descriptor, boolean isPublic, MethodVisitor next) {
+        return switch (name) {
+            case "execute" -> entry(next, "post", 1);
+            case "processWorkerExit", "tryTerminate" -> entry(next, "post", 0);
+            // Wrappers around pools are called in their place.
+            case "awaitTermination", "isTerminated" -> answer(next);
+            case "runWorker" -> worker(next);
+            case "getActiveCount", "getCompletedTaskCount", "getTaskCount", "getPoolSize", "getLargestPoolSize", "getQueue", "toString" -> exit(next, "miss");
+            default -> next;
+        };
+    }
+
+    private static MethodVisitor futureTask(String name, MethodVisitor next) {
+        MethodVisitor seen = reads(next, FUTURE, "state", "I", ASKING.contains(name) ? "stateAsked" : "state");
+        return switch (name) {
+            case "set", "setException", "cancel" -> entry(seen, "post", 0);
+            case "run", "runAndReset" -> entry(seen, "look", 0);
+            default -> seen;
+        };
+    }
+
+    private static MethodVisitor completable(boolean isNested, String name, MethodVisitor next) {
+        MethodVisitor seen = reads(next, COMPLETABLE, "result", "Ljava/lang/Object;", "result");
+        return switch (name) {
+            case "internalComplete", "completeNull", "completeValue", "completeThrowable", "completeRelay", "obtrudeValue", "obtrudeException" ->
+                isNested ? seen : entry(seen, "post", 0);
+            // Each completion posts at itself when it is made, as it is a task.
+            case "tryFire", "run" -> isNested ? entry(seen, "look", 0) : seen;
+            default -> seen;
+        };
+    }
+
+    private static MethodVisitor status(String name, MethodVisitor next) {
+        return reads(next, TASK, "status", "I", ASKING.contains(name) ? "statusAsked" : "status");
+    }
+
+    private static MethodVisitor task(boolean isNested, String name, MethodVisitor next) {
+        MethodVisitor seen = status(name, next);
+        if (isNested) {
+            return seen;
+        }
+        return switch (name) {
+            case "<init>" -> exit(seen, "post");
+            case "fork", "casStatus", "getAndBitwiseOrStatus" -> entry(seen, "post", 0);
+            case "doExec" -> around(entry(seen, "execBegin", 0), "execEnd");
+            case "helpQuiesce" -> exitStatic(seen);
+            default -> seen;
+        };
+    }
+
+    private static MethodVisitor forkJoin(boolean isNested, String name, String descriptor, boolean isAsked, MethodVisitor next) {
+        MethodVisitor seen = status(name, next);
+        if (isNested) {
+            return seen;
+        }
+        boolean takesTask = descriptor.startsWith("(L" + TASK + ";");
+        return switch (name) {
+            case "invoke", "execute", "submit", "externalSubmit", "lazySubmit" -> takesTask ? entry(seen, "post", 1) : seen;
+            case "deregisterWorker" -> entry(seen, "post", 0);
+            case "awaitTermination", "isTerminated", "awaitQuiescence", "isQuiescent" -> descriptor.endsWith(")Z") ? answer(seen) : seen;
+            case "close" -> exit(seen, "look");
+            case "getActiveThreadCount", "getRunningThreadCount", "getQueuedTaskCount", "getQueuedSubmissionCount", "hasQueuedSubmissions",
+                 "getStealCount", "getPoolSize", "toString" -> isAsked ? exit(seen, "miss") : seen;
+            default -> seen;
+        };
+    }
+
+    private static MethodVisitor phaser(String name, boolean isPublic, MethodVisitor next) {
+        MethodVisitor advancing = calls(next, CONCURRENT + "Phaser", "onAdvance", false);
+        return switch (name) {
+            case "arrive", "arriveAndDeregister", "forceTermination", "register", "bulkRegister" -> isPublic ? entry(advancing, "post", 0) : advancing;
+            case "arriveAndAwaitAdvance" -> around(entry(advancing, "post", 0), "look");
+            case "awaitAdvance", "awaitAdvanceInterruptibly" -> around(advancing, "look");
+            case "getPhase", "getRegisteredParties", "getArrivedParties", "getUnarrivedParties", "isTerminated" -> exit(advancing, "miss");
+            default -> advancing;
+        };
+    }
+
+    private static void order(MethodVisitor code, String step, String descriptor) {
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Order", step, descriptor, false);
+    }
+
+    /** A step on a local variable, first of all. */
+    private static MethodVisitor entry(MethodVisitor next, String step, int local) {
+        return entry(next, "foresee/jvm/Order", step, "(Ljava/lang/Object;)V", local);
     }
 
     /** Calls a method of the runtime with a local variable, first of all. */
@@ -132,72 +234,187 @@ final class JdkRewriter {
         };
     }
 
+    /** Code before every return. */
+    private static class AtReturn extends MethodVisitor {
+        private final Runnable code;
+
+        AtReturn(MethodVisitor next, Runnable code) {
+            super(Opcodes.ASM9, next);
+            this.code = code;
+        }
+
+        @Override
+        public void visitInsn(int opcode) {
+            if (opcode >= Opcodes.IRETURN && opcode <= Opcodes.RETURN) {
+                code.run();
+            }
+            super.visitInsn(opcode);
+        }
+    }
+
     /** The method ends with a step on its receiver. */
-    private static MethodVisitor stepAtReturn(MethodVisitor next) {
+    private static MethodVisitor exit(MethodVisitor next, String step) {
+        return new AtReturn(next, () -> {
+            next.visitVarInsn(Opcodes.ALOAD, 0);
+            order(next, step, "(Ljava/lang/Object;)V");
+        });
+    }
+
+    private static MethodVisitor exitStatic(MethodVisitor next) {
+        return new AtReturn(next, () -> order(next, "quiet", "()V"));
+    }
+
+    /** The method returns whether something on its receiver has happened. */
+    private static MethodVisitor answer(MethodVisitor next) {
+        return new AtReturn(next, () -> {
+            next.visitInsn(Opcodes.DUP);
+            next.visitVarInsn(Opcodes.ALOAD, 0);
+            order(next, "answered", "(ZLjava/lang/Object;)V");
+        });
+    }
+
+    /** Each read of a field is followed by a step with the object and the value. */
+    private static MethodVisitor reads(MethodVisitor next, String type, String field, String descriptor, String step) {
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
-            public void visitInsn(int opcode) {
-                if (opcode >= Opcodes.IRETURN && opcode <= Opcodes.RETURN) {
-                    super.visitVarInsn(Opcodes.ALOAD, 0);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", "step", "(Ljava/lang/Object;)V", false);
+            public void visitFieldInsn(int opcode, String owner, String name, String read) {
+                boolean isIt = opcode == Opcodes.GETFIELD && name.equals(field) && read.equals(descriptor) && isOf(owner, type);
+                if (isIt) {
+                    super.visitInsn(Opcodes.DUP);
                 }
-                super.visitInsn(opcode);
+                super.visitFieldInsn(opcode, owner, name, read);
+                if (isIt) {
+                    super.visitInsn(Opcodes.DUP_X1);
+                    order(mv, step, "(Ljava/lang/Object;" + descriptor + ")V");
+                }
             }
         };
     }
 
-    /** A worker takes a step on each task before it runs it. */
-    private static MethodVisitor aroundRun(MethodVisitor next) {
+    /** Whether a field that code finds in the owner is one of the type: tasks have subclasses in the JDK, and so do their fields' owners. */
+    private static boolean isOf(String owner, String type) {
+        return owner.equals(type) || type.equals(TASK) && owner.startsWith(CONCURRENT);
+    }
+
+    /** What is started is what the agent makes of the command; the program does not see it. */
+    private static MethodVisitor command(MethodVisitor next) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitFieldInsn(int opcode, String owner, String name, String descriptor) {
+                super.visitFieldInsn(opcode, owner, name, descriptor);
+                if (opcode == Opcodes.GETFIELD && name.equals("command")) {
+                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Children", "command", "(Ljava/util/List;)Ljava/util/List;", false);
+                }
+            }
+        };
+    }
+
+    /** How many parts a task still waits for: a step before it is read or changed, and one after. */
+    private static MethodVisitor pending(MethodVisitor next) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitFieldInsn(int opcode, String owner, String name, String descriptor) {
+                boolean isIt = opcode == Opcodes.GETFIELD && name.equals("pending");
+                if (isIt) {
+                    super.visitInsn(Opcodes.DUP);
+                    order(mv, "post", "(Ljava/lang/Object;)V");
+                    super.visitInsn(Opcodes.DUP);
+                }
+                super.visitFieldInsn(opcode, owner, name, descriptor);
+                if (isIt) {
+                    super.visitInsn(Opcodes.SWAP);
+                    order(mv, "look", "(Ljava/lang/Object;)V");
+                }
+            }
+        };
+    }
+
+    /** A call of the program's code in the name of all threads: it comes after what they posted, and before they go on. */
+    private static MethodVisitor calls(MethodVisitor next, String type, String method, boolean isInterface) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterfaces) {
+                boolean isIt = owner.equals(type) && name.equals(method);
+                step(isIt, "look");
+                super.visitMethodInsn(opcode, owner, name, descriptor, isInterfaces);
+                step(isIt, "post");
+            }
+
+            private void step(boolean isIt, String step) {
+                if (isIt) {
+                    super.visitVarInsn(Opcodes.ALOAD, 0);
+                    order(mv, step, "(Ljava/lang/Object;)V");
+                }
+            }
+        };
+    }
+
+    /** A worker comes after the submission of each task, and others may learn from the pool that it has ended. */
+    private static MethodVisitor worker(MethodVisitor next) {
         return new MethodVisitor(Opcodes.ASM9, next) {
             @Override
             public void visitMethodInsn(int opcode, String owner, String name, String descriptor, boolean isInterface) {
-                if (owner.equals("java/lang/Runnable") && name.equals("run")) {
+                boolean isRun = owner.equals("java/lang/Runnable") && name.equals("run");
+                if (isRun) {
                     super.visitInsn(Opcodes.DUP);
                     super.visitInsn(Opcodes.DUP);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", "step", "(Ljava/lang/Object;)V", false);
-                    super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
-                    super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", "step", "(Ljava/lang/Object;)V", false);
-                    return;
+                    order(mv, "look", "(Ljava/lang/Object;)V");
                 }
                 super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
+                if (isRun) {
+                    order(mv, "post", "(Ljava/lang/Object;)V");
+                    super.visitVarInsn(Opcodes.ALOAD, 0);
+                    order(mv, "post", "(Ljava/lang/Object;)V");
+                }
             }
         };
+    }
+
+    /** The method ends with a step on its receiver, even if it throws. */
+    private static MethodVisitor around(MethodVisitor next, String step) {
+        return new Around(next, () -> { }, () -> {
+            next.visitVarInsn(Opcodes.ALOAD, 0);
+            order(next, step, "(Ljava/lang/Object;)V");
+        }, true);
     }
 
     /** The whole method is a call on the global channel. */
     private static MethodVisitor global(MethodVisitor next) {
-        return new MethodVisitor(Opcodes.ASM9, next) {
-            private final Label start = new Label();
+        Runnable leave = () -> next.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", "leave", "()V", false);
+        return new Around(next, () -> next.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", "enter", "()V", false), leave, false);
+    }
 
-            private void call(String name) {
-                super.visitMethodInsn(Opcodes.INVOKESTATIC, "foresee/jvm/Calls", name, "()V", false);
-            }
+    /** Code at the beginning, and code at each end of a method. */
+    private static final class Around extends AtReturn {
+        private final Label start = new Label();
+        private final Runnable before;
+        private final Runnable after;
+        private final boolean needsReceiver;
 
-            @Override
-            public void visitCode() {
-                super.visitCode();
-                call("enter");
-                super.visitLabel(start);
-            }
+        Around(MethodVisitor next, Runnable before, Runnable after, boolean needsReceiver) {
+            super(next, after);
+            this.before = before;
+            this.after = after;
+            this.needsReceiver = needsReceiver;
+        }
 
-            @Override
-            public void visitInsn(int opcode) {
-                if (opcode >= Opcodes.IRETURN && opcode <= Opcodes.RETURN) {
-                    call("leave");
-                }
-                super.visitInsn(opcode);
-            }
+        @Override
+        public void visitCode() {
+            super.visitCode();
+            before.run();
+            super.visitLabel(start);
+        }
 
-            @Override
-            public void visitMaxs(int stack, int locals) {
-                Label end = new Label();
-                super.visitLabel(end);
-                super.visitTryCatchBlock(start, end, end, null);
-                super.visitFrame(Opcodes.F_FULL, 0, null, 1, new Object[] {"java/lang/Throwable"});
-                call("leave");
-                super.visitInsn(Opcodes.ATHROW);
-                super.visitMaxs(stack, locals);
-            }
-        };
+        @Override
+        public void visitMaxs(int stack, int locals) {
+            Label end = new Label();
+            super.visitLabel(end);
+            super.visitTryCatchBlock(start, end, end, null);
+            Object[] known = needsReceiver ? new Object[] {"java/lang/Object"} : new Object[0];
+            super.visitFrame(Opcodes.F_FULL, known.length, known, 1, new Object[] {"java/lang/Throwable"});
+            after.run();
+            super.visitInsn(Opcodes.ATHROW);
+            super.visitMaxs(stack, locals);
+        }
     }
 }

@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 final class Log {
     /** The version of the records and names, which the reader checks. */
-    private static final int VERSION = 1;
+    private static final int VERSION = 2;
 
     /** Whether events are recorded. */
     static volatile boolean isOn;

@@ -37,12 +37,16 @@ final class Op {
     static final int NOTIFY = 32;
     static final int NOTIFY_ALL = 33;
 
-    /** A step on something that orders threads. */
+    /** A step on something that orders threads: all of them are in one order. */
     static final int CHANNEL = 40;
-    /** A step that comes after all others on the channel so far, and before none. */
+    /** A step that comes after all posts so far at the object. */
     static final int LOOK = 41;
     static final int INITIALISED = 42;
     static final int INITIALISATION_SEEN = 43;
+    /** A step that comes before all looks from now on at the object. */
+    static final int POST = 44;
+    /** A look that found that something has not happened, so it comes before all posts from now on. */
+    static final int MISS = 45;
 
     /** A plain collection of the JDK is read or changed. */
     static final int COLLECTION_READ = 50;

@@ -34,21 +34,56 @@ final class Sites {
         /** The initialisation that the access comes after, or 0. */
         int type;
 
-        Site(int number, String owner, String field, ClassLoader loader) {
+        private final String place;
+
+        Site(int number, String owner, String field, ClassLoader loader, String place) {
+            this.place = place;
             this.number = number;
             this.owner = owner;
             this.field = field;
             this.loader = new WeakReference<>(loader);
         }
 
+        /** The last handle that was used here, what it names, and the site that stands for this one with that field. */
+        private volatile WeakReference<Object> handle;
+        Object target;
+        private Map<Integer, Integer> forKeys;
+
+        boolean handle(Object used) {
+            WeakReference<Object> last = handle;
+            return last != null && last.refersTo(used) && target != null;
+        }
+
+        void remember(Object used, Object named) {
+            // Where several handles are used in turn, they are looked up each time.
+            if (handle == null) {
+                target = named;
+                handle = new WeakReference<>(used);
+            }
+        }
+
+        Class<?> loaded(String name) throws ClassNotFoundException {
+            return Class.forName(name, false, loader.get());
+        }
+
+        /** The number of this place for accesses of this field: handles may name different ones in turn. */
+        synchronized int forKey(int key) {
+            if (forKeys == null) {
+                forKeys = new HashMap<>();
+            }
+            return forKeys.computeIfAbsent(key, k -> {
+                StringBuilder lines = new StringBuilder();
+                Site same = add(owner, field, loader.get(), place, lines);
+                Log.add(lines, "K", same.number, Integer.toString(k));
+                Log.flush(lines);
+                return same.number;
+            });
+        }
+
         /** Finds the field, when the class that declares it must have been loaded. */
         int resolve(Object object) {
             try {
-                Class<?> start = object != null ? object.getClass() : Class.forName(owner, false, loader.get());
-                while (start != null && !start.getName().equals(owner)) {
-                    start = start.getSuperclass();
-                }
-                Field found = start == null ? null : find(start, field);
+                Field found = Privileged.call(() -> findFor(object));
                 if (found == null) {
                     throw new NoSuchFieldException(owner + "." + field);
                 }
@@ -65,9 +100,18 @@ final class Sites {
             }
             return key;
         }
+
+        private Field findFor(Object object) throws ClassNotFoundException {
+            Class<?> start = object != null ? object.getClass() : loaded(owner);
+            while (start != null && !start.getName().equals(owner)) {
+                start = start.getSuperclass();
+            }
+            return start == null ? null : Sites.find(start, field);
+        }
     }
 
-    private record Field(int key, boolean isVolatile, boolean isWatched, int type) {}
+    /** A field: its number, and the number of the initialisation that accesses of it come after. */
+    record Field(int key, boolean isVolatile, boolean isWatched, int type) {}
 
     /** The fields that a class declares, by their names and types. */
     private static final class Fields {
@@ -94,7 +138,7 @@ final class Sites {
         if (count == sites.length) {
             sites = Arrays.copyOf(sites, count * 2);
         }
-        Site site = new Site(count, owner, field, loader);
+        Site site = new Site(count, owner, field, loader, place);
         sites[count++] = site;
         Log.add(lines, "S", site.number, place);
         return site;
@@ -134,6 +178,10 @@ final class Sites {
     private static Fields fields(ClassLoader loader, String type) {
         Map<String, Fields> all = classes.computeIfAbsent(loader == null ? BOOT : loader, l -> new HashMap<>());
         return all.computeIfAbsent(type, t -> new Fields());
+    }
+
+    static Field find(Class<?> type, String name, Class<?> value) {
+        return find(type, name + ":" + value.descriptorString());
     }
 
     /** Finds a field in a class, its interfaces and its superclasses. */

@@ -8,6 +8,10 @@ import java.nio.ByteOrder;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Map;
+import java.util.concurrent.ForkJoinWorkerThread;
 
 /**
  * What one thread records.
@@ -36,6 +40,8 @@ public final class ThreadLog {
     static final ThreadLog IDLE = new ThreadLog();
 
     private static final ThreadLocal<ThreadLog> LOGS = new ThreadLocal<>();
+    /** The logs of workers, which lose what is local to them between tasks. */
+    private static final Map<Thread, ThreadLog> WORKERS = Collections.synchronizedMap(new IdentityHashMap<>());
     /** Stands for a log while it is being made, and for one that could not be. */
     private final boolean isIdle;
 
@@ -56,6 +62,8 @@ public final class ThreadLog {
     private int index;
     private int site;
     private boolean isVolatile;
+    /** What an access through a handle found. */
+    Object found;
 
     /** The monitors of synchronized methods that were entered and not left. */
     private Object[] monitors = new Object[16];
@@ -86,20 +94,39 @@ public final class ThreadLog {
 
     /** Whether the current thread has recorded anything. */
     static boolean isMade() {
-        return LOGS.get() != null;
+        return LOGS.get() != null || WORKERS.containsKey(Thread.currentThread());
+    }
+
+    /** The current thread is about to end. */
+    static void forget() {
+        WORKERS.remove(Thread.currentThread());
     }
 
     private static ThreadLog make() {
         // Whatever is called while a log is made is not recorded.
         LOGS.set(IDLE);
+        Thread thread = Thread.currentThread();
+        // Virtual threads run on others, which do nothing of their own.
+        if (thread.getClass().getName().equals("jdk.internal.misc.CarrierThread")) {
+            return IDLE;
+        }
+        if (thread instanceof ForkJoinWorkerThread) {
+            ThreadLog known = WORKERS.get(thread);
+            if (known != null) {
+                LOGS.set(known);
+                return known;
+            }
+        }
         ThreadLog log = new ThreadLog(Log.newThread());
         if (!log.room()) {
             return IDLE;
         }
-        Thread thread = Thread.currentThread();
         long id = Ids.of(thread, log);
         Log.write("T", log.number, id + (Threads.isUnknown(thread) ? " ? " : " - ") + thread.getName());
         LOGS.set(log);
+        if (thread instanceof ForkJoinWorkerThread) {
+            WORKERS.put(thread, log);
+        }
         log.note(Op.BEGIN, 0, id, 0);
         log.isManaged = Threads.isManaged(thread);
         return log;
@@ -193,6 +220,11 @@ public final class ThreadLog {
         ticket = Stripes.lock(stripe);
         held = stripe;
         return true;
+    }
+
+    /** Whether an access has begun and not ended. */
+    boolean isInside() {
+        return held >= 0;
     }
 
     private boolean end() {
@@ -370,7 +402,7 @@ public final class ThreadLog {
         boolean wasInterrupted = Thread.interrupted();
         try {
             // The rest of the old segment stays empty; the reader skips to the next one.
-            MappedByteBuffer mapped = map(segment);
+            MappedByteBuffer mapped = Privileged.call(() -> map(segment));
             mapped.order(ByteOrder.LITTLE_ENDIAN);
             if (buffer != null) {
                 WORD.setRelease(buffer, position, (long) Op.SKIP);

@@ -4,7 +4,6 @@ import java.util.Collections;
 import java.util.Map;
 import java.util.Optional;
 import java.util.WeakHashMap;
-import java.util.concurrent.ThreadPoolExecutor;
 
 /** The lives of threads, and which of them run the program's own code from the start. */
 public final class Threads {
@@ -31,17 +30,22 @@ public final class Threads {
     }
 
     /**
-     * The class of the JDK that starts a thread for its own purposes. Workers of thread pools are not meant: their tasks are
-     * ordered one by one.
+     * The class of the JDK that starts a thread for its own purposes. Workers of pools are not meant: their tasks are ordered one
+     * by one.
      */
     private static Optional<String> starter() {
         return WALKER.walk(frames -> frames.map(StackWalker.StackFrame::getDeclaringClass)
                 .filter(type -> type != Threads.class && !Thread.class.isAssignableFrom(type)
                         && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal.") && !type.getName().startsWith("java.lang.System$"))
                 .findFirst()
-                .filter(type -> type.getClassLoader() == null && type != ThreadPoolExecutor.class
-                        && !type.getName().equals("java.lang.ApplicationShutdownHooks"))
+                .filter(type -> type.getClassLoader() == null && !isFollowed(type.getName()))
                 .map(Class::getName));
+    }
+
+    private static boolean isFollowed(String starter) {
+        return starter.equals("java.util.concurrent.ThreadPoolExecutor") || starter.startsWith("java.util.concurrent.ForkJoin")
+                || starter.startsWith("java.util.concurrent.CompletableFuture") || starter.equals("java.util.concurrent.ThreadPerTaskExecutor")
+                || starter.equals("java.util.concurrent.Executors$DefaultThreadFactory") || starter.equals("java.lang.ApplicationShutdownHooks");
     }
 
     static boolean isManaged(Thread thread) {
@@ -59,6 +63,7 @@ public final class Threads {
         if (Log.isOn && thread == Thread.currentThread() && ThreadLog.isMade()) {
             ThreadLog log = ThreadLog.current();
             log.note(Op.END, 0, Ids.of(thread, log), 0);
+            ThreadLog.forget();
         }
     }
 
@@ -66,7 +71,7 @@ public final class Threads {
     public static void interrupting(Thread thread) {
         if (Log.isOn) {
             ThreadLog log = ThreadLog.current();
-            log.note(Op.CHANNEL, Sites.here(), Ids.of(thread, log), 0);
+            log.note(Op.POST, Sites.here(), Ids.of(thread, log), 0);
         }
     }
 
@@ -83,6 +88,14 @@ public final class Threads {
         if (Log.isOn && thread instanceof Thread) {
             ThreadLog log = ThreadLog.current();
             log.note(Op.LOOK, site, Ids.of(thread, log), 0);
+        }
+    }
+
+    /** After a call has answered whether a thread is interrupted. */
+    public static void asked(boolean isInterrupted, Object thread, int site) {
+        if (Log.isOn && thread instanceof Thread) {
+            ThreadLog log = ThreadLog.current();
+            log.note(isInterrupted ? Op.LOOK : Op.MISS, site, Ids.of(thread, log), 0);
         }
     }
 

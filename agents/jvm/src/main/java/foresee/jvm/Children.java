@@ -1,0 +1,57 @@
+package foresee.jvm;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** Brings the agent into the JVMs that the program starts. */
+public final class Children {
+    private static final String VARIABLE = "JAVA_TOOL_OPTIONS";
+    private static final String QUIET = "-Xshare:off";
+    private static String agent;
+    private static String option;
+
+    private Children() {}
+
+    static void prepare(String jar, String configuration) {
+        agent = "-javaagent:" + jar;
+        option = agent + "=" + configuration;
+    }
+
+    /** The command that is run in place of this one: a Java launcher gets the agent as an argument. */
+    public static List<String> command(List<String> command) {
+        if (!Log.isOn || !isJava(command)) {
+            return command;
+        }
+        for (String word : command) {
+            if (word != null && word.startsWith(agent)) {
+                return command;
+            }
+        }
+        List<String> with = new ArrayList<>(command);
+        with.addAll(1, List.of(QUIET, option));
+        return with;
+    }
+
+    private static boolean isJava(List<String> command) {
+        String first = command.isEmpty() ? null : command.get(0);
+        return first != null && (first.equals("java") || first.endsWith("/java"));
+    }
+
+    /** Before a process is started. Commands other than Java may start it, too. */
+    public static void starting(ProcessBuilder builder) {
+        if (!Log.isOn || isJava(builder.command())) {
+            return;
+        }
+        if (option.chars().anyMatch(Character::isWhitespace)) {
+            // There is no way to write that in the variable.
+            Log.partial("JVMs that the program starts by way of other commands are not captured, because the agent's path has a space in it");
+            return;
+        }
+        Map<String, String> environment = builder.environment();
+        String options = environment.get(VARIABLE);
+        if (options == null || !options.contains(agent)) {
+            environment.put(VARIABLE, (options == null ? "" : options + " ") + QUIET + " " + option);
+        }
+    }
+}

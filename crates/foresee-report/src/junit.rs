@@ -1,0 +1,152 @@
+//! For test reports: JUnit's XML in the dialect of Jenkins.
+//!
+//! The trace is a suite and each question a case: a property, or a check. A finding is a failure. A
+//! case whose answer is not complete is skipped, never passed, and one that foresee lost to a mistake
+//! of its own is an error.
+
+use std::fmt::{self, Write as _};
+
+use foresee_predict::Analysed;
+use foresee_support::svg::Xml;
+use foresee_trace::{Finding, FindingKind, Outcome, Visible};
+
+use crate::report::{Report, is_answered};
+use crate::sarif::headline;
+use crate::text;
+
+/// A property or a check.
+struct Case<'a> {
+    name: &'a str,
+    /// What looked at it.
+    analysed: Vec<&'a Analysed>,
+    /// What was found, by its number in the report.
+    findings: Vec<(usize, &'a Finding)>,
+}
+
+/// The report as one XML document.
+pub fn report(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(report, &mut out);
+    out
+}
+
+fn write(report: &Report, out: &mut String) -> fmt::Result {
+    let cases = cases(report);
+    let count = |status: fn(&Verdict<'_>) -> bool| {
+        cases.iter().filter(|case| status(&verdict(case, report))).count()
+    };
+    let failures = count(|verdict| matches!(verdict, Verdict::Failed));
+    let errors = count(|verdict| matches!(verdict, Verdict::Lost(_)));
+    let skipped = count(|verdict| matches!(verdict, Verdict::Open(_)));
+    let tests = cases.len();
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(
+        out,
+        "<testsuites name=\"foresee\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">"
+    )?;
+    let suite = Visible(&report.name).to_string();
+    writeln!(
+        out,
+        "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" \
+         skipped=\"{skipped}\">",
+        Xml(&suite)
+    )?;
+    for case in &cases {
+        let name = Visible(case.name).to_string();
+        let (name, suite) = (Xml(&name), Xml(&suite));
+        writeln!(out, "    <testcase name=\"{name}\" classname=\"{suite}\">")?;
+        match verdict(case, report) {
+            Verdict::Passed => {}
+            Verdict::Failed => {
+                for &(i, finding) in &case.findings {
+                    write_failure(report, i, finding, out)?;
+                }
+            }
+            Verdict::Lost(why) => {
+                let why = Visible(&why).to_string();
+                writeln!(out, "      <error message=\"{0}\">{0}</error>", Xml(&why))?;
+            }
+            Verdict::Open(why) => {
+                let why = Visible(&why).to_string();
+                writeln!(out, "      <skipped message=\"{}\"/>", Xml(&why))?;
+            }
+        }
+        writeln!(out, "    </testcase>")?;
+    }
+    writeln!(out, "  </testsuite>\n</testsuites>")
+}
+
+fn write_failure(report: &Report, i: usize, finding: &Finding, out: &mut String) -> fmt::Result {
+    let (kind, message) = (Visible(&finding.rule()).to_string(), headline(finding));
+    let mut shown = String::new();
+    if let Some(fingerprint) = finding.fingerprint {
+        writeln!(shown, "{fingerprint}")?;
+    }
+    for site in &finding.sites {
+        writeln!(shown, "{}: {}", site.role.word(), Visible(&site.to_string()))?;
+    }
+    if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
+        shown.push_str(&text::diagram(&diagram.last(text::SHOWN_EVENTS), text::Style::Plain));
+    }
+    writeln!(
+        out,
+        "      <failure type=\"{}\" message=\"{}\">{}</failure>",
+        Xml(&kind),
+        Xml(&message),
+        Xml(&shown)
+    )
+}
+
+/// What became of a case.
+enum Verdict<'a> {
+    Passed,
+    Failed,
+    /// The answer is not complete, and why.
+    Open(std::borrow::Cow<'a, str>),
+    /// foresee contradicted itself.
+    Lost(std::borrow::Cow<'a, str>),
+}
+
+fn verdict<'a>(case: &Case<'a>, report: &'a Report) -> Verdict<'a> {
+    let is_conditional = |finding: &Finding| finding.kind == FindingKind::Conditional;
+    if case.findings.iter().any(|(_, finding)| !is_conditional(finding)) {
+        return Verdict::Failed;
+    }
+    if let Some(one) = case.analysed.iter().find(|one| one.outcome == Outcome::Mistake) {
+        return Verdict::Lost((&one.statement).into());
+    }
+    if let Some((_, finding)) = case.findings.first() {
+        return Verdict::Open(headline(finding).into());
+    }
+    let remarks = &report.remarks;
+    if let Some(why) = remarks.cut_short.as_deref().or(remarks.partial.as_deref()) {
+        return Verdict::Open(why.into());
+    }
+    match case.analysed.iter().find(|one| !is_answered(one, report)) {
+        Some(one) => Verdict::Open((&one.statement).into()),
+        None => Verdict::Passed,
+    }
+}
+
+/// The questions, in the order in which they were first looked at.
+fn cases(report: &Report) -> Vec<Case<'_>> {
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for one in &report.analysed {
+        let name = one.property.as_deref().unwrap_or(one.name);
+        match cases.iter_mut().find(|case| case.name == name) {
+            Some(case) => case.analysed.push(one),
+            None => cases.push(Case { name, analysed: vec![one], findings: Vec::new() }),
+        }
+    }
+    for (i, finding) in report.findings.iter().enumerate() {
+        match cases.iter_mut().find(|case| case.name == finding.property) {
+            Some(case) => case.findings.push((i, finding)),
+            None => {
+                let (name, findings) = (finding.property.as_str(), vec![(i, finding)]);
+                cases.push(Case { name, analysed: Vec::new(), findings });
+            }
+        }
+    }
+    cases
+}
