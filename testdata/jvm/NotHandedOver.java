@@ -1,20 +1,33 @@
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.RecursiveAction;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 
 /** Two threads write each of these fields, and the objects of the JDK that they use do not order that. */
 public class NotHandedOver {
     static int besideLatch;
     static int besideFutures;
+    static int beforeGet;
     static int inTasks;
     static int afterBarrier;
     static int throughHandle;
     static int afterUnparks;
+
+    static final class Names extends ArrayList<String> {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public boolean add(String name) {
+            return super.add(name);
+        }
+    }
 
     private static Thread start(Runnable part) {
         Thread thread = new Thread(part);
@@ -58,6 +71,23 @@ public class NotHandedOver {
         first.join();
         second.join();
         one.thenCombine(two, Integer::sum).join();
+    }
+
+    private static void get() throws Exception {
+        CompletableFuture<Integer> future = new CompletableFuture<>();
+        Thread other = start(() -> {
+            future.complete(1);
+            beforeGet = 1;
+        });
+        beforeGet = 2;
+        future.get();
+        other.join();
+        CompletableFuture<Integer> never = new CompletableFuture<>();
+        try {
+            never.get(1, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            never.complete(1);
+        }
     }
 
     static final class Write extends RecursiveAction {
@@ -130,12 +160,26 @@ public class NotHandedOver {
         two.join();
     }
 
+    private static void inherited() throws InterruptedException {
+        Names names = new Names();
+        Thread one = start(() -> names.add("one"));
+        Thread two = start(() -> {
+            if (names.isEmpty()) {
+                Thread.onSpinWait();
+            }
+        });
+        one.join();
+        two.join();
+    }
+
     public static void main(String[] arguments) throws Exception {
         latch();
         futures();
+        get();
         tasks();
         barrier();
         handle();
         unparks();
+        inherited();
     }
 }

@@ -132,7 +132,7 @@ pub(crate) struct MemoryArgs {
     /// Memory limit of the process, in MiB.
     ///
     /// If it is reached, the trace counts as cut short, and the result says so.
-    #[arg(long, value_name = "MIB", default_value_t = Settings::default().memory / MIB)]
+    #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::INPUT)]
     pub(crate) max_memory: usize,
 }

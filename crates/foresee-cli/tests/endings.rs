@@ -142,7 +142,7 @@ fn every_kind_of_hang_is_ended_and_told() {
     let bench = built("stuck.c");
     for (how, says) in [
         ("self", "T1 waits for itself forever"),
-        ("kept", "T1 has ended and not given back what it wants"),
+        ("kept", "T1 has ended without releasing what it wants"),
         ("cond", "waits forever"),
         ("sem", "waits forever"),
         ("barrier", "waits forever"),
@@ -174,7 +174,7 @@ fn a_lock_kept_to_the_end_is_predicted() {
         for says in [
             "PREDICTED deadlock",
             "T2 can wait forever for x at",
-            "T1 can end before without giving it back",
+            "T1 can end before that without releasing it",
         ] {
             assert!(out.contains(says), "{how}: {says}\n{out}");
         }

@@ -91,6 +91,7 @@ fn what_is_ordered_does_not_race() {
         "OrderedByTheJdk",
         "HandedOver",
         "FieldHandles",
+        "Inherited",
         "LazyHolder",
         "WholeUpdate",
         "Ended",
@@ -106,6 +107,7 @@ fn what_the_jdk_does_not_order_races() {
     let variables = [
         "besideLatch",
         "besideFutures",
+        "beforeGet",
         "inTasks",
         "afterBarrier",
         "throughHandle",
@@ -117,7 +119,7 @@ fn what_the_jdk_does_not_order_races() {
             "{variable}\n{out}"
         );
     }
-    assert!(out.contains("0 observed, 6 predicted"), "{out}");
+    assert!(out.contains("0 observed, 8 predicted"), "{out}");
 }
 
 #[test]
@@ -212,6 +214,57 @@ fn a_killed_program_leaves_what_it_did() {
     assert_eq!(status, 1, "{out}{err}");
     assert!(out.contains("PREDICTED race") && out.contains("Endings.shared"), "{out}{err}");
     assert!(out.contains("SIGKILL"), "{out}{err}");
+}
+
+#[test]
+fn jvms_that_a_jvm_starts_are_captured() {
+    for how in ["direct", "shell"] {
+        let (status, out, err) = run(&["--check", "race"], &["Parent", how]);
+        assert_eq!(status, 1, "{how}\n{out}{err}");
+        assert!(out.contains("variable: RacyCounter.count"), "{how}\n{out}{err}");
+        // A launcher gets an argument, of which it tells nothing.
+        assert_eq!(err.contains("Picked up"), how == "shell", "{how}\n{err}");
+    }
+}
+
+#[test]
+fn an_agent_that_cannot_begin_leaves_the_program_alone() {
+    let bench = Bench::new();
+    let unknown = bench.path("unknown");
+    std::fs::write(&unknown, "wrong 1\n").unwrap();
+    let unknown = unknown.to_str().unwrap();
+    let options = [("", "needs its configuration"), ("=/nonexistent", "cannot be read")];
+    for (option, reason) in options.into_iter().chain([(&*format!("={unknown}"), "`wrong`")]) {
+        let mut java = Command::new("java");
+        java.arg(format!("-javaagent:{}{option}", agent().display())).arg("-cp").arg(classes());
+        let (status, out, err) = said(&java.arg("RacyCounter").output().unwrap());
+        assert_eq!(status, 0, "{out}{err}");
+        assert!(err.contains("not captured") && err.contains(reason), "{err}");
+    }
+    // Where it knows whom to tell, the report has the reason.
+    let script = format!(
+        "echo wrong 1 >>${{JAVA_TOOL_OPTIONS##*=}}; exec java -cp {} RacyCounter",
+        classes().display()
+    );
+    let mut command = bench.foresee();
+    command.args(["run", "--", "sh", "-c", &script]).env("FORESEE_JVM_AGENT", agent());
+    let (status, out, err) = said(&command.output().unwrap());
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("a JVM was not captured: ") && out.contains("`wrong`"), "{out}{err}");
+    // Under a security manager that does not know the agent, nothing is captured, and that is not a success.
+    let mut command = bench.foresee();
+    command.args(["run", "--", "java", "-Djava.security.manager", "-cp"]).arg(classes());
+    command.arg("RacyCounter").env("FORESEE_JVM_AGENT", agent());
+    let (status, out, err) = said(&command.output().unwrap());
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(err.contains("nothing was captured of java"), "{out}{err}");
+}
+
+#[test]
+fn asynchronous_capture_claims_nothing_of_other_runs() {
+    let (status, out, err) = run(&["--check", "race", "--mode", "async"], &["RacyCounter"]);
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("nothing is claimed of other runs"), "{out}{err}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl<'a, 't> Confirmer<'a, 't> {
             // The run that differs least is the easiest to compare with what was seen.
             order = schedule.order(self.trace)?;
             violation = judge(&order)?;
-            let swaps = Fact::Count(*swaps as u64);
+            let swaps = Fact::Count(*swaps);
             details.push(Detail::new("swapped pairs of relevant events", swaps));
         }
         details.extend(describe_state(&violation, &self.trace.names));

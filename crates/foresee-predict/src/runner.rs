@@ -55,8 +55,8 @@ pub(crate) struct ReadThrough {
     pub events: u64,
     /// Whether these are all.
     pub(crate) is_all: bool,
-    /// Whether there was no memory for more.
-    is_full: bool,
+    /// How many events every analysis has got, if there was no memory for more.
+    full_after: Option<u64>,
     /// As many of the first events as analyses need.
     pub(crate) trace: Option<Trace>,
 }
@@ -74,15 +74,25 @@ pub(crate) fn read(
     let mut events = 0;
     let mut wanted: Vec<bool> = vec![true; searches.len()];
     let mut trace = Some(Trace::default());
-    let (mut is_all, mut is_full) = (true, false);
+    let (mut is_all, mut full_after) = (true, None);
+    // What each analysis holds, and all of them together.
+    let (mut sizes, mut held) = (vec![0; searches.len()], 0);
     while source.next_batch(&mut batch)? {
         let names = source.names();
         receiver.batch(events, &batch, names);
-        for (search, wanted) in searches.iter_mut().zip(&mut wanted).filter(|(_, wanted)| **wanted)
-        {
+        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
+        let each = searches.iter_mut().zip(&mut wanted).zip(&mut sizes);
+        for ((search, wanted), size) in each.filter(|((_, wanted), _)| **wanted) {
             let out = Out::new(receiver, &mut candidates[search.of]);
             let mut pass = Pass { first: events, batch: &batch, names, out };
             *wanted = search.analysis.events(&mut pass)? == Flow::Continue;
+            let before = std::mem::replace(size, search.analysis.bytes());
+            held = held - before + *size;
+            // A batch can hold thousands of threads, and take as much of every analysis.
+            if !memory.allows(kept + held) {
+                full_after = Some(events);
+                break;
+            }
         }
         let before = events;
         events += batch.events.len() as u64;
@@ -96,9 +106,10 @@ pub(crate) fn read(
         }
         receiver.read(events, candidates);
         let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
-        let held: usize = searches.iter().map(|search| search.analysis.bytes()).sum();
-        is_full = !memory.allows(kept + held);
-        if is_full || !wanted.contains(&true) {
+        if full_after.is_none() && !memory.allows(kept + held) {
+            full_after = Some(events);
+        }
+        if full_after.is_some() || !wanted.contains(&true) {
             is_all = false;
             break;
         }
@@ -108,7 +119,7 @@ pub(crate) fn read(
         trace.names = source.names().clone();
         trace.remarks = source.remarks().clone();
     }
-    Ok(ReadThrough { events, is_all, is_full, trace })
+    Ok(ReadThrough { events, is_all, full_after, trace })
 }
 
 /// How many of the first events some analysis needs at the end.
@@ -163,11 +174,10 @@ pub(crate) fn finish(
         }
     }
     let mut remarks = source.remarks().clone();
-    if read.is_full {
+    if let Some(events) = read.full_after {
         let why = format!(
-            "after event {} there was no memory for more (--max-memory, --total-memory): nothing \
-             after that was looked at",
-            read.events
+            "after event {events} there was no memory for more (--max-memory, --total-memory): \
+             not everything after that was looked at"
         );
         remarks.partial.get_or_insert(why);
     }

@@ -140,7 +140,7 @@ fn deadlocks_are_those_of_exhaustive_search() {
 
 /// The acquires at which a finding says that a thread waits for a lock whose owner has ended.
 fn after_the_end(findings: &[Finding]) -> BTreeSet<usize> {
-    let about = |finding: &&Finding| finding.message.contains("without giving it back");
+    let about = |finding: &&Finding| finding.message.contains("without releasing it");
     let found = findings.iter().filter(about);
     found.map(|finding| finding.witness.as_ref().unwrap().next[0] as usize).collect()
 }

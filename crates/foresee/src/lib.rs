@@ -120,8 +120,8 @@ pub use foresee_observe as observe;
 pub use foresee_predict::session::{BadSpec, Limits, SessionError, Settings};
 pub use foresee_spec::custom::CustomMonitor as Monitor;
 pub use foresee_trace::{
-    Detail, Fact, Finding, FindingKind, Fingerprint, Location, ReadError, Role, Site, Space, Trace,
-    TraceInput, Value, Verdict, Witness,
+    Detail, Fact, Finding, FindingKind, Fingerprint, Location, Outcome, ReadError, Role, Site,
+    Space, Trace, TraceInput, Value, Verdict, Witness,
 };
 pub use input::{TraceFile, open};
 pub use recorder::{

@@ -49,6 +49,8 @@ pub(super) struct Dictionary {
     pub(super) unordered: Vec<String>,
     /// The size at which the log ended, if it was too large.
     pub(super) limit: Option<u64>,
+    /// Whether other threads may have come between an access and its record.
+    pub(super) is_async: bool,
     /// Whether the JVM was shut down in an orderly way.
     pub(super) has_ended: bool,
     /// The version of Java.
@@ -83,6 +85,7 @@ impl Dictionary {
         let small = u32::try_from(number).ok();
         match kind {
             "V" => self.java = text,
+            "A" => self.is_async = true,
             "C" => drop(self.classes.insert(number, dotted(&text))),
             "S" => drop(self.sites.insert(small?, text)),
             "K" => drop(self.keys.insert(small?, text.parse().ok()?)),

@@ -133,7 +133,7 @@ impl<'l> JvmSource<'l> {
         for reason in dictionary.partial.iter().chain(&dictionary.unordered) {
             remarks.add_partial(reason);
         }
-        if !dictionary.unordered.is_empty() {
+        if !dictionary.unordered.is_empty() || dictionary.is_async {
             remarks.order = FileOrder::Notes;
         }
         if let Some(limit) = dictionary.limit {
@@ -324,7 +324,10 @@ impl<'l> JvmSource<'l> {
         let variable = entry(&mut self.variables, var.index());
         let found = if op == Op::Rmw { old } else { Some(value).filter(|_| op.reads()) };
         let is_own = matches!(variable.users, Users::None) || variable.users == Users::One(id);
-        let is_unseen = found.is_some() && variable.value.is_some() && variable.value != found;
+        let is_unseen = found.is_some()
+            && variable.value.is_some()
+            && variable.value != found
+            && !self.log.dictionary.is_async;
         variable.users = if is_own { Users::One(id) } else { Users::Many };
         variable.value = Some(value);
         if is_unseen {

@@ -194,7 +194,7 @@ impl Granule {
         (var != NO_VARIABLE).then_some(VarId(var))
     }
 
-    /// A cell is this variable.
+    /// Sets the variable of a cell.
     pub(super) fn set_var(&mut self, cell: Cell, var: VarId) {
         self.vars[usize::from(cell.offset)] = var.0;
     }
@@ -247,7 +247,7 @@ impl Granule {
         self.known &= !mask;
     }
 
-    /// The value of a cell; that of a wide one is not told.
+    /// The value of a cell; a wide one has none.
     pub(super) fn value(&self, cell: Cell) -> Option<Value> {
         if self.width > 8 || self.known & cell.mask() != cell.mask() {
             return None;

@@ -11,7 +11,7 @@ pub(super) struct Pages<T> {
     /// The index of each page.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[T; PER_PAGE]>>,
-    /// Pages that were used lately, and their indices: most accesses are near an earlier one.
+    /// Recently used pages and their indices: most accesses are near an earlier one.
     recent: [(u64, usize); RECENT],
 }
 
@@ -64,7 +64,7 @@ impl<T: Copy + Default> Pages<T> {
         place
     }
 
-    /// How many bytes all pages take.
+    /// The size of all pages in bytes.
     #[inline]
     pub(super) fn weight(&self) -> usize {
         self.pages.len() * size_of::<[T; PER_PAGE]>()

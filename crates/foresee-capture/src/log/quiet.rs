@@ -88,7 +88,7 @@ impl Sieve {
         Sieve { is_free_running, ..Sieve::default() }
     }
 
-    /// Looks at the next record.
+    /// Processes the next record.
     pub(super) fn see(&mut self, record: &Record<'_>) {
         let Record { thread, address, value, .. } = *record;
         match record.what {
@@ -392,7 +392,7 @@ impl Cut<'_> {
     }
 }
 
-/// One more has touched it.
+/// Notes that a thread has accessed a word.
 #[inline]
 fn own(word: &mut Word, thread: u32) {
     let me = u16::try_from(thread).unwrap_or(KEPT);

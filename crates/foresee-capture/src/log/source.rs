@@ -169,7 +169,7 @@ pub struct LogSource<'l, N> {
     /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
-    /// Return addresses of late, and their locations.
+    /// Recent return addresses and their locations.
     recent: Box<[(u64, LocId); RECENT]>,
     /// How often each name was wanted for something new, by hashes; of variables, if it was more than once.
     taken: HashMap<u64, u32>,
@@ -649,7 +649,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(())
     }
 
-    /// These are the next records of a thread: one of them may have to come after what was known.
+    /// Called before the next records of a thread: one of them may have to come after what was known.
     #[inline]
     fn falls_due(&mut self, thread: u32, places: Range<u32>) {
         let Some(prior) = &self.prior else { return };

@@ -94,7 +94,7 @@ pub(super) struct Candidate {
     first: u32,
     /// The place of the wait it was in when the write was seen, if it was in one.
     pub(super) wait: Option<u32>,
-    /// Another thread has joined it: that one is another of these, or the reader, and comes after
+    /// Another thread has joined it. That thread is another candidate or the reader, and comes after
     /// it.
     pub(super) is_over: bool,
 }
@@ -151,7 +151,7 @@ impl History {
         past.wait = past.place.checked_sub(1);
     }
 
-    /// A thread's wait is over.
+    /// A thread returns from its wait.
     pub(super) fn woken(&mut self, thread: u32) {
         self.past(thread).wait = None;
     }
@@ -293,8 +293,8 @@ impl Plan {
     }
 }
 
-/// The stacks of threads. Code of another thread can write to a stack only if it has an address within: so a stack is its
-/// thread's own until another thread reads such an address or is started with one.
+/// The stacks of threads. Another thread can write to a stack only if it knows an address in it, so a stack belongs to its
+/// thread alone until another thread reads such an address or is started with one.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     /// By where they end: where they begin, whose they are, and whether others may know of them.

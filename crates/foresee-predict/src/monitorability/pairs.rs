@@ -89,14 +89,15 @@ impl Pairs {
         }
         let c = entry(&mut self.by_thread, place.thread.index());
         if *c == 0 {
-            let last = vec![None; LABELS];
+            // As long as its kinds need: there may be thousands of threads, and most have few kinds.
+            let last = Vec::new();
             self.columns.push(Column { thread: place.thread, latest: 0, present: 0, last });
             *c = self.columns.len() as u32;
         }
         let column = &mut self.columns[*c as usize - 1];
         column.latest = time;
         column.present |= 1 << label;
-        column.last[usize::from(label)] = Some((place, time));
+        *entry(&mut column.last, usize::from(label)) = Some((place, time));
     }
 
     /// Compares a step with the last ones of some kinds among the known steps of a column.

@@ -149,9 +149,9 @@ impl Place {
         };
         add("form", Fact::Text(form.to_owned()));
         if is_read {
-            add("reads at this place", Fact::Count(self.reads as u64));
+            add("reads at this place", Fact::Count(self.reads));
         }
-        add("other writes they could see", Fact::Count(self.challengers as u64));
+        add("other writes they could see", Fact::Count(self.challengers));
         let known = self.written_at.iter().filter(|at| **at != Some(LocId::NONE));
         let places: Vec<_> = known.map(|at| at.and_then(|at| location(at, &trace.names))).collect();
         if !places.is_empty() {

@@ -290,7 +290,7 @@ fn what_does_not_exist_is_refused() {
     let error = Session::default().add_check("racing").unwrap_err().to_string();
     assert!(error.starts_with("there is no check named `racing`; there are: spec,"), "{error}");
     let bad = Specification::new("bad", "property p: (").unwrap_err();
-    assert!(bad.to_string().starts_with("bad: "), "{bad}");
+    assert!(bad.to_string().contains("--> bad:1:13"), "{bad}");
     let empty = session("property p: nowhere == 1", &[], false).run(&Trace::default(), &mut Silent);
     assert!(matches!(empty, Err(SessionError::Spec(_))), "{empty:?}");
 }

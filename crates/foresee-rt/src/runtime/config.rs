@@ -120,7 +120,7 @@ pub(super) fn quantum() -> i32 {
     QUANTUM.load(Ordering::Relaxed)
 }
 
-/// Whether nobody waits for the log any more.
+/// Whether the process that waited for the log is gone.
 pub(super) fn is_abandoned() -> bool {
     let launcher = LAUNCHER.load(Ordering::Relaxed);
     launcher != 0 && !sys::exists(launcher)

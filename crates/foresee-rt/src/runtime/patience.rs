@@ -24,7 +24,7 @@ const STILL: u64 = 50 * PATIENCE;
 pub(super) enum Holder {
     /// It sleeps, or is gone.
     Sleeps,
-    /// It has computed for so many nanoseconds without a hook.
+    /// It has computed for this many nanoseconds without a hook.
     Computes(u64),
 }
 

@@ -12,7 +12,7 @@ use super::thread::{self, Thread};
 static ROOM: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicU32 = AtomicU32::new(0);
 
-/// 0: nobody has the queue; 1: a thread has; 2: a thread has, and others may wait for it.
+/// 0: no thread has the queue; 1: a thread has it; 2: a thread has it, and others may wait for it.
 static LOCK: AtomicU32 = AtomicU32::new(0);
 
 /// Allocates the queue.
@@ -77,7 +77,7 @@ impl Queue {
         LENGTH.store(at + 1, Ordering::SeqCst);
     }
 
-    /// One of the threads: which, the number decides.
+    /// The thread that a number selects.
     pub(super) fn choose(&self, number: u64) -> Option<*mut Thread> {
         let n = len();
         (n != 0).then(|| {

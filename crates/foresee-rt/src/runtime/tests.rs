@@ -255,7 +255,7 @@ fn the_token_is_taken_from_a_thread_that_computes() {
     assert_eq!(head.takes, 0, "it did not sleep");
 }
 
-/// A full buffer goes to the file, whoever writes, and nothing is lost or mixed up.
+/// A full buffer goes to the file, whichever thread writes, and nothing is lost or mixed up.
 #[test]
 fn the_log_holds_what_many_threads_wrote() {
     const THREADS: usize = 12;
@@ -322,7 +322,7 @@ fn all_threads_go_on_when_recording_ends() {
     assert!(head.base <= 1 << 20 && records.len() > 1000);
 }
 
-/// Memory of one thread costs next to nothing, and what threads share is recorded: whoever comes finds what the one before
+/// Memory of one thread costs next to nothing, and what threads share is recorded: each thread finds what the one before
 /// did, held back or not.
 #[test]
 fn the_filter_keeps_what_threads_share() {
@@ -366,7 +366,7 @@ fn the_filter_keeps_what_threads_share() {
     let mut order = writers.clone();
     order.dedup();
     assert!(last.len() > 10, "they took turns");
-    // The very last stretch has its first write only: nobody came after it.
+    // The very last stretch has only its first write: no thread came after it.
     assert_eq!(order, last);
 }
 

@@ -118,7 +118,7 @@ pub(super) unsafe fn release(t: *mut Thread) {
     }
     let number = turns::random();
     let is_alone = || queue::len() == 0;
-    // First the token is free, then there is nobody in the queue; a thread that waits does the opposite.
+    // First release the token, then check that the queue is empty; a waiting thread does the opposite.
     if is_alone()
         && OWNER.compare_exchange(id, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         && is_alone()
@@ -205,7 +205,7 @@ unsafe fn wait(t: *mut Thread) {
             return;
         }
         queue.push(t);
-        // It may have become free before its holder could see that somebody waits.
+        // The token may have become free before its holder could see that a thread waits.
         if take_free(id) || !config::recording() {
             return queue.remove(t);
         }
@@ -274,7 +274,7 @@ unsafe fn take(t: *mut Thread, owner: u32, does: Holder) -> bool {
     true
 }
 
-/// The thread is gone for good, wherever it was.
+/// The thread has ended, wherever it was.
 ///
 /// # Safety
 /// The caller is `t`.

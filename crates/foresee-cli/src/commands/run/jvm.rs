@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use foresee_capture::failure;
 use foresee_capture::jvm::{Agent, Injected, JvmLog, JvmTrace, is_java};
 use foresee_capture::program::{Built, Program};
@@ -22,12 +22,7 @@ pub(super) fn agent(args: &RunArgs, program: &Program) -> anyhow::Result<Option<
     if !is_java(command) && !matches!(program.built, Built::Starter | Built::Plain) {
         return Ok(None);
     }
-    let agent = Agent::find(command)?;
-    ensure!(
-        !is_java(command) || args.mode == CaptureMode::Sync,
-        "Java programs are captured in synchronous mode only: leave out --mode async"
-    );
-    Ok(agent)
+    Ok(Agent::find(command)?)
 }
 
 /// The command or the variable that brings the agent in, which records into `logs`.
@@ -40,6 +35,9 @@ pub(super) fn inject(
     let logs = logs.to_str().context("the temporary folder's name is not text")?;
     let mut settings = vec![("out", logs.to_owned())];
     settings.extend(run.recording.limit.map(|bytes| ("limit", bytes.to_string())));
+    if run.args.mode == CaptureMode::Async {
+        settings.push(("mode", "async".to_owned()));
+    }
     settings.extend(watched(run.session));
     let injected = agent.inject(&run.args.command, &folder.join("agent"), &settings);
     injected.context("cannot bring in the agent for Java")

@@ -20,7 +20,7 @@ final class Atomics {
     }
 
     static Helpers.Redirect of(Helpers.Call call) {
-        String type = call.owner().substring(PACKAGE.length());
+        String type = call.origin().substring(PACKAGE.length());
         boolean isArray = type.endsWith("Array");
         return switch (call.name()) {
             case "get", "getPlain", "getOpaque", "getAcquire" -> helper(call, type, isArray, Kind.READ);
@@ -32,9 +32,9 @@ final class Atomics {
                  "weakCompareAndSetVolatile" ->
                 helper(call, type, isArray, Kind.TRY);
             case "getAndUpdate", "updateAndGet", "getAndAccumulate", "accumulateAndGet" ->
-                isArray ? call.unfollowed() : call.to("foresee/jvm/AtomicLoops", call.name(), "L" + call.owner() + ";");
+                isArray ? call.unfollowed() : call.to("foresee/jvm/AtomicLoops", call.name(), "L" + call.origin() + ";");
             case "intValue", "longValue", "floatValue", "doubleValue", "toString" ->
-                isArray ? call.unfollowed() : call.to("foresee/jvm/AtomicLoops", call.name(), "L" + call.owner() + ";");
+                isArray ? call.unfollowed() : call.to("foresee/jvm/AtomicLoops", call.name(), "L" + call.origin() + ";");
             default -> null;
         };
     }

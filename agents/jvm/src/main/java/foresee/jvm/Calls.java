@@ -76,20 +76,6 @@ public final class Calls {
         return owner.equals("sun/misc/Unsafe") || owner.equals("jdk/internal/misc/Unsafe");
     }
 
-    /** Whether calls that a subclass inherits would not be seen, and order threads. */
-    static boolean isUnknownParent(String parent) {
-        if (parent == null || !parent.startsWith("java/util/concurrent/")) {
-            return false;
-        }
-        return switch (parent.substring("java/util/concurrent/".length())) {
-            case "ThreadPoolExecutor", "ScheduledThreadPoolExecutor", "FutureTask", "AbstractExecutorService", "RecursiveTask",
-                 "RecursiveAction", "CountedCompleter", "ForkJoinTask", "ForkJoinWorkerThread", "ForkJoinPool", "CompletableFuture", "CountDownLatch",
-                 "CyclicBarrier", "Phaser", "Exchanger", "CancellationException",
-                 "CompletionException", "ExecutionException", "RejectedExecutionException", "TimeoutException" -> false;
-            default -> true;
-        };
-    }
-
     static int effect(String name) {
         return switch (name) {
             case "iterator", "listIterator", "keySet", "values", "entrySet", "subList", "headMap", "tailMap", "subMap", "headSet", "tailSet",

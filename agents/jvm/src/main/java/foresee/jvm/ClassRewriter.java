@@ -52,14 +52,6 @@ final class ClassRewriter extends ClassVisitor {
     }
 
     @Override
-    public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
-        super.visit(version, access, name, signature, superName, interfaces);
-        if (Calls.isUnknownParent(superName)) {
-            Log.unordered("the class " + title + " extends " + superName.replace('/', '.') + ", whose calls are not followed");
-        }
-    }
-
-    @Override
     public void visitSource(String file, String debug) {
         source = file;
         super.visitSource(file, debug);

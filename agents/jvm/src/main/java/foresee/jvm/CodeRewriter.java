@@ -264,7 +264,8 @@ final class CodeRewriter extends MethodVisitor {
                 fresh--;
             }
         }
-        Helpers.Redirect redirect = opcode == Opcodes.INVOKESPECIAL ? null : Helpers.of(opcode, owner, method, descriptor, isInterface);
+        boolean isOwn = opcode == Opcodes.INVOKESPECIAL && (method.equals("<init>") || owner.equals(type.facts.name));
+        Helpers.Redirect redirect = isOwn ? null : Helpers.of(type, opcode, owner, method, descriptor, isInterface);
         if (redirect == null || !type.hasHelpers()) {
             super.visitMethodInsn(opcode, owner, method, descriptor, isInterface);
             return;
@@ -301,7 +302,7 @@ final class CodeRewriter extends MethodVisitor {
         if (opcode == 0) {
             return handle;
         }
-        Helpers.Redirect redirect = Helpers.of(opcode, handle.getOwner(), handle.getName(), handle.getDesc(), handle.isInterface());
+        Helpers.Redirect redirect = Helpers.of(type, opcode, handle.getOwner(), handle.getName(), handle.getDesc(), handle.isInterface());
         if (redirect == null) {
             return handle;
         }

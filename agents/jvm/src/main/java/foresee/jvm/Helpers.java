@@ -88,13 +88,22 @@ final class Helpers {
 
     private static final Set<String> TIMED = Set.of("()V", "(J)V", "(JI)V");
 
-    /** The helper for a call, if it needs one. */
-    static Redirect of(int opcode, String owner, String name, String type, boolean isInterface) {
+    /** The helper for a call in a class, if it needs one. */
+    static Redirect of(ClassRewriter in, int opcode, String owner, String name, String type, boolean isInterface) {
         boolean isStatic = opcode == Opcodes.INVOKESTATIC;
         if (owner.startsWith("[")) {
             return null;
         }
-        Call call = new Call(opcode, owner, name, type, isInterface);
+        String origin = isStatic || isInterface || Transformer.isJdk(owner) ? owner : Hierarchy.origin(in.loader, owner, name, type);
+        boolean isOfSuper = opcode == Opcodes.INVOKESPECIAL;
+        Call call = new Call(opcode, isOfSuper ? in.facts.name : owner, owner, origin, name, type, isInterface);
+        if (isOfSuper) {
+            // Not the method that a virtual call would find, so it can only be called from here.
+            if (isInterface || !Transformer.isJdk(origin) || !Calls.isFollowed(origin, name)) {
+                return null;
+            }
+            return Atomics.isMeant(origin) || origin.startsWith("java/util/concurrent/locks/Reentrant") ? call.unfollowed() : call.opaque(Calls.effect(name));
+        }
         if (!isStatic) {
             if (name.equals("wait") && TIMED.contains(type)) {
                 return call.to(CodeRewriter.RT, "waitFor", OBJECT);
@@ -112,10 +121,10 @@ final class Helpers {
                 return call.answering("asked");
             }
         }
-        if (!Transformer.isJdk(owner)) {
+        if (!Transformer.isJdk(origin)) {
             return null;
         }
-        if (Atomics.isMeant(owner)) {
+        if (Atomics.isMeant(origin)) {
             return isStatic ? null : Atomics.of(call);
         }
         if (HandleCalls.isMeant(owner)) {
@@ -124,16 +133,16 @@ final class Helpers {
         if (isStatic) {
             return ofStatic(call);
         }
-        if (owner.startsWith("java/util/concurrent/locks/")) {
+        if (origin.startsWith("java/util/concurrent/locks/")) {
             Redirect lock = ofLock(call);
             if (lock != null) {
                 return lock;
             }
         }
-        if (Calls.isUnknown(owner)) {
+        if (Calls.isUnknown(origin)) {
             return call.unfollowed();
         }
-        return Calls.isFollowed(owner, name) ? call.opaque(Calls.effect(name)) : null;
+        return Calls.isFollowed(origin, name) ? call.opaque(Calls.effect(name)) : null;
     }
 
     private static Redirect ofStatic(Call call) {
@@ -152,8 +161,7 @@ final class Helpers {
     }
 
     private static Redirect ofLock(Call call) {
-        String owner = call.owner.substring("java/util/concurrent/locks/".length());
-        switch (owner) {
+        switch (call.origin.substring("java/util/concurrent/locks/".length())) {
             case "Lock", "ReentrantLock", "ReentrantReadWriteLock$ReadLock", "ReentrantReadWriteLock$WriteLock" -> {
                 boolean isMeant = switch (call.name) {
                     case "lock", "lockInterruptibly", "tryLock", "unlock", "newCondition" -> true;
@@ -174,15 +182,18 @@ final class Helpers {
         }
     }
 
-    /** A call of the program. */
-    record Call(int opcode, String owner, String name, String type, boolean isInterface) {
+    /** A call of the program: the receiver's type, the class that the call names, and the class of the JDK that has the method. */
+    record Call(int opcode, String receiver, String owner, String origin, String name, String type, boolean isInterface) {
         boolean isStatic() {
             return opcode == Opcodes.INVOKESTATIC;
         }
 
         String helperType() {
-            String receiver = isStatic() ? "" : "L" + owner + ";";
-            return "(" + receiver + type.substring(1).replace(")", "I)");
+            return "(" + receiverType() + type.substring(1).replace(")", "I)");
+        }
+
+        private String receiverType() {
+            return isStatic() ? "" : "L" + receiver + ";";
         }
 
         String key(String what) {
@@ -190,8 +201,7 @@ final class Helpers {
         }
 
         void invoke(MethodVisitor code) {
-            String all = "(" + (isStatic() ? "" : "L" + owner + ";") + type.substring(1);
-            loadAll(code, all);
+            loadAll(code, "(" + receiverType() + type.substring(1));
             code.visitMethodInsn(opcode, owner, name, type, isInterface);
         }
 
@@ -238,7 +248,7 @@ final class Helpers {
             int watched = Transformer.Watch.matches(watch.methods(), full) ? Methods.number(full) : 0;
             return new Redirect(key("opaque"), helperType(), code -> guarded(code, () -> {
                 if (watched != 0) {
-                    arguments(code, "(L" + owner + ";" + type.substring(1));
+                    arguments(code, "(L" + receiver + ";" + type.substring(1));
                     told(code, "call", watched);
                 }
                 code.visitVarInsn(Opcodes.ALOAD, 0);
@@ -251,7 +261,7 @@ final class Helpers {
                 ClassRewriter.push(code, effect);
                 code.visitMethodInsn(Opcodes.INVOKESTATIC, CALLS, "end", "(" + OBJECT + OBJECT + "I)V", false);
                 if (watched != 0) {
-                    arguments(code, "(L" + owner + ";)V");
+                    arguments(code, "(L" + receiver + ";)V");
                     if (result.getSort() != Type.VOID) {
                         code.visitInsn(result.getSize() == 2 ? Opcodes.DUP2 : Opcodes.DUP);
                         ClassRewriter.box(code, result);

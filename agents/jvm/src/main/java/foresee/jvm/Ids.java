@@ -151,6 +151,10 @@ final class Ids {
     }
 
     private static long add(Object object, int hash, Segment segment, ThreadLog log) {
+        if (log == ThreadLog.IDLE) {
+            // Nothing is recorded, so nothing need be told apart.
+            return 0;
+        }
         long fresh = log.nextId();
         // What is known about an object is told before others can use its number.
         log.tellObject(fresh, Log.number(object.getClass()));

@@ -36,6 +36,7 @@ public final class Install {
             switch (word) {
                 case "out" -> folder = Path.of(rest);
                 case "limit" -> Log.limit = number(rest);
+                case "mode" -> Log.isAsync = isAsync(rest);
                 case "field" -> fields.add(rest);
                 case "method" -> methods.add(rest);
                 case "" -> { }
@@ -75,6 +76,14 @@ public final class Install {
         String name = type.getName();
         return type.isHidden() && (name.contains("$$Lambda") || name.contains("$$InjectedInvoker") || name.contains("LambdaForm$") || name.contains("$$StringConcat")
                 || name.contains("$$TypeSwitch") || name.contains("MethodHandleProxies") || name.startsWith("com.sun.proxy.") || name.startsWith("jdk.proxy"));
+    }
+
+    private static boolean isAsync(String mode) {
+        return switch (mode) {
+            case "async" -> true;
+            case "sync" -> false;
+            default -> throw new IllegalArgumentException("`" + mode + "` is not a mode: sync or async");
+        };
     }
 
     private static long number(String text) {

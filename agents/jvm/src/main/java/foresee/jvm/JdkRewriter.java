@@ -91,8 +91,8 @@ final class JdkRewriter {
                     default -> next;
                 };
                 case "FutureTask" -> futureTask(name, next);
-                case "CompletableFuture" -> completable(nested >= 0, name, next);
-                case "ForkJoinTask" -> task(nested >= 0, name, next);
+                case "CompletableFuture" -> completable(nested >= 0 || isStatic, simple.endsWith("$Signaller"), name, next);
+                case "ForkJoinTask" -> task(nested >= 0, isStatic, name, next);
                 case "ForkJoinPool" -> forkJoin(nested >= 0, name, descriptor, isPublic && !isStatic, next);
                 case "CountedCompleter" -> pending(status(name, next));
                 case "CountDownLatch" -> switch (name) {
@@ -103,13 +103,13 @@ final class JdkRewriter {
                 };
                 case "CyclicBarrier" -> switch (name) {
                     case "await" -> around(entry(next, "post", 0), "look");
-                    case "dowait" -> calls(next, "java/lang/Runnable", "run", true);
+                    case "dowait" -> calls(timeouts(next), "java/lang/Runnable", "run", true);
                     case "reset" -> entry(next, "post", 0);
                     case "isBroken", "getNumberWaiting" -> exit(next, "miss");
                     default -> next;
                 };
                 case "Phaser" -> phaser(name, isPublic, next);
-                case "Exchanger" -> name.equals("exchange") ? around(entry(next, "post", 0), "look") : next;
+                case "Exchanger" -> name.equals("exchange") ? around(entry(timeouts(next), "post", 0), "look") : next;
                 case "SubmissionPublisher" -> isPublic && nested < 0 && !isStatic || name.equals("consume") ? global(next) : next;
                 default -> next;
             };
@@ -148,7 +148,7 @@ final class JdkRewriter {
     }
 
     private static MethodVisitor futureTask(String name, MethodVisitor next) {
-        MethodVisitor seen = reads(next, FUTURE, "state", "I", ASKING.contains(name) ? "stateAsked" : "state");
+        MethodVisitor seen = reads(timeouts(next), FUTURE, "state", "I", ASKING.contains(name) ? "stateAsked" : "state");
         return switch (name) {
             case "set", "setException", "cancel" -> entry(seen, "post", 0);
             case "run", "runAndReset" -> entry(seen, "look", 0);
@@ -156,13 +156,18 @@ final class JdkRewriter {
         };
     }
 
-    private static MethodVisitor completable(boolean isNested, String name, MethodVisitor next) {
-        MethodVisitor seen = reads(next, COMPLETABLE, "result", "Ljava/lang/Object;", "result");
+    private static MethodVisitor completable(boolean isNested, boolean isSignaller, String name, MethodVisitor next) {
+        // Who waits has not learnt anything as long as there is no result; elsewhere the program goes on in another way.
+        boolean isWaiting = switch (name) {
+            case "get", "join", "waitingGet", "timedGet", "isReleasable", "block", "postComplete" -> true;
+            default -> false;
+        };
+        MethodVisitor seen = reads(isNested ? next : timeouts(next), COMPLETABLE, "result", "Ljava/lang/Object;", isWaiting ? "resultSeen" : "result");
         return switch (name) {
             case "internalComplete", "completeNull", "completeValue", "completeThrowable", "completeRelay", "obtrudeValue", "obtrudeException" ->
                 isNested ? seen : entry(seen, "post", 0);
-            // Each completion posts at itself when it is made, as it is a task.
-            case "tryFire", "run" -> isNested ? entry(seen, "look", 0) : seen;
+            // Each completion posts at itself when it is made, as it is a task. One that only wakes a thread hands nothing over.
+            case "tryFire", "run" -> isNested && !isSignaller ? entry(seen, "look", 0) : seen;
             default -> seen;
         };
     }
@@ -171,11 +176,11 @@ final class JdkRewriter {
         return reads(next, TASK, "status", "I", ASKING.contains(name) ? "statusAsked" : "status");
     }
 
-    private static MethodVisitor task(boolean isNested, String name, MethodVisitor next) {
-        MethodVisitor seen = status(name, next);
+    private static MethodVisitor task(boolean isNested, boolean isStatic, String name, MethodVisitor next) {
         if (isNested) {
-            return seen;
+            return status(name, next);
         }
+        MethodVisitor seen = status(name, isStatic ? next : timeouts(next));
         return switch (name) {
             case "<init>" -> exit(seen, "post");
             case "fork", "casStatus", "getAndBitwiseOrStatus" -> entry(seen, "post", 0);
@@ -203,7 +208,7 @@ final class JdkRewriter {
     }
 
     private static MethodVisitor phaser(String name, boolean isPublic, MethodVisitor next) {
-        MethodVisitor advancing = calls(next, CONCURRENT + "Phaser", "onAdvance", false);
+        MethodVisitor advancing = calls(isPublic ? timeouts(next) : next, CONCURRENT + "Phaser", "onAdvance", false);
         return switch (name) {
             case "arrive", "arriveAndDeregister", "forceTermination", "register", "bulkRegister" -> isPublic ? entry(advancing, "post", 0) : advancing;
             case "arriveAndAwaitAdvance" -> around(entry(advancing, "post", 0), "look");
@@ -271,6 +276,20 @@ final class JdkRewriter {
             next.visitVarInsn(Opcodes.ALOAD, 0);
             order(next, "answered", "(ZLjava/lang/Object;)V");
         });
+    }
+
+    /** A thread that gives up has learnt that nothing has happened yet. */
+    private static MethodVisitor timeouts(MethodVisitor next) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitTypeInsn(int opcode, String type) {
+                if (opcode == Opcodes.NEW && type.equals(CONCURRENT + "TimeoutException")) {
+                    super.visitVarInsn(Opcodes.ALOAD, 0);
+                    order(mv, "miss", "(Ljava/lang/Object;)V");
+                }
+                super.visitTypeInsn(opcode, type);
+            }
+        };
     }
 
     /** Each read of a field is followed by a step with the object and the value. */

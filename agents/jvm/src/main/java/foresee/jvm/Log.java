@@ -22,6 +22,8 @@ final class Log {
 
     /** Whether events are recorded. */
     static volatile boolean isOn;
+    /** Whether an access and its place in the order are not one step: other threads may come in between. */
+    static boolean isAsync;
     /** The most bytes of records. */
     static long limit = Long.MAX_VALUE;
 
@@ -50,6 +52,9 @@ final class Log {
         Files.createDirectories(folder);
         names = new FileOutputStream(folder.resolve("names").toFile());
         write("V", VERSION, System.getProperty("java.version"));
+        if (isAsync) {
+            write("A", 0, "");
+        }
     }
 
     /** The number of a class, which has been told. */

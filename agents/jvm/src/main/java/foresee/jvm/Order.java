@@ -53,6 +53,13 @@ public final class Order {
         answered(result != null, future);
     }
 
+    /** The same, by a thread that waits for it. */
+    public static void resultSeen(Object future, Object result) {
+        if (result != null) {
+            look(future);
+        }
+    }
+
     /** The state of a task of a pool was read, which is below zero at the end. */
     public static void status(Object task, int status) {
         if (status < 0) {

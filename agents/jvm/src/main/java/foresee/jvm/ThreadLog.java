@@ -174,8 +174,10 @@ public final class ThreadLog {
     private boolean enter() {
         if (held >= 0) {
             // An access failed between its two halves, because the stack was full.
-            Stripes.free(held, ticket);
-            owed = held;
+            if (!Log.isAsync) {
+                Stripes.free(held, ticket);
+                owed = held;
+            }
             held = -1;
         }
         if (!Log.isOn || !room()) {
@@ -217,7 +219,7 @@ public final class ThreadLog {
         this.index = index;
         this.site = site;
         this.isVolatile = isVolatile;
-        ticket = Stripes.lock(stripe);
+        ticket = Log.isAsync ? 0 : Stripes.lock(stripe);
         held = stripe;
         return true;
     }
@@ -232,7 +234,11 @@ public final class ThreadLog {
         if (stripe < 0) {
             return false;
         }
-        Stripes.free(stripe, ticket);
+        if (Log.isAsync) {
+            ticket = Stripes.take(stripe);
+        } else {
+            Stripes.free(stripe, ticket);
+        }
         owed = stripe;
         held = -1;
         return true;

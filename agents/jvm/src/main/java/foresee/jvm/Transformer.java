@@ -51,14 +51,10 @@ final class Transformer implements ClassFileTransformer {
 
     private byte[] rewrite(ClassLoader loader, String name, byte[] bytes) {
         int major = bytes[MAJOR_AT] & 0xff;
-        byte[] readable = bytes;
-        if (major > (NEWEST & 0xff)) {
-            readable = bytes.clone();
-            readable[MAJOR_AT] = (byte) NEWEST;
-        }
-        ClassReader reader = new ClassReader(readable);
+        ClassReader reader = reader(bytes);
         ClassFacts facts = new ClassFacts();
         reader.accept(facts, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
+        Hierarchy.declare(loader, facts);
         ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
         ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch);
         reader.accept(rewriter, 0);
@@ -68,6 +64,16 @@ final class Transformer implements ClassFileTransformer {
             rewritten[MAJOR_AT] = (byte) major;
         }
         return rewritten;
+    }
+
+    /** Reads a class; one that is newer than the reader is taken for the newest that it knows. */
+    static ClassReader reader(byte[] bytes) {
+        byte[] readable = bytes;
+        if ((bytes[MAJOR_AT] & 0xff) > (NEWEST & 0xff)) {
+            readable = bytes.clone();
+            readable[MAJOR_AT] = (byte) NEWEST;
+        }
+        return new ClassReader(readable);
     }
 
     /** What specifications name: fields and methods, by the ends of their full names. */
