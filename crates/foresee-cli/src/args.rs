@@ -82,6 +82,10 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Check and explain specifications.
     Spec(SpecArgs),
+    /// Build and run a small program with a planted race in each language, and fail unless it is reported.
+    ///
+    /// Exit status 1 if a race was missed, 3 if nothing could be tried.
+    SelfTest(SelfTestArgs),
     /// Print a shell completion script.
     Completions {
         /// The shell.
@@ -93,6 +97,33 @@ pub(crate) enum Command {
         #[arg(short, long, alias = "out", value_name = "DIR")]
         output: Option<PathBuf>,
     },
+}
+
+/// A language of programs that can be captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    C,
+    #[value(name = "c++")]
+    Cxx,
+    Java,
+}
+
+impl Language {
+    /// Its name.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Language::C => "C",
+            Language::Cxx => "C++",
+            Language::Java => "Java",
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct SelfTestArgs {
+    /// Try only these languages, and fail if one cannot be tried [default: all that the machine has a toolchain for].
+    #[arg(value_name = "LANGUAGE")]
+    pub(crate) languages: Vec<Language>,
 }
 
 /// How much memory a command without searches may take.

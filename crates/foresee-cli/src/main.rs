@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::SelfTest(args) => commands::self_test::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell } => commands::shell::completions(shell),

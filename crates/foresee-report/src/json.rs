@@ -135,6 +135,9 @@ struct JsonFinding<'a> {
     /// Which of several runs show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<JsonRuns<'a>>,
+    /// The tests of the program that show it, where the trace marks them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tests: &'a [String],
 }
 
 /// Which of several runs show a finding.
@@ -313,7 +316,9 @@ pub fn report(report: &Report) -> String {
         let all = report.findings.iter().enumerate();
         all.filter(|(_, f)| f.analysis == analysis.name)
             .filter(|(_, f)| analysis.property.as_ref().is_none_or(|p| *p == f.property))
-            .map(|(i, f)| finding(i, f, report.witnesses.get(i).and_then(Option::as_ref)))
+            .map(|(i, f)| {
+                finding(i, f, report.witnesses.get(i).and_then(Option::as_ref), tests_of(report, i))
+            })
             .collect()
     };
     let analyses = report
@@ -384,10 +389,20 @@ pub fn visible(json: &str) -> String {
 
 /// One finding as one JSON object, as it stands in a report.
 pub fn one(finding: &Finding) -> String {
-    serde_json::to_string(&self::finding(0, finding, None)).expect("a finding has only text keys")
+    serde_json::to_string(&self::finding(0, finding, None, &[]))
+        .expect("a finding has only text keys")
 }
 
-fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -> JsonFinding<'a> {
+fn tests_of(report: &Report, index: usize) -> &[String] {
+    report.tests.get(index).map_or(&[], Vec::as_slice)
+}
+
+fn finding<'a>(
+    index: usize,
+    finding: &'a Finding,
+    drawn: Option<&'a Diagram>,
+    tests: &'a [String],
+) -> JsonFinding<'a> {
     let details = finding.details.iter();
     let details =
         details.map(|detail| (detail.label.clone(), Json::from(detail.text(&finding.sites))));
@@ -411,6 +426,7 @@ fn finding<'a>(index: usize, finding: &'a Finding, drawn: Option<&'a Diagram>) -
         facts: finding.details.iter().map(fact).collect(),
         details: details.chain(shown).collect(),
         runs: finding.shown_by.as_ref().map(runs),
+        tests,
     }
 }
 

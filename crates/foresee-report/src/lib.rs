@@ -19,9 +19,11 @@ pub mod sarif;
 mod schema;
 mod svg;
 pub mod text;
+mod units;
 mod uri;
 
 pub use diagram::{Arrow, Diagram, Row};
 pub use lattice_svg::lattice_svg;
-pub use merge::merge;
+pub use merge::{Parts, merge};
 pub use report::{Report, exit_status};
+pub use units::{TEST_BEGIN, TEST_END, Tests};

@@ -1,12 +1,21 @@
-//! Merges the reports of several runs of a program.
+//! Merges the reports of several runs of a program, or of several processes of one run.
 
 use foresee_predict::Analysed;
 use foresee_trace::{Finding, FindingKind, Outcome, ShownBy};
 
 use crate::report::Report;
 
-/// The findings of several runs, each once, with the number of runs that show it.
-pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
+/// What the reports are about that are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Several runs: this many, some of which may have several reports.
+    Runs(usize),
+    /// The processes of one run.
+    Processes,
+}
+
+/// The findings of several reports, each once, with the number of runs and all the tests that show it.
+pub fn merge(reports: Vec<(String, Report)>, parts: Parts) -> Option<Report> {
     let mut reports = reports.into_iter();
     let (label, mut all) = reports.next()?;
     let mut seen: Vec<(String, Vec<String>)> =
@@ -14,13 +23,21 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
     let mut analysed: Vec<Vec<Analysed>> = all.analysed.drain(..).map(|one| vec![one]).collect();
     let count = all.findings.len();
     all.witnesses.resize(count, None);
-    for (label, Report { report, witnesses }) in reports {
+    all.tests.resize(count, Vec::new());
+    for (label, Report { report, witnesses, tests }) in reports {
         let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
-        for (finding, witness) in report.findings.into_iter().zip(witnesses) {
+        let tests = tests.into_iter().chain(std::iter::repeat(Vec::new()));
+        let found = report.findings.into_iter().zip(witnesses).zip(tests);
+        for ((finding, witness), tests) in found {
             match all.findings.iter().position(|known| is_same(known, &finding)) {
                 Some(at) => {
                     if seen[at].1.last() != Some(&label) {
                         seen[at].1.push(label.clone());
+                    }
+                    for test in tests {
+                        if !all.tests[at].contains(&test) {
+                            all.tests[at].push(test);
+                        }
                     }
                     // An observed finding is stronger than a predicted one.
                     if all.findings[at].kind != FindingKind::Observed
@@ -33,6 +50,7 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
                 None => {
                     all.findings.push(finding);
                     all.witnesses.push(witness);
+                    all.tests.push(tests);
                     seen.push((label.clone(), vec![label.clone()]));
                 }
             }
@@ -46,6 +64,13 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
                 None => analysed.push(vec![one]),
             }
         }
+        if parts == Parts::Processes {
+            let (sum, one) = (&mut all.report.trace, report.trace);
+            sum.events += one.events;
+            sum.threads += one.threads;
+            sum.variables += one.variables;
+            sum.locks += one.locks;
+        }
         let remarks = &mut all.remarks;
         remarks.cut_short = remarks.cut_short.take().or(report.remarks.cut_short);
         remarks.partial = remarks.partial.take().or(report.remarks.partial);
@@ -55,10 +80,16 @@ pub fn merge(reports: Vec<(String, Report)>, runs: usize) -> Option<Report> {
             }
         }
     }
-    for (finding, (from, by)) in all.findings.iter_mut().zip(seen) {
-        finding.shown_by = Some(ShownBy { runs: by.len(), of: runs, from });
-    }
-    all.analysed = analysed.into_iter().map(one_for_all).collect();
+    let word = match parts {
+        Parts::Runs(of) => {
+            for (finding, (from, by)) in all.findings.iter_mut().zip(seen) {
+                finding.shown_by = Some(ShownBy { runs: by.len(), of, from });
+            }
+            ["run", "runs"]
+        }
+        Parts::Processes => ["process", "processes"],
+    };
+    all.analysed = analysed.into_iter().map(|each| one_for_all(each, word)).collect();
     Some(all)
 }
 
@@ -71,8 +102,8 @@ fn is_same(a: &Finding, b: &Finding) -> bool {
         }
 }
 
-/// The results of an analysis for all runs, as complete as the least complete of them.
-fn one_for_all(all: Vec<Analysed>) -> Analysed {
+/// The results of an analysis for all runs or processes, as complete as the least complete of them.
+fn one_for_all(all: Vec<Analysed>, [one, many]: [&str; 2]) -> Analysed {
     let outcomes = || all.iter().map(|one| one.outcome);
     let outcome = outcomes().find(|&outcome| outcome != Outcome::Exhausted);
     let outcome = outcome.unwrap_or(Outcome::Exhausted);
@@ -88,8 +119,8 @@ fn one_for_all(all: Vec<Analysed>) -> Analysed {
         );
     }
     let told = statements.iter().map(|(statement, times)| match *times {
-        1 => format!("in 1 run: {statement}"),
-        n => format!("in {n} runs: {statement}"),
+        1 => format!("in 1 {one}: {statement}"),
+        n => format!("in {n} {many}: {statement}"),
     });
     let statement = told.collect::<Vec<_>>().join("; ");
     let first = &all[0];

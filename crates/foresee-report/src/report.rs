@@ -9,6 +9,7 @@ use foresee_predict::session::Examined;
 use foresee_trace::{Finding, FindingKind, Outcome};
 
 use crate::diagram::Diagram;
+use crate::units::Tests;
 
 /// How many events of a witness are drawn at most: of the first witnesses of an analysis, and of the
 /// others. Text shows fewer.
@@ -24,6 +25,8 @@ pub struct Report {
     pub(crate) report: foresee_predict::session::Report,
     /// A drawing of each finding's witness, where there is one.
     pub witnesses: Vec<Option<Diagram>>,
+    /// The tests of the program that show each finding, where they are known.
+    pub tests: Vec<Vec<String>>,
 }
 
 impl Deref for Report {
@@ -42,15 +45,17 @@ impl DerefMut for Report {
 impl From<foresee_predict::session::Report> for Report {
     fn from(report: foresee_predict::session::Report) -> Report {
         let witnesses = report.findings.iter().map(|_| None).collect();
-        Report { report, witnesses }
+        let tests = report.findings.iter().map(|_| Vec::new()).collect();
+        Report { report, witnesses, tests }
     }
 }
 
 impl Report {
-    /// What came of a trace.
-    pub fn of(examined: Examined) -> Report {
+    /// What came of a trace, in which these tests ran.
+    pub fn of(examined: Examined, tests: &Tests) -> Report {
         let Examined { report, trace, .. } = examined;
         let mut report = Report::from(report);
+        report.tests = report.findings.iter().map(|finding| tests.of(finding)).collect();
         let Some(trace) = trace else { return report };
         let mut drawn: HashMap<&str, usize> = HashMap::new();
         for (finding, diagram) in report.report.findings.iter().zip(&mut report.witnesses) {
@@ -68,6 +73,7 @@ impl Report {
     /// Puts findings that did not come from an analysis of the trace before all others.
     pub fn put_first(&mut self, found: Vec<Finding>) {
         self.witnesses.splice(0..0, found.iter().map(|_| None));
+        self.tests.splice(0..0, found.iter().map(|_| Vec::new()));
         self.report.put_first(found);
     }
 
@@ -76,10 +82,13 @@ impl Report {
         let findings = std::mem::take(&mut self.findings);
         let witnesses = std::mem::take(&mut self.witnesses);
         let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
-        for (finding, witness) in findings.into_iter().zip(witnesses) {
+        let tests =
+            std::mem::take(&mut self.tests).into_iter().chain(std::iter::repeat(Vec::new()));
+        for ((finding, witness), tests) in findings.into_iter().zip(witnesses).zip(tests) {
             if !suppressions.cover(&finding) {
                 self.findings.push(finding);
                 self.witnesses.push(witness);
+                self.tests.push(tests);
             }
         }
         self.suppressions = suppressions;

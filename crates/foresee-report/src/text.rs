@@ -222,6 +222,10 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             let text = detail.text(&finding.sites);
             writeln!(out, "  {}: {}", Visible(&detail.label), Visible(&text))?;
         }
+        if let Some(tests) = report.tests.get(i).filter(|tests| !tests.is_empty()) {
+            let word = if tests.len() == 1 { "test" } else { "tests" };
+            writeln!(out, "  {word}: {}", Visible(&tests.join(", ")))?;
+        }
         if let Some(shown) = &finding.shown_by {
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
         }

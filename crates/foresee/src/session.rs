@@ -248,7 +248,9 @@ impl<'t> Session<'t> {
             questions.add_check(check.name())?;
         }
         let examined = questions.run(self.trace, &mut Silent)?;
-        Ok(Report { report: foresee_report::Report::of(examined) })
+        Ok(Report {
+            report: foresee_report::Report::of(examined, &foresee_report::Tests::default()),
+        })
     }
 }
 

@@ -29,10 +29,15 @@ public class Bakery {
         ticket.set(self, 0);
     }
 
+    /** Only one customer at a time may do this. */
+    private void bake() {
+        bread++;
+    }
+
     void buy(int self) {
         for (int i = 0; i < 3; i++) {
             enter(self);
-            bread++;
+            bake();
             leave(self);
         }
     }

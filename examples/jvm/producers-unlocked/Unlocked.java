@@ -1,14 +1,22 @@
-/** A producer and a consumer whose buffer is checked without the lock. */
+/** A producer and a consumer whose buffer is checked and emptied without the lock. */
 public class Unlocked {
     private final int[] buffer = new int[8];
     private int filled;
 
-    synchronized void put(int item) {
+    private void store(int item) {
         buffer[filled++] = item;
     }
 
-    int take() {
+    private int load() {
         return filled == 0 ? 0 : buffer[--filled];
+    }
+
+    synchronized void put(int item) {
+        store(item);
+    }
+
+    int take() {
+        return load();
     }
 
     public static void main(String[] arguments) throws InterruptedException {

@@ -3,11 +3,19 @@ public class Producers {
     private final int[] buffer = new int[2];
     private int filled;
 
+    private void store(int item) {
+        buffer[filled++] = item;
+    }
+
+    private int load() {
+        return buffer[--filled];
+    }
+
     synchronized void put(int item) throws InterruptedException {
         while (filled == buffer.length) {
             wait();
         }
-        buffer[filled++] = item;
+        store(item);
         notifyAll();
     }
 
@@ -15,7 +23,7 @@ public class Producers {
         while (filled == 0) {
             wait();
         }
-        int item = buffer[--filled];
+        int item = load();
         notifyAll();
         return item;
     }

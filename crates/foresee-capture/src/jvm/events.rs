@@ -401,6 +401,16 @@ impl<'l> JvmSource<'l> {
         Ok(())
     }
 
+    /// A test of the program begins or ends; reports name the tests that show a finding.
+    fn test(&mut self, i: usize, what: &str, record: &Record, batch: &mut Batch) -> Result<()> {
+        let name = self.log.dictionary.methods.get(&record.object).map_or("?", String::as_str);
+        let name = self.names.syms.intern(name).map_err(too_many)?;
+        let what = self.names.syms.intern(what).map_err(too_many)?;
+        let event = self.event(i, Op::Event, record)?.with_target(what.0);
+        self.push(i, event.with_values(&[Value::Str(name)], &mut batch.pool), batch);
+        Ok(())
+    }
+
     fn simple(
         &mut self,
         i: usize,
@@ -483,6 +493,8 @@ impl<'l> JvmSource<'l> {
                 self.threads[i].arguments.push(value);
                 Ok(())
             }
+            Kind::TestBegin => self.test(i, "test-begin", record, batch),
+            Kind::TestEnd => self.test(i, "test-end", record, batch),
             Kind::Call => self.call(i, Op::Enter, record, batch),
             Kind::Return => self.call(i, Op::Exit, record, batch),
         }

@@ -1,9 +1,10 @@
 //! `foresee check`: one pass over a trace for everything that was requested.
 
+use anyhow::Context;
 use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
 use foresee_report::text::Style;
-use foresee_report::{Report, exit_status};
+use foresee_report::{Report, Tests, exit_status};
 use foresee_trace::TraceInput;
 
 use crate::args::{AnalysisArgs, CheckArgs, ReportFormat};
@@ -34,7 +35,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
-    let status = tell(&args.analysis, examined, &mut to)?;
+    // What an index alone has answered may not be readable twice.
+    let tests = if session.is_empty() { Tests::default() } else { tests(&trace, &examined)? };
+    let status = tell(&args.analysis, examined, &tests, &mut to)?;
     to.finish()?;
     Ok(status)
 }
@@ -50,15 +53,26 @@ pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Resu
     })
 }
 
+/// The tests that the trace marks, if there are findings that they may show.
+pub(crate) fn tests(trace: &dyn TraceInput, examined: &Examined) -> anyhow::Result<Tests> {
+    let read = match &examined.trace {
+        _ if examined.report.findings.is_empty() => Ok(Tests::default()),
+        Some(loaded) => Tests::read(&mut loaded.source()),
+        None => trace.open().and_then(|mut source| Tests::read(&mut *source)),
+    };
+    read.with_context(|| trace.name())
+}
+
 /// Prints the report on a trace, and draws its pictures; returns the exit status.
 pub(crate) fn tell(
     args: &AnalysisArgs,
     mut examined: Examined,
+    tests: &Tests,
     to: &mut Sink,
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let drawings = std::mem::take(&mut examined.drawings);
-    let status = show(args, Report::of(examined), to)?;
+    let status = show(args, Report::of(examined, tests), to)?;
     if let Some(mut pictures) = pictures {
         drawings.iter().try_for_each(|drawing| pictures.draw(drawing))?;
     }

@@ -9,6 +9,7 @@ pub(crate) mod picture;
 pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod self_test;
 pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;

@@ -15,7 +15,7 @@ use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
 use foresee_report::text::Style;
-use foresee_report::{Report, exit_status};
+use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
 use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
 use serde_json::json;
@@ -207,7 +207,7 @@ impl Observer for ConsoleObserver {
         self.totals().programs += 1;
         match examined {
             Ok(examined) => {
-                let report = Report::of(examined);
+                let report = Report::of(examined, &Tests::default());
                 let status = exit_status(&report);
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);

@@ -21,7 +21,7 @@ use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::{self, Session};
-use foresee_report::Report;
+use foresee_report::{Parts, Report, Tests};
 use foresee_spec::Diagnostic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -138,7 +138,9 @@ impl Reports<'_> {
 
     fn finish(mut self) -> anyhow::Result<u8> {
         let runs = self.args.runs as usize;
-        if let Some(mut merged) = foresee_report::merge(std::mem::take(&mut self.all), runs) {
+        if let Some(mut merged) =
+            foresee_report::merge(std::mem::take(&mut self.all), Parts::Runs(runs))
+        {
             merged.name = format!("{} ({runs} runs)", self.name);
             let status = check::show(&self.args.analysis, merged, &mut self.to)?;
             self.note(status);
@@ -310,14 +312,15 @@ impl Run<'_> {
             }
             report.remarks.warnings.splice(0..0, notes);
             if args.runs > 1 {
-                told.put(self.recording.seed, Report::of(examined))?;
+                told.put(self.recording.seed, Report::of(examined, &Tests::default()))?;
                 continue;
             }
             if !report.findings.is_empty() && args.mode == CaptureMode::Sync {
                 let seed = format!("the schedule was that of --seed {}", args.seed);
                 report.remarks.warnings.push(seed);
             }
-            let status = check::tell(&args.analysis, examined, &mut told.to)?;
+            let tests = Tests::default();
+            let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;
             told.note(status);
         }
         match (failed, absent) {

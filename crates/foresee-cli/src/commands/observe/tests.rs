@@ -50,7 +50,7 @@ fn input(trace: PathBuf) -> InputArgs {
 type Said = Result<serde_json::Value, String>;
 
 fn said(result: anyhow::Result<Examined>) -> Said {
-    let mut report = Report::of(result.map_err(|error| format!("{error:#}"))?);
+    let mut report = Report::of(result.map_err(|error| format!("{error:#}"))?, &Tests::default());
     report.name = "trace".to_owned();
     let text = foresee_report::json::report(&report);
     Ok(serde_json::from_str(&text).unwrap())

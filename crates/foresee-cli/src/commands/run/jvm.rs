@@ -8,7 +8,7 @@ use foresee_capture::jvm::{Agent, Injected, JvmLog, JvmTrace, is_java};
 use foresee_capture::program::{Built, Program};
 use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::Session;
-use foresee_report::Report;
+use foresee_report::{Parts, Report};
 
 use super::{Failed, Reports, Run, numbered};
 use crate::args::{CaptureMode, RunArgs};
@@ -66,6 +66,8 @@ impl Run<'_> {
         told: &mut Reports<'_>,
     ) -> anyhow::Result<Option<Failed<'f>>> {
         let Run { args, session, name, .. } = *self;
+        // A build tool may start several, each for some of the tests: they have one report.
+        let mut parts = Vec::new();
         let memory = args.analysis.max_memory.saturating_mul(1 << 20);
         for (i, folder) in found.iter().enumerate() {
             let log = JvmLog::open(folder).context("the log cannot be read")?;
@@ -95,12 +97,20 @@ impl Run<'_> {
                 examined.report.put_first(vec![finding]);
             }
             examined.report.remarks.warnings.splice(0..0, notes);
-            if args.runs > 1 {
-                told.put(self.recording.seed, Report::of(examined))?;
-                continue;
+            let tests = check::tests(&trace, &examined)?;
+            if args.runs == 1 && found.len() == 1 {
+                let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;
+                told.note(status);
+                return Ok(failed);
             }
-            let status = check::tell(&args.analysis, examined, &mut told.to)?;
-            told.note(status);
+            parts.push((format!("process {}", log.pid), Report::of(examined, &tests)));
+        }
+        let count = parts.len();
+        if let Some(mut merged) = foresee_report::merge(parts, Parts::Processes) {
+            if count > 1 {
+                merged.name = format!("{name} ({count} processes)");
+            }
+            told.put(self.recording.seed, merged)?;
         }
         Ok(failed)
     }

@@ -59,18 +59,18 @@ final class ClassRewriter extends ClassVisitor {
 
     @Override
     public MethodVisitor visitMethod(int access, String name, String type, String signature, String[] exceptions) {
-        MethodVisitor next = super.visitMethod(access, name, type, signature, exceptions);
+        MethodVisitor next = OldCode.of(super.visitMethod(access, name, type, signature, exceptions), facts.version);
         if (next == null || (access & (Opcodes.ACC_ABSTRACT | Opcodes.ACC_NATIVE)) != 0) {
             return next;
         }
-        return new CodeRewriter(next, this, access, name, type);
+        return new ArrayLiterals(new CodeRewriter(Tests.of(next, facts.name, name, type), this, access, name, type));
     }
 
     @Override
     public void visitEnd() {
         int access = Opcodes.ACC_PRIVATE | Opcodes.ACC_STATIC | Opcodes.ACC_SYNTHETIC;
         for (Helper helper : helpers.values()) {
-            MethodVisitor code = super.visitMethod(access, helper.name, helper.type, null, null);
+            MethodVisitor code = OldCode.of(super.visitMethod(access, helper.name, helper.type, null, null), facts.version);
             code.visitCode();
             helper.body.write(code);
             code.visitMaxs(0, 0);

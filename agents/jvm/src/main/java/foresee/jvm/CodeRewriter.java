@@ -245,6 +245,11 @@ final class CodeRewriter extends MethodVisitor {
         }
     }
 
+    /** Writes an instruction that is not recorded. */
+    void plain(int opcode) {
+        super.visitInsn(opcode);
+    }
+
     private void load(String method, String type) {
         pushSite();
         rt(method, type);

@@ -57,5 +57,9 @@ final class Op {
     static final int CALL = 61;
     static final int RETURN = 62;
 
+    /** A test of the program. */
+    static final int TEST_BEGIN = 70;
+    static final int TEST_END = 71;
+
     private Op() {}
 }
