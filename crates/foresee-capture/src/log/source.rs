@@ -1009,6 +1009,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             Tag::WaitEnd => {
                 self.history.woken(me);
+                let value = value & !1;
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
                 let thread = self.threads.entry(me).or_default();
                 let (interrupted, depth) = (thread.interrupted, thread.depth);

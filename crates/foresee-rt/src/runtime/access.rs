@@ -149,7 +149,7 @@ unsafe fn plain_of_new<const SIZE: usize, const WRITE: bool>(
 fn plain_from_the_start<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
     // SAFETY: hooks are called with the address of the access that follows.
     unsafe {
-        let t = super::enter();
+        let t = super::enter_knowing(|t| !WRITE && is_source(t, SIZE, pc));
         if t.is_null() {
             return;
         }
@@ -196,6 +196,15 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
             log::note_pending(t);
         }
     }
+}
+
+/// Whether a read of this size is the source of the copy whose target was announced: see [`is_copy`].
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn is_source(t: *mut Thread, size: usize, pc: usize) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*t).pending.size != 0 && is_copy(t, size, pc) }
 }
 
 /// Whether the announced store may not have happened yet, because this hook may be that of a copy's

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, leave, log, modules, queue, shadow, signals, sys, thread,
+    access, alloc, config, ending, enter, gate, leave, log, modules, queue, shadow, signals, sys, thread,
     threads, token,
 };
 
@@ -61,6 +61,7 @@ fn begin() -> bool {
     if ready {
         alloc::prepare();
         modules::read_wishes();
+        gate::prepare();
         // SAFETY: registers; plain functions.
         unsafe {
             sys::syscall!(sys::MEMBARRIER, 16, 0, 0);
@@ -119,6 +120,7 @@ unsafe extern "C" fn in_child() {
     }
     // Never write to the parent's log, even if something fails below.
     config::stop();
+    gate::off();
     log::thaw();
     token::start_over();
     thread::start_over();
