@@ -537,6 +537,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let place = self.threads.get(&record.thread).map_or(0, |t| t.place);
         let who = self.thread(record.thread)?;
+        out.owner = Some(who);
         self.history.step(record.thread);
         if self.plan().is_some_and(|plan| plan.comes_after(record.thread, place..place + 1)) {
             self.owing.insert(record.thread);
@@ -868,6 +869,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// What a thread asks for and is not given before the log ends.
     fn request(&mut self, record: &Record<'_>, tag: Tag, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(record.thread)?;
+        out.owner = Some(who);
         let loc = self.location(self.log.place(record.pc))?;
         let (op, target) = match tag {
             Tag::Request => {
@@ -1339,11 +1341,16 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// The position of an event that is not a step of the record's thread.
+const NOWHERE: u64 = u64::MAX;
+
 /// Where events go: a batch, and where each came from.
 struct Out<'b> {
     batch: &'b mut Batch,
     positions: &'b mut Vec<u64>,
     at: u64,
+    /// The thread of the record. Events of others only represent an order.
+    owner: Option<ThreadId>,
     /// The order is only that of notes.
     is_of_notes: bool,
     /// The event represents a synchronisation step, not a memory access.
@@ -1370,7 +1377,7 @@ impl Out<'_> {
         let event =
             if values.is_empty() { event } else { event.with_values(values, &mut self.batch.pool) };
         self.batch.events.push(event);
-        self.positions.push(self.at);
+        self.positions.push(if self.owner == Some(event.thread()) { self.at } else { NOWHERE });
     }
 }
 
@@ -1380,13 +1387,15 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         let mut positions = std::mem::take(&mut self.positions);
         positions.clear();
         let is_of_notes = self.log.header.free_running;
-        let mut out = Out { batch, positions: &mut positions, at: 0, is_of_notes, is_sync: false };
+        let (owner, is_sync) = (None, false);
+        let mut out = Out { batch, positions: &mut positions, at: 0, owner, is_of_notes, is_sync };
         if let Some(mut records) = self.records.take() {
             while out.batch.events.len() < Batch::EVENTS && !self.done {
                 let next = records.next_record().map_err(damaged)?.filter(|_| !self.is_full);
                 let Some(record) = next else {
                     self.done = true;
                     self.pass();
+                    out.owner = None;
                     self.finish(&mut out)?;
                     break;
                 };
@@ -1396,7 +1405,7 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     continue;
                 }
                 self.pass();
-                out.at = record.at;
+                (out.at, out.owner) = (record.at, None);
                 self.record(&record, &mut out)?;
             }
             self.records = Some(records);
@@ -1416,7 +1425,8 @@ impl<N: Names> EventSource for LogSource<'_, N> {
     }
 
     fn position(&self, i: usize) -> Position {
-        self.positions.get(i).map_or(Position::Unknown, |&at| Position::Byte(at))
+        let at = self.positions.get(i).filter(|&&at| at != NOWHERE);
+        at.map_or(Position::Unknown, |&at| Position::Byte(at))
     }
 
     fn remarks(&self) -> &Remarks {
