@@ -93,6 +93,8 @@ impl Observed {
             about: Vec::new(),
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 

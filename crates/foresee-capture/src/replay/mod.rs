@@ -8,6 +8,7 @@ mod schedule;
 pub mod script;
 mod steps;
 
+pub use foresee_rt::format::checksum;
 pub use progress::{Got, Progress, Reason, State};
 pub use schedule::{Claim, Flag, Place, Schedule, ScheduleError, ScheduleThread, Step, op_name};
 pub use steps::{NotScheduled, Steps};

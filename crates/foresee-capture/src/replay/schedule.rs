@@ -24,6 +24,8 @@ pub struct Schedule {
     pub environment: Option<u64>,
     /// Checksums of what the program reads: its standard input, and files among its arguments.
     pub inputs: Vec<(String, u64)>,
+    /// How the program failed in the run that it was made from; empty if it did not.
+    pub observed_end: String,
     /// What the order shows; `None` for the observed order.
     pub claim: Option<Claim>,
     /// The specifications by which it is judged: their names and texts.
@@ -202,6 +204,11 @@ impl Schedule {
         parts.join(".")
     }
 
+    /// Whether it claims what a check finds, rather than that a property is violated.
+    pub fn claims_check(&self) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.rule.contains('/'))
+    }
+
     /// The step that violates.
     pub fn violation(&self) -> Option<usize> {
         self.steps.iter().rposition(|step| step.flags.contains(&Flag::Violation))
@@ -248,6 +255,9 @@ impl fmt::Display for Schedule {
         }
         for (name, sum) in &self.inputs {
             writeln!(f, "input {sum:016x} {}", Escaped(name))?;
+        }
+        if !self.observed_end.is_empty() {
+            writeln!(f, "observed-end {}", Escaped(&self.observed_end))?;
         }
         if let Some(claim) = &self.claim {
             writeln!(f, "rule {}", Escaped(&claim.rule))?;
@@ -353,6 +363,7 @@ impl Reader {
                 let name = unescape(name).ok_or("a backslash must be written `\\\\`")?;
                 schedule.inputs.push((name, sum(digits)?));
             }
+            "observed-end" => schedule.observed_end = text()?,
             "rule" => schedule.claim.get_or_insert_default().rule = text()?,
             "fingerprint" => schedule.claim.get_or_insert_default().fingerprint = text()?,
             "message" => schedule.claim.get_or_insert_default().message = text()?,
@@ -475,6 +486,7 @@ mod tests {
             arguments: vec!["two words".to_owned(), "line\nbreak \\".to_owned()],
             environment: Some(7),
             inputs: vec![("standard input".to_owned(), 9)],
+            observed_end: "ended with exit status 7".to_owned(),
             claim: Some(Claim {
                 rule: "safe_landing".to_owned(),
                 fingerprint: "F-1".to_owned(),

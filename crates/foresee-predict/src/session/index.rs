@@ -199,5 +199,7 @@ fn observed(name: &str, events: &[u64]) -> Finding {
         about: Vec::new(),
         details: vec![("events that led there".to_owned(), all.join(", "))],
         shown_by: None,
+        schedule: None,
+        confirmation: None,
     }
 }
