@@ -6,7 +6,8 @@ use std::path::Path;
 
 use foresee_formats::create;
 use foresee_trace::{
-    Batch, Event, EventSink, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks, Trace,
+    Batch, Event, EventSink, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks,
+    Trace,
 };
 
 use crate::private::{Owners, Shared};

@@ -37,7 +37,12 @@ pub(crate) struct Hangs {
 impl Hangs {
     /// The processes that record into this directory.
     pub(crate) fn in_folder(folder: &Path) -> Hangs {
-        Hangs { folder: folder.to_owned(), calm: HashMap::new(), stalls: HashMap::new(), ended: Vec::new() }
+        Hangs {
+            folder: folder.to_owned(),
+            calm: HashMap::new(),
+            stalls: HashMap::new(),
+            ended: Vec::new(),
+        }
     }
 
     /// Kills processes that have hung for a while, and records it in their logs.
@@ -82,7 +87,8 @@ impl Hangs {
             self.stalls.remove(&process);
             let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
             if pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok()) {
-                let state = (u64::from(replay::STALLED) << 32 | u64::from(replay::DIVERGED)).to_le_bytes();
+                let state =
+                    (u64::from(replay::STALLED) << 32 | u64::from(replay::DIVERGED)).to_le_bytes();
                 let file = File::options().write(true).open(tail);
                 let at = offset_of!(Head, replay) as u64;
                 // If that fails, the log shows a killed program that followed a schedule, which is true.

@@ -19,6 +19,7 @@ mod pictures;
 mod races;
 mod regions;
 mod relatives;
+mod replay;
 mod trouble;
 mod tutorial;
 mod unseen;

@@ -239,16 +239,13 @@ fn lost(head: &[u8]) -> Vec<Lost> {
 fn progress(head: &[u8]) -> Progress {
     use foresee_rt::format::Head;
     use std::mem::offset_of;
-    let long = |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+    let long =
+        |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
     let long = |at: usize| long(at).unwrap_or(0);
     let state = long(offset_of!(Head, replay));
     let got = offset_of!(Head, replay_got);
     let at = long(offset_of!(Head, replay_at));
-    Progress::new(
-        [state as u32, (state >> 32) as u32],
-        at,
-        [0, 8, 16, 24].map(|i| long(got + i)),
-    )
+    Progress::new([state as u32, (state >> 32) as u32], at, [0, 8, 16, 24].map(|i| long(got + i)))
 }
 
 fn read_head(path: &Path) -> Result<Head, LogError> {

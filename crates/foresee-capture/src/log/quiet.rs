@@ -39,6 +39,8 @@ struct Word {
 struct Block {
     size: u64,
     is_freed: bool,
+    /// Where the record stands that freed it before it was used.
+    freed_unused: Option<u64>,
 }
 
 /// Finds such memory during a pass over a log.
@@ -85,7 +87,8 @@ impl Sieve {
             What::Sync(Tag::Alloc) => {
                 self.reuse(address, value);
                 self.renew(address, value);
-                self.blocks.insert(address, Block { size: value, is_freed: false });
+                self.blocks
+                    .insert(address, Block { size: value, is_freed: false, freed_unused: None });
             }
             What::Sync(Tag::Free) => self.free(thread, address, value, record.at),
             _ => {}
@@ -114,15 +117,18 @@ impl Sieve {
             let (now, others) = rest.split_at(rest.len().min(8 - from));
             let word = self.words.entry(at);
             if word.owner == KEPT {
-                // Whether it was used before it is freed still counts.
+                if !word.is_used {
+                    // Whether it was used before it is freed, or after that, still counts.
+                    let block = block_at(&self.blocks, at);
+                    self.used.extend(block.and_then(|block| block.freed_unused));
+                }
                 word.is_used = true;
             } else {
                 if !word.is_used {
                     let granule = at & !7;
-                    let block = self.blocks.range(..=at).next_back();
-                    let block = block.filter(|(start, block)| at < *start + block.size.max(1));
-                    let holds = match block {
-                        Some((_, block)) if block.is_freed => {
+                    let holds = match block_at(&self.blocks, at) {
+                        Some(block) if block.is_freed => {
+                            self.used.extend(block.freed_unused);
                             word.owner = KEPT;
                             None
                         }
@@ -166,13 +172,14 @@ impl Sieve {
         });
         if is_used {
             self.used.insert(at);
-            if size <= KEPT_BY_LIBC
-                && let Some(block) = self.blocks.get_mut(&address)
-            {
-                block.is_freed = true;
-                self.words.within(address, size, |word| word.is_freed = word.is_used);
-                return;
-            }
+        }
+        if size <= KEPT_BY_LIBC
+            && let Some(block) = self.blocks.get_mut(&address)
+        {
+            block.is_freed = true;
+            block.freed_unused = (!is_used).then_some(at);
+            self.words.within(address, size, |word| word.is_freed = word.is_used);
+            return;
         }
         self.blocks.remove(&address);
         self.renew(address, size);
@@ -208,6 +215,12 @@ impl Sieve {
         });
         Quiet { pages: pages.collect(), used: self.used }
     }
+}
+
+/// The block that an address lies in.
+fn block_at(blocks: &BTreeMap<u64, Block>, at: u64) -> Option<Block> {
+    let (start, block) = blocks.range(..=at).next_back()?;
+    (at < start + block.size.max(1)).then_some(*block)
 }
 
 /// One more has touched it.

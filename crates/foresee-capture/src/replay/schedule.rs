@@ -49,6 +49,8 @@ pub struct Claim {
     pub message: String,
     /// Where it happens.
     pub places: Vec<String>,
+    /// What it is about as a whole: a variable, an object, a region.
+    pub about: Vec<String>,
 }
 
 /// A thread.
@@ -266,6 +268,9 @@ impl fmt::Display for Schedule {
             for place in &claim.places {
                 writeln!(f, "at {}", Escaped(place))?;
             }
+            for subject in &claim.about {
+                writeln!(f, "about {}", Escaped(subject))?;
+            }
         }
         for (name, text) in &self.specs {
             writeln!(f, "specification {}", Escaped(name))?;
@@ -368,6 +373,7 @@ impl Reader {
             "fingerprint" => schedule.claim.get_or_insert_default().fingerprint = text()?,
             "message" => schedule.claim.get_or_insert_default().message = text()?,
             "at" => schedule.claim.get_or_insert_default().places.push(text()?),
+            "about" => schedule.claim.get_or_insert_default().about.push(text()?),
             "specification" => schedule.specs.push((text()?, String::new())),
             "|" => {
                 let Some((_, spec)) = schedule.specs.last_mut() else {
@@ -399,7 +405,9 @@ impl Reader {
         }
         let (parent, before) = match path.rsplit_once('.') {
             None if path == "0" && threads.is_empty() => (0, 0),
-            None => return Err("the first thread is `0`, and the others are its descendants".into()),
+            None => {
+                return Err("the first thread is `0`, and the others are its descendants".into());
+            }
             Some((parent, ordinal)) => {
                 let parent = self.paths.get(parent).ok_or("its parent comes later, or never")?;
                 let ordinal = ordinal.parse::<u32>().ok().and_then(|n| n.checked_sub(1));
@@ -465,11 +473,8 @@ mod tests {
     use super::*;
 
     fn example() -> Schedule {
-        let thread = |parent, before, name: &str| ScheduleThread {
-            parent,
-            before,
-            name: name.to_owned(),
-        };
+        let thread =
+            |parent, before, name: &str| ScheduleThread { parent, before, name: name.to_owned() };
         let step = |thread, number, tag, value| Step {
             thread,
             number,
@@ -492,6 +497,7 @@ mod tests {
                 fingerprint: "F-1".to_owned(),
                 message: "it lands".to_owned(),
                 places: vec!["landing.c:8".to_owned()],
+                about: vec!["region land".to_owned()],
             }),
             specs: vec![("a.spec".to_owned(), "init x = 0\n\nproperty p: x == 0\n".to_owned())],
             checks: vec!["race".to_owned()],

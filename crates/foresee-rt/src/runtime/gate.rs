@@ -454,8 +454,7 @@ pub(super) fn notify(cond: usize, all: bool) {
         let t = thread::get(id);
         // SAFETY: threads are never moved.
         unsafe {
-            (*t).sleeps_on.load(Ordering::SeqCst) == cond
-                && (*t).woken.load(Ordering::SeqCst) == 0
+            (*t).sleeps_on.load(Ordering::SeqCst) == cond && (*t).woken.load(Ordering::SeqCst) == 0
         }
     };
     let wake = |id: u32| {
@@ -472,9 +471,9 @@ pub(super) fn notify(cond: usize, all: bool) {
         let rest = (CURSOR.load(Ordering::Relaxed)..script().steps).filter_map(step);
         let ends = rest.filter(|step| step.tag == Tag::WaitEnd as u8);
         let ends = ends.filter(|step| step.thread < script().threads);
-        chosen = ends.map(|step| id_of(step.thread).load(Ordering::Relaxed)).find(|&id| {
-            id != 0 && waiting(id)
-        });
+        chosen = ends
+            .map(|step| id_of(step.thread).load(Ordering::Relaxed))
+            .find(|&id| id != 0 && waiting(id));
     }
     if let Some(id) = chosen.or_else(|| (1..thread::count()).find(|&id| waiting(id))) {
         wake(id);

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, gate, leave, log, modules, queue, shadow, signals, sys, thread,
-    threads, token,
+    access, alloc, config, ending, enter, gate, leave, log, modules, queue, shadow, signals, sys,
+    thread, threads, token,
 };
 
 const UNKNOWN: u32 = 0;

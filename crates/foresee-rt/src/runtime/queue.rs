@@ -99,7 +99,10 @@ impl Queue {
 
     /// A thread, if it is in the queue.
     fn find(&self, id: u32) -> Option<*mut Thread> {
-        (0..len()).map(|at| self.slot(at).load(Ordering::Relaxed)).find(|&i| i == id).map(thread::get)
+        (0..len())
+            .map(|at| self.slot(at).load(Ordering::Relaxed))
+            .find(|&i| i == id)
+            .map(thread::get)
     }
 
     /// One of several threads, but not this one.

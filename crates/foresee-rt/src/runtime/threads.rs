@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, blocking, clocks, come_in, config, ending, enter, gate, hook, leave, log, modules,
-    shadow, step_aside, sync, sys, token,
+    Errno, access, blocking, clocks, come_in, config, ending, enter, gate, hook, leave, log,
+    modules, shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
