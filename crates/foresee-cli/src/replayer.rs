@@ -96,8 +96,19 @@ impl Replayer<'_> {
             let why = "the program was not built with `foresee cc` or `foresee c++`";
             return Ok(Outcome::NotForced(why.to_owned()));
         }
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let moved;
         let is_same = schedule.build_id.is_empty() || build_id(self.program) == schedule.build_id;
+        let schedule = match is_same {
+            true => schedule,
+            false => match self.moved(schedule)? {
+                Ok(found) => {
+                    moved = found;
+                    &moved
+                }
+                Err(outcome) => return Ok(outcome),
+            },
+        };
+        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let mut best: Option<(usize, String)> = None;
         let mut follows = None;
         let first = is_same.then_some(Mode::Strict);
@@ -148,13 +159,49 @@ impl Replayer<'_> {
         })
     }
 
+    /// The schedule for another build of the program: a plain run of that shows where the places are now.
+    fn moved(&self, schedule: &Schedule) -> anyhow::Result<Result<Schedule, Outcome>> {
+        let scratch = Scratch::new().context("cannot make a folder for the log")?;
+        let ended = self.launch(scratch.path(), None)?;
+        let Some(tail) = log::find(&scratch.path().join("logs"))?.into_iter().next() else {
+            return Ok(Err(nothing_recorded()));
+        };
+        let log = Log::open_within(&tail, self.memory / 4).context("the log cannot be read")?;
+        let (moved, lost) = schedule.moved_to(&log, &symbols_of(&log))?;
+        let needed = script::told(schedule, Mode::Switch);
+        if let Some(&first) = lost.iter().find(|step| needed.contains(step)) {
+            let how = failure::how(&ended).map_or(String::new(), |how| format!(", which {how}"));
+            return Ok(Err(Outcome::Diverged(format!(
+                "at step {} of {}: expected {}; a plain run of this build{how} has no such step in its function",
+                first + 1,
+                schedule.steps.len(),
+                step_text(schedule, first),
+            ))));
+        }
+        Ok(Ok(moved))
+    }
+
     /// Runs the program along a schedule; `None` if nothing was recorded of it.
     fn attempt(&self, schedule: &Schedule, way: Way) -> anyhow::Result<Option<Attempt>> {
         let scratch = Scratch::new().context("cannot make a folder for the log")?;
-        let (script, logs) = (scratch.path().join("script"), scratch.path().join("logs"));
-        let list = scratch.path().join("watch");
-        std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
+        let script = scratch.path().join("script");
         script::write(schedule, way, &script).context("cannot write the schedule")?;
+        let ended = self.launch(scratch.path(), Some(&script))?;
+        let found = log::find(&scratch.path().join("logs")).context("cannot look for the log")?;
+        for tail in found {
+            let log = Log::open_within(&tail, self.memory / 4);
+            let log = log.context("the log cannot be read")?;
+            if log.header.replay.state != State::Off {
+                return self.judge(schedule, way, &log, &ended).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs the program, along a schedule if there is one, and records it in a folder.
+    fn launch(&self, folder: &Path, script: Option<&Path>) -> anyhow::Result<Ended> {
+        let (logs, list) = (folder.join("logs"), folder.join("watch"));
+        std::fs::create_dir(&logs).context("cannot make a folder for the log")?;
         let mut wishes = filter(self.session, self.program)?;
         let regions = self.session.settings().regions.iter().cloned();
         for method in regions.chain(self.session.atomics()) {
@@ -166,8 +213,8 @@ impl Replayer<'_> {
             watch: Some(&list),
             limit: Some(foresee_capture::launch::LOG_LIMIT),
             seed: 1,
-            script: Some(&script),
-            is_silent: self.is_silent,
+            script,
+            is_silent: self.is_silent || script.is_none(),
             ..Recording::default()
         };
         let timeouts = Timeouts {
@@ -176,17 +223,8 @@ impl Replayer<'_> {
             stop: &STOPPED,
             on_orphans: &mut |_| {},
         };
-        let ended = launch(self.command, &logs, &recording, timeouts)
-            .with_context(|| format!("cannot run `{}`", self.command[0].to_string_lossy()))?;
-        let found = log::find(&logs).context("cannot look for the log")?;
-        for tail in found {
-            let log = Log::open_within(&tail, self.memory / 4);
-            let log = log.context("the log cannot be read")?;
-            if log.header.replay.state != State::Off {
-                return self.judge(schedule, way, &log, &ended).map(Some);
-            }
-        }
-        Ok(None)
+        launch(self.command, &logs, &recording, timeouts)
+            .with_context(|| format!("cannot run `{}`", self.command[0].to_string_lossy()))
     }
 
     /// Has the new trace judged.
@@ -466,7 +504,7 @@ pub(crate) fn differences(
 ) -> Vec<String> {
     let mut all = Vec::new();
     if !schedule.build_id.is_empty() && build_id(program) != schedule.build_id {
-        all.push("the program is another build than the one of the schedule: steps are recognised by their places only".to_owned());
+        all.push("the program is another build than the one of the schedule: places are recognised by function, line and operation".to_owned());
     }
     let arguments = command.iter().skip(1).map(|argument| argument.to_string_lossy());
     if !arguments.eq(schedule.arguments.iter().map(String::as_str)) {

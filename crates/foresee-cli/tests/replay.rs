@@ -111,6 +111,27 @@ fn a_schedule_is_replayed_and_its_differences_are_named() {
     assert!(out.contains("followed the schedule to its end"), "{out}");
 
     let schedule = fs::read_to_string(bench.path("schedules/1.schedule")).unwrap();
+    // Another build: the code has moved, in the file and in the source.
+    let edited = fs::read_to_string(&source).unwrap();
+    let edited = edited.replacen(
+        "int landing",
+        "static int more;\nint unused(int n) { more = n; return more + 1; }\nint landing",
+        1,
+    );
+    bench.write("landing.c", &edited);
+    bench.built("cc -g -o moved landing.c");
+    let (status, out, err) = replay("schedules/1.schedule -- ./moved");
+    assert_eq!(status, 1, "{out}{err}");
+    assert!(err.contains("another build"), "{err}");
+    assert!(out.contains("threads changed as predicted"), "{out}");
+    // Repaired: the line of a step is not there any more.
+    let repaired = edited.replace("if (approved)", "if (approved && radio)");
+    assert_ne!(repaired, edited);
+    bench.write("landing.c", &repaired);
+    bench.built("cc -g -o repaired landing.c");
+    let (status, out, err) = replay("schedules/1.schedule --expect clean -- ./repaired");
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.contains("has no such step") && out.contains("refutes nothing"), "{out}");
     // Cut off.
     let cut = schedule.lines().take(12).collect::<Vec<_>>().join("\n");
     bench.write("cut.schedule", &cut);

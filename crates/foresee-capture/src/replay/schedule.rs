@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use super::Line;
 use foresee_rt::format::{ACCESSES, Access, RUN, Tag};
 
 /// The first line.
@@ -32,6 +33,8 @@ pub struct Schedule {
     pub specs: Vec<(String, String)>,
     /// The checks by which it is judged.
     pub checks: Vec<String>,
+    /// How to recognise places of the program in another build, by their offsets.
+    pub lines: Vec<(u64, Line)>,
     /// The threads; the first one runs `main`.
     pub threads: Vec<ScheduleThread>,
     /// The steps.
@@ -281,6 +284,10 @@ impl fmt::Display for Schedule {
         for check in &self.checks {
             writeln!(f, "check {}", Escaped(check))?;
         }
+        for (at, Line { tag, number, function, text }) in &self.lines {
+            let (op, function, text) = (op_name(*tag), Escaped(function), Escaped(text));
+            writeln!(f, "line {at:x} {op} {number} {function}\t{text}")?;
+        }
         for (i, thread) in self.threads.iter().enumerate() {
             writeln!(f, "thread {} {}", self.path(i), Escaped(&thread.name))?;
         }
@@ -338,6 +345,24 @@ impl FromStr for Schedule {
     }
 }
 
+/// What is known of a place in the source.
+fn source_line(rest: &str) -> Result<(u64, Line), String> {
+    let (fields, text) = rest.split_once('\t').ok_or("the line has no text")?;
+    let mut words = fields.splitn(4, ' ');
+    let mut next = |what: &str| words.next().ok_or_else(|| format!("the line has no {what}"));
+    let at = next("place")?;
+    let at = u64::from_str_radix(at, 16).map_err(|_| format!("`{at}` is not a place"))?;
+    let op = next("operation")?;
+    let tag = tag_of(op).ok_or(format!("no operation is called `{op}`"))?;
+    let number = next("number")?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
+    let [function, text] = [next("function")?, text].map(unescape);
+    let (Some(function), Some(text)) = (function, text) else {
+        return Err("a backslash must be written `\\\\`".to_owned());
+    };
+    Ok((at, Line { tag, number, function, text }))
+}
+
 /// What has been read of a schedule.
 #[derive(Default)]
 struct Reader {
@@ -383,6 +408,7 @@ impl Reader {
                 spec.push('\n');
             }
             "check" => schedule.checks.push(text()?),
+            "line" => schedule.lines.push(source_line(rest)?),
             "thread" => self.thread(rest)?,
             "step" => self.step(rest)?,
             "end" => {
@@ -501,6 +527,15 @@ mod tests {
             }),
             specs: vec![("a.spec".to_owned(), "init x = 0\n\nproperty p: x == 0\n".to_owned())],
             checks: vec!["race".to_owned()],
+            lines: vec![(
+                0x394a,
+                Line {
+                    tag: 0x0a,
+                    number: 1,
+                    function: "operator |".to_owned(),
+                    text: "a = b | c; \\\\ d".to_owned(),
+                },
+            )],
             threads: vec![thread(0, 0, "main"), thread(0, 1, "T2"), thread(1, 0, "T3")],
             steps: vec![
                 step(0, 3, Tag::Fork as u8, None),

@@ -1,11 +1,12 @@
 //! The steps of a run's threads, and orders of its events as schedules.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 
 use foresee_rt::format::{Access, RUN, Tag};
 use foresee_trace::{Finding, Verdict, Witness};
 
-use super::{Flag, Place, Schedule, ScheduleThread, Step};
+use super::{Flag, Line, Place, Schedule, ScheduleThread, Step, moved};
 use crate::log::{Log, What};
 use crate::store::{LogTrace, StoreError};
 use crate::symbols::Symbols;
@@ -63,10 +64,12 @@ pub struct Steps<'l> {
     requests: HashMap<u64, (usize, usize, u8, u64)>,
     /// The threads that the trace joins, by event.
     joined: HashMap<(usize, usize), usize>,
+    /// How to recognise operations in another build.
+    lines: OnceCell<HashMap<(u64, u8), Line>>,
 }
 
 /// The tag of an access, as the runtime compares it.
-fn tag_of(access: Access, size: usize) -> u8 {
+pub(super) fn tag_of(access: Access, size: usize) -> u8 {
     let size = match size {
         1 | 2 | 4 | 8 => size.trailing_zeros() as u8,
         _ => RUN,
@@ -100,6 +103,7 @@ impl<'l> Steps<'l> {
             events: Vec::new(),
             requests: HashMap::new(),
             joined: HashMap::new(),
+            lines: OnceCell::new(),
         };
         let requests = steps.read().map_err(StoreError::from)?;
         let mut places: HashMap<u64, (usize, usize)> = HashMap::new();
@@ -315,6 +319,22 @@ impl<'s, 'l> Plan<'s, 'l> {
             name: self.steps.log.thread_name(thread.number),
         });
         let mut schedule = Schedule { threads: threads.collect(), ..Schedule::default() };
+        let steps = self.steps;
+        let known = steps.lines.get_or_init(|| {
+            let all = steps.threads.iter().flat_map(|thread| &thread.steps);
+            let all = all.map(|step| (step.pc, step.tag)).collect();
+            moved::lines(&all, steps.log, steps.symbols)
+        });
+        let mut described = BTreeSet::new();
+        for (thread, number, ..) in &listed {
+            let Some(raw) = steps.threads[*thread].steps.get(*number) else { continue };
+            if let (Place::Program(at), Some(line)) =
+                (steps.place(raw.pc), known.get(&(raw.pc, raw.tag)))
+                && described.insert((at, raw.tag))
+            {
+                schedule.lines.push((at, line.clone()));
+            }
+        }
         // Where each thread's previous stretch ended.
         let mut ended = vec![0; self.steps.threads.len()];
         for (i, (thread, number, made, flags)) in listed.iter().enumerate() {

@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use super::ownership::Cell;
 use super::shadow::Here;
 use super::thread::{self, Pending, Thread};
-use super::{config, log, shadow, token};
+use super::{config, gate, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
 
 /// The maximum number of bytes in one record of a run.
@@ -236,6 +236,7 @@ unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
             && !pending.is_over
             && pc.wrapping_sub(pending.pc) <= 40
             && load(pending.address, size.min(8)) == pending.before
+            && !gate::stores_first(t)
     }
 }
 

@@ -16,7 +16,7 @@ use super::next::real;
 use super::sys::{self, PhdrInfo};
 use super::thread::{self, Thread, life};
 use super::{config, log};
-use crate::format::{ACCESSES, INEXACT, Script, ScriptStep, ScriptThread, Tag, replay};
+use crate::format::{ACCESSES, Access, INEXACT, Script, ScriptStep, ScriptThread, Tag, replay};
 
 /// A thread that does not exist (yet).
 const NO_THREAD: u32 = u32::MAX;
@@ -323,6 +323,23 @@ pub(super) unsafe fn is_to_fail(t: *mut Thread) -> bool {
             step.thread + 1 == (*t).script
                 && (FAILURES.contains(&step.tag) || step.flags & replay::TIMED_OUT != 0)
         })
+}
+
+/// Whether the schedule says that a store which was announced comes before anything else that the thread does, so that it is
+/// not the target of a copy although the memory is unchanged: it may store the value that is there.
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn stores_first(t: *mut Thread) -> bool {
+    if !is_following() || script().mode != replay::STRICT {
+        return false;
+    }
+    // SAFETY: by the caller's promise.
+    next().is_some_and(|step| unsafe {
+        let is_next = step.thread + 1 == (*t).script && step.number == (*t).steps;
+        let is_access = step.tag < ACCESSES;
+        is_next && is_access && Access::from_code(step.tag >> 3).is_some_and(Access::writes)
+    })
 }
 
 /// A thread got what it should wait for.
