@@ -6,7 +6,8 @@ use std::path::Path;
 
 use foresee_formats::create;
 use foresee_trace::{
-    Batch, EventSink, EventSource, FileOrder, Names, Position, ReadError, Remarks, Trace,
+    Batch, Event, EventSink, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks,
+    Trace,
 };
 
 use crate::private::{Owners, Shared};
@@ -84,6 +85,11 @@ impl Captured {
     /// The names of the trace, and its order.
     pub(crate) fn names(&self) -> (Names, FileOrder) {
         (self.all_names().clone(), self.remarks.order)
+    }
+
+    /// Whether an event of the log, before anything is left out, is in the trace.
+    pub(crate) fn keeps(&self, event: &Event, pool: &Pool) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.keeps(event, pool))
     }
 
     /// Adds a reason why the trace is incomplete.

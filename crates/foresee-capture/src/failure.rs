@@ -65,6 +65,8 @@ pub fn finding(
         about: Vec::new(),
         details: Vec::new(),
         shown_by: None,
+        schedule: None,
+        confirmation: None,
     };
     if let Some((log, symbols)) = log {
         add_places(&mut finding, ended, log, symbols);

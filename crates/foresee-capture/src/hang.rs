@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use foresee_rt::format::{Head, MAGIC};
+use foresee_rt::format::{Head, MAGIC, replay};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process_tree::{is_asleep, leading_number};
@@ -20,11 +20,16 @@ use crate::process_tree::{is_asleep, leading_number};
 /// How long nothing must change.
 const CALM: Duration = Duration::from_millis(300);
 
+/// The same for a program that follows a schedule.
+const STALL: Duration = Duration::from_millis(700);
+
 /// Detects programs that hang, and kills them.
 pub(crate) struct Hangs {
     folder: PathBuf,
     /// For each process that may hang: the number of changes so far, and the time of the last one.
     calm: HashMap<u32, (u32, Instant)>,
+    /// The same for processes that follow a schedule: the next step, and since when it is that.
+    stalls: HashMap<u32, (u64, Instant)>,
     /// The processes that were killed.
     pub(crate) ended: Vec<u32>,
 }
@@ -32,7 +37,12 @@ pub(crate) struct Hangs {
 impl Hangs {
     /// The processes that record into this directory.
     pub(crate) fn in_folder(folder: &Path) -> Hangs {
-        Hangs { folder: folder.to_owned(), calm: HashMap::new(), ended: Vec::new() }
+        Hangs {
+            folder: folder.to_owned(),
+            calm: HashMap::new(),
+            stalls: HashMap::new(),
+            ended: Vec::new(),
+        }
     }
 
     /// Kills processes that have hung for a while, and records it in their logs.
@@ -41,6 +51,7 @@ impl Hangs {
         let tails = files.filter_map(|file| Some(file.ok()?.path()));
         for tail in tails.filter(|path| path.extension().is_some_and(|ending| ending == "tail")) {
             let Some(process) = tail.file_name().and_then(leading_number) else { continue };
+            self.end_stalled(&tail, process);
             let Some(changes) = hung(&tail, process) else {
                 self.calm.remove(&process);
                 continue;
@@ -59,6 +70,43 @@ impl Hangs {
             }
         }
     }
+}
+
+impl Hangs {
+    /// Kills a process that follows a schedule and has not got any further for a while, with all threads asleep.
+    fn end_stalled(&mut self, tail: &Path, process: u32) {
+        let Some(at) = stalled(tail, process) else {
+            self.stalls.remove(&process);
+            return;
+        };
+        let now = Instant::now();
+        let stall = self.stalls.entry(process).or_insert((at, now));
+        if stall.0 != at {
+            *stall = (at, now);
+        } else if stall.1.elapsed() >= STALL {
+            self.stalls.remove(&process);
+            let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+            if pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok()) {
+                let state =
+                    (u64::from(replay::STALLED) << 32 | u64::from(replay::DIVERGED)).to_le_bytes();
+                let file = File::options().write(true).open(tail);
+                let at = offset_of!(Head, replay) as u64;
+                // If that fails, the log shows a killed program that followed a schedule, which is true.
+                let _ = file.and_then(|file| file.write_all_at(&state, at));
+            }
+        }
+    }
+}
+
+/// If a process follows a schedule and all its threads sleep: the next step.
+fn stalled(tail: &Path, process: u32) -> Option<u64> {
+    let mut head = [0; size_of::<Head>()];
+    File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
+    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
+    let at = offset_of!(Head, replay_at);
+    let is_following = word(offset_of!(Head, replay)) == replay::FOLLOWING;
+    let is_it = is_following && is_asleep(process, word(offset_of!(Head, living)));
+    is_it.then(|| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default()))
 }
 
 /// If every thread of a process waits for another: the number of changes so far.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -34,6 +34,10 @@ pub struct Recording<'a> {
     /// Whether what the program prints to its standard output goes to our standard error, because
     /// our standard output is for a report that programs read.
     pub is_diverted: bool,
+    /// The schedule that the program is to follow; see [`crate::replay::script`].
+    pub script: Option<&'a Path>,
+    /// Whether the program's output is dropped, and its input read from the beginning if that is a file.
+    pub is_silent: bool,
 }
 
 /// How a program ended.
@@ -95,6 +99,13 @@ pub fn launch(
     if let Some((name, value)) = &recording.variable {
         child.env(name, value);
     }
+    match recording.script {
+        Some(file) => child.env("FORESEE_SCHEDULE", file),
+        None => child.env_remove("FORESEE_SCHEDULE"),
+    };
+    if recording.is_silent {
+        child.stdin(input_again()).stdout(Stdio::null()).stderr(Stdio::null());
+    }
     let tree = ProcessTree::of(folder);
     let start = Instant::now();
     let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
@@ -148,6 +159,14 @@ pub fn launch(
     }
     let (took, hung, is_stopped) = (start.elapsed(), hangs.ended, stopped.is_some());
     Ok(Ended { status, timed_out: false, took, process, hung, is_stopped })
+}
+
+/// Our standard input from its beginning if it is a file; otherwise nothing, because it can be read only once.
+fn input_again() -> Stdio {
+    let path = Path::new("/dev/stdin");
+    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    let file = is_file.then(|| std::fs::File::open(path).ok()).flatten();
+    file.map_or_else(Stdio::null, Stdio::from)
 }
 
 /// Sends the signal that we got to the program, which may have something to do before it ends.

@@ -14,6 +14,7 @@ pub mod naming;
 mod private;
 mod process_tree;
 pub mod program;
+pub mod replay;
 pub mod runtime;
 pub mod scratch;
 pub mod store;

@@ -141,14 +141,22 @@ impl Shared {
     pub(crate) fn narrow(&self, batch: &mut Batch) {
         let Batch { events, pool } = batch;
         events.retain_mut(|event| {
-            if !is_access(event) {
-                let block = freed_by(event, pool, self.free);
-                return block.is_none_or(|block| self.blocks.contains(&block));
+            let is_kept = self.keeps(event, pool);
+            if is_access(event) {
+                let number = self.numbers.get(event.var().index()).copied().flatten();
+                *event = event.with_target(number.map_or(0, |var| var.0));
             }
-            let number = self.numbers.get(event.var().index()).copied().flatten();
-            *event = event.with_target(number.map_or(0, |var| var.0));
-            number.is_some()
+            is_kept
         });
+    }
+
+    /// Whether an event remains.
+    pub(crate) fn keeps(&self, event: &Event, pool: &Pool) -> bool {
+        if !is_access(event) {
+            let block = freed_by(event, pool, self.free);
+            return block.is_none_or(|block| self.blocks.contains(&block));
+        }
+        self.numbers.get(event.var().index()).copied().flatten().is_some()
     }
 }
 

@@ -76,6 +76,13 @@ impl Program {
         Some(program)
     }
 
+    /// The linker's fingerprint of the program; empty if it has none.
+    pub fn build_id(&self) -> Vec<u8> {
+        let Ok(bytes) = fs::read(&self.path) else { return Vec::new() };
+        let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
+        file.build_id().ok().flatten().map_or_else(Vec::new, <[u8]>::to_vec)
+    }
+
     /// The file that contains an address of `symbols`, and the address there; no file means the
     /// program itself.
     pub fn place(&self, address: u64) -> Option<(Option<&Path>, u64)> {

@@ -170,6 +170,37 @@ impl LogTrace<'_> {
         self.captured.add_partial(reason);
     }
 
+    /// The position in the log of the record behind each event of the trace; `None` if the event is no step of its thread.
+    pub(crate) fn positions(&self) -> Result<Vec<Option<u64>>, StoreError> {
+        let mut source = self.conversion.source(Some(self.prior.clone()))?;
+        let mut batch = Batch::default();
+        let mut has_more = source.next_batch(&mut batch)?;
+        let initial = self.conversion.initial_values(source.names_mut(), &batch)?;
+        let mut kept = vec![None; initial.events.len()];
+        while has_more {
+            for (i, event) in batch.events.iter().enumerate() {
+                if self.captured.keeps(event, &batch.pool) {
+                    kept.push(match source.position(i) {
+                        Position::Byte(at) => Some(at),
+                        _ => None,
+                    });
+                }
+            }
+            has_more = source.next_batch(&mut batch)?;
+        }
+        Ok(kept)
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> &Log {
+        self.conversion.log
+    }
+
+    /// The names of its process.
+    pub(crate) fn symbols(&self) -> &Symbols {
+        self.conversion.symbols
+    }
+
     /// Writes the trace to a file, in the native format.
     pub fn write(&self, path: &Path) -> Result<(), StoreError> {
         self.captured.write(self.open()?, path)

@@ -17,6 +17,7 @@ mod heading {
     pub(super) const INPUT: &str = "Input";
     pub(super) const CAPTURE: &str = "Capture";
     pub(super) const NETWORK: &str = "Network";
+    pub(super) const REPLAY: &str = "Replay";
     pub(super) const SPECS: &str = "Specifications";
     pub(super) const CHECKS: &str = "Checks";
     pub(super) const ATOMICITY: &str = "Atomicity";
@@ -46,6 +47,12 @@ pub(crate) enum Command {
     ///
     /// Without --spec, --pattern or --check, the default checks run.
     Run(Box<RunArgs>),
+    /// Make a program follow a schedule, and say whether it fails as predicted.
+    ///
+    /// Schedules are written by `foresee run --schedules DIR`. Exit status: 1 the failure happened; 0 the program
+    /// followed the schedule and did not fail; 3 it could not be made to follow the schedule, which refutes
+    /// nothing; 2 the schedule or the command is unusable.
+    Replay(Box<ReplayArgs>),
     /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
     ///
     /// Accepts the compiler's own arguments. The compiler is `cc` unless `foresee cc -- clang-19
@@ -190,6 +197,18 @@ pub(crate) struct RunArgs {
     /// Kill the program after SECONDS. A deadlocked program is killed in any case.
     #[arg(long, value_name = "SECONDS", help_heading = heading::CAPTURE)]
     pub(crate) timeout: Option<u64>,
+    /// Write a schedule for each predicted finding, and for the observed order, to this directory.
+    ///
+    /// `foresee replay` makes the program follow one.
+    #[arg(long, value_name = "DIR", help_heading = heading::REPLAY)]
+    pub(crate) schedules: Option<PathBuf>,
+    /// Run the program again for each predicted finding, and make it fail as predicted.
+    #[arg(long, help_heading = heading::REPLAY)]
+    pub(crate) confirm: bool,
+    /// Time limit of --confirm for all findings together.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = heading::REPLAY)]
+    #[arg(requires = "confirm")]
+    pub(crate) confirm_time: u64,
     /// Do not report a failure of the program itself as a finding.
     ///
     /// A program fails if it exits with a status other than 0, is killed by a signal, or hangs.
@@ -208,6 +227,43 @@ pub(crate) struct RunArgs {
     /// Flags of foresee come before the program; `--` may separate the two.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// The schedule.
+    #[arg(value_name = "SCHEDULE")]
+    pub(crate) schedule: PathBuf,
+    /// Exit with status 0 if this is what happens.
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = heading::REPLAY)]
+    pub(crate) expect: Option<Expect>,
+    /// Print each step that was taken.
+    #[arg(long, help_heading = heading::REPLAY)]
+    pub(crate) trace: bool,
+    /// Drop the program's output.
+    #[arg(long, help_heading = heading::REPLAY)]
+    pub(crate) quiet: bool,
+    /// Kill the program after SECONDS; it may be run several times.
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, help_heading = heading::REPLAY)]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    /// The program and its arguments.
+    ///
+    /// Flags of foresee come before the program; `--` may separate the two.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// What a replay is expected to show.
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// The failure happens: status 0 if it does, 1 if the program follows the schedule and does not fail, 3 if it cannot
+    /// follow it.
+    Confirmed,
+    /// The failure does not happen: status 0 if the program follows the schedule and does not fail, 3 if it cannot follow it
+    /// any more, 1 if it fails.
+    Clean,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod config;
 mod console;
 mod input;
 mod output;
+mod replayer;
 mod specs;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Spec(args) => commands::spec::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::SelfTest(args) => commands::self_test::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell } => commands::shell::completions(shell),

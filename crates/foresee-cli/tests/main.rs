@@ -21,6 +21,7 @@ mod pictures;
 mod races;
 mod regions;
 mod relatives;
+mod replay;
 mod trouble;
 mod tutorial;
 mod unseen;

@@ -117,5 +117,5 @@ fn the_tutorial_can_be_followed() {
             _ => panic!("what is a block of {info:?}?"),
         }
     }
-    assert_eq!(commands, 12, "a command was overlooked");
+    assert_eq!(commands, 14, "a command was overlooked");
 }

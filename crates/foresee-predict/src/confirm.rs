@@ -320,6 +320,8 @@ impl<'a, 't> Confirmer<'a, 't> {
             about: Vec::new(),
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 }

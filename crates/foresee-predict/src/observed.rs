@@ -90,6 +90,8 @@ impl Observed {
             about: Vec::new(),
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 

@@ -138,6 +138,16 @@ struct JsonFinding<'a> {
     /// The tests of the program that show it, where the trace marks them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tests: &'a [String],
+    /// The order that shows it as a schedule for `foresee replay`: see schedule.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a str>,
+    /// Whether it was seen to happen in the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::confirmations"))]
+    confirmation: Option<&'static str>,
+    /// How it happened there, or why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_how: Option<&'a str>,
 }
 
 /// Which of several runs show a finding.
@@ -427,6 +437,9 @@ fn finding<'a>(
         details: details.chain(shown).collect(),
         runs: finding.shown_by.as_ref().map(runs),
         tests,
+        schedule: finding.schedule.as_deref(),
+        confirmation: finding.confirmation.as_ref().map(|confirmation| confirmation.is.word()),
+        confirmed_how: finding.confirmation.as_ref().map(|confirmation| &*confirmation.how),
     }
 }
 

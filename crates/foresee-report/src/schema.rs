@@ -7,7 +7,7 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use foresee_trace::{FindingKind, Outcome, Role, Space, Verdict};
+use foresee_trace::{Confirmed, FindingKind, Outcome, Role, Space, Verdict};
 
 use crate::json::Root;
 
@@ -34,6 +34,11 @@ pub(crate) fn outcomes(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn verdicts(_: &mut SchemaGenerator) -> Schema {
     one_of("What goes wrong.", Verdict::ALL.iter().map(|one| one.word()))
+}
+
+pub(crate) fn confirmations(_: &mut SchemaGenerator) -> Schema {
+    let about = "Whether it was seen to happen in the program, by replay.";
+    one_of(about, Confirmed::ALL.iter().map(|one| one.word()))
 }
 
 pub(crate) fn roles(_: &mut SchemaGenerator) -> Schema {

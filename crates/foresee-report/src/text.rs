@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::{Finding, FindingKind, Outcome, Visible};
+use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind, Outcome, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
@@ -228,6 +228,15 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         }
         if let Some(shown) = &finding.shown_by {
             writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
+        }
+        if let Some(Confirmation { is, how }) = &finding.confirmation {
+            let word = match is {
+                Confirmed::Yes => "CONFIRMED in the program",
+                Confirmed::Diverged => "replay diverged (which refutes nothing)",
+                Confirmed::NotForced => "replay could not force it (which refutes nothing)",
+                Confirmed::NotTried => "replay not tried",
+            };
+            writeln!(out, "  {}: {}", style.bold(word), Visible(how))?;
         }
         if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
             let diagram = &diagram.last(SHOWN_EVENTS);

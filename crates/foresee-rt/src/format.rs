@@ -8,7 +8,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -75,6 +75,116 @@ pub struct Head {
     pub lost: u32,
     /// The first of them: process and error number.
     pub lost_processes: [[u32; 2]; LOST],
+    /// How far the program followed a schedule: one of [`replay`]'s states, and why it did not.
+    pub replay: [u32; 2],
+    /// The number of the schedule's step that comes next.
+    pub replay_at: u64,
+    /// What a thread did instead: thread of the schedule, tag, return address, value.
+    pub replay_got: [u64; 4],
+}
+
+/// How a program is made to follow a schedule. The launcher passes it in a file: a [`Script`], then the
+/// [`ScriptThread`]s, then the [`ScriptStep`]s.
+pub mod replay {
+    /// First bytes of the file.
+    pub const MAGIC: u64 = u64::from_le_bytes(*b"frscript");
+
+    /// Nothing is replayed.
+    pub const OFF: u32 = 0;
+    /// Threads follow the schedule.
+    pub const FOLLOWING: u32 = 1;
+    /// They have followed it to its end.
+    pub const FOLLOWED: u32 = 2;
+    /// They could not.
+    pub const DIVERGED: u32 = 3;
+
+    /// A thread did something other than its next step.
+    pub const OTHER_STEP: u32 = 1;
+    /// A thread did the step in another place.
+    pub const OTHER_PLACE: u32 = 2;
+    /// A thread did the step with another value.
+    pub const OTHER_VALUE: u32 = 3;
+    /// The thread of the next step does not exist.
+    pub const NOT_STARTED: u32 = 4;
+    /// The thread of the next step has ended.
+    pub const ENDED: u32 = 5;
+    /// A thread cannot have what the step takes: another thread has it.
+    pub const BUSY: u32 = 6;
+    /// All threads sleep.
+    pub const STALLED: u32 = 7;
+    /// A step that should block did not.
+    pub const DID_NOT_BLOCK: u32 = 8;
+    /// The schedule could not be read.
+    pub const UNREADABLE: u32 = 9;
+
+    /// A step: its value is checked.
+    pub const HAS_VALUE: u8 = 1;
+    /// A step: its place is an offset in the program itself; otherwise, only its offset in a page is known.
+    pub const IN_PROGRAM: u8 = 2;
+    /// A step: a wait that ends because its time is over.
+    pub const TIMED_OUT: u8 = 4;
+    /// A step that happened before its turn, together with the one before it.
+    pub const DONE: u8 = 128;
+
+    /// Every listed step is checked, by its number in its thread.
+    pub const STRICT: u32 = 0;
+    /// Steps are counted by kind and place, since the thread's previous listed step.
+    pub const SWITCH: u32 = 1;
+
+    /// After the schedule, all threads take turns by chance.
+    pub const RELEASE_ALL: u32 = 0;
+    /// The thread of the last step goes first.
+    pub const VIOLATOR_FIRST: u32 = 1;
+    /// The thread of the last step goes last.
+    pub const OTHERS_FIRST: u32 = 2;
+}
+
+/// The head of a schedule for the runtime.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// [`replay::MAGIC`].
+    pub magic: u64,
+    /// [`replay::STRICT`] or [`replay::SWITCH`].
+    pub mode: u32,
+    /// What happens after the last step, see [`replay`].
+    pub after: u32,
+    /// Whether threads really sleep, instead of only a virtual clock advancing.
+    pub sleeps: u32,
+    /// The number of threads; the first is the one that runs `main`.
+    pub threads: u32,
+    /// The number of steps.
+    pub steps: u64,
+}
+
+/// A thread of a schedule, which may refer to threads before it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptThread {
+    /// The thread that starts it.
+    pub parent: u32,
+    /// How many threads the parent started before it.
+    pub before: u32,
+}
+
+/// A step of a schedule.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptStep {
+    /// The thread, by its index in the schedule.
+    pub thread: u32,
+    /// The tag of the record.
+    pub tag: u8,
+    /// Bits of [`replay`].
+    pub flags: u8,
+    /// Zero.
+    pub reserved: u16,
+    /// Which step of its thread it is: see [`replay::STRICT`] and [`replay::SWITCH`].
+    pub number: u64,
+    /// The return address, relative to the program.
+    pub place: u64,
+    /// The value.
+    pub value: u64,
 }
 
 /// The number of forked processes that are named if they could not be recorded.
@@ -308,7 +418,7 @@ tags! {
     Withdrawn = 0x8e;
     /// A wait for a condition begins (address: the condition, value: the lock).
     WaitBegin = 0x90;
-    /// A wait for a condition ends (address, value).
+    /// A wait for a condition ends (address, value: the lock; its lowest bit is set if time was up).
     WaitEnd = 0x91;
     /// One waiting thread is woken (address).
     Notify = 0x92;
@@ -388,6 +498,12 @@ impl Tag {
                 | Tag::Delayed
                 | Tag::Bytes
         )
+    }
+
+    /// Whether the record is a step of its thread that does not depend on what other threads did meanwhile: libc may allocate
+    /// on behalf of whichever thread comes first.
+    pub const fn is_step(self) -> bool {
+        self.is_counted() && !matches!(self, Tag::Turn | Tag::Alloc)
     }
 
     /// Whether the record is counted among its thread's, for the places of [`Delayed`] accesses.

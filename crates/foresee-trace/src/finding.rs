@@ -252,6 +252,34 @@ pub struct Finding {
     pub details: Vec<Detail>,
     /// Which of several runs show it.
     pub shown_by: Option<ShownBy>,
+    /// The order that shows it as steps of the program's threads, for `foresee replay`.
+    pub schedule: Option<String>,
+    /// Whether the program was seen to fail in this way.
+    pub confirmation: Option<Confirmation>,
+}
+
+words! {
+    /// What came of the attempt to see a predicted failure happen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Confirmed {
+        /// It happened in the program.
+        Yes = "confirmed",
+        /// The program did something else before it could; this refutes nothing.
+        Diverged = "diverged",
+        /// The program could not be controlled, or did not fail although it was; this refutes nothing.
+        NotForced = "not-forced",
+        /// There was no attempt.
+        NotTried = "not-tried",
+    }
+}
+
+/// What came of the attempt to see a predicted failure happen, and how, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// What came of it.
+    pub is: Confirmed,
+    /// How, or why not.
+    pub how: String,
 }
 
 impl Finding {

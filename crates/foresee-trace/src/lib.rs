@@ -46,7 +46,8 @@ pub use display::{Described, DescribedValue, Name, Visible, is_hidden};
 pub use error::{ErrorKind, Position, ReadError};
 pub use event::{BadEvent, Event, Op, Pool, TargetKind, Values};
 pub use finding::{
-    Finding, FindingKind, FindingSink, Flow, Outcome, ShownBy, Space, Subject, Verdict, Witness,
+    Confirmation, Confirmed, Finding, FindingKind, FindingSink, Flow, Outcome, ShownBy, Space,
+    Subject, Verdict, Witness,
 };
 pub use fingerprint::{Fingerprint, SiteKey, operation, stable_function, stable_path};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};

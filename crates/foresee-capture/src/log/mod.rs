@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last};
 
 use crate::lost::Lost;
+use crate::replay::Progress;
 use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
@@ -116,6 +117,8 @@ pub struct Header {
     pub stack: Vec<u64>,
     /// Processes that it forked and that could not be recorded; the first of them.
     pub lost: Vec<Lost>,
+    /// How far it followed a schedule.
+    pub replay: Progress,
 }
 
 /// A file of code or data that was in the program's memory.
@@ -232,6 +235,19 @@ fn lost(head: &[u8]) -> Vec<Lost> {
     (0..count).map_while(|_| next()).collect()
 }
 
+/// How far a head says that a schedule was followed.
+fn progress(head: &[u8]) -> Progress {
+    use foresee_rt::format::Head;
+    use std::mem::offset_of;
+    let long =
+        |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+    let long = |at: usize| long(at).unwrap_or(0);
+    let state = long(offset_of!(Head, replay));
+    let got = offset_of!(Head, replay_got);
+    let at = long(offset_of!(Head, replay_at));
+    Progress::new([state as u32, (state >> 32) as u32], at, [0, 8, 16, 24].map(|i| long(got + i)))
+}
+
 fn read_head(path: &Path) -> Result<Head, LogError> {
     let failed = |e| LogError::Io(path.to_owned(), e);
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -280,6 +296,7 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
         size: long(48),
         stack: (0..STACK).map(|i| long(160 + 8 * i)).collect(),
         lost: lost(&bytes),
+        replay: progress(&bytes),
         last: last(long(112), long(128)).map(|last| (last, long(120), long(136) as u32)),
     };
     let pending = [long(72), long(80), long(88), long(96)];

@@ -61,6 +61,8 @@ const _: () = assert!(size_of::<Word>() == 16);
 struct Block {
     size: u64,
     is_freed: bool,
+    /// Where the record stands that freed it before it was used.
+    freed_unused: Option<u64>,
 }
 
 /// Finds such memory during a pass over a log.
@@ -110,7 +112,8 @@ impl Sieve {
                 self.delimit(address, value);
                 self.reuse(address, value);
                 self.renew(address, value);
-                self.blocks.insert(address, Block { size: value, is_freed: false });
+                self.blocks
+                    .insert(address, Block { size: value, is_freed: false, freed_unused: None });
             }
             What::Sync(Tag::Free) => {
                 self.delimit(address, value);
@@ -223,10 +226,10 @@ impl Sieve {
     ) {
         let word = self.words.entry(at);
         if !word.is_used {
-            let block = self.blocks.range(..=at).next_back();
-            let block = block.filter(|(start, block)| at < *start + block.size.max(1));
-            let holds = match block {
-                Some((_, block)) if block.is_freed => {
+            let holds = match block_at(&self.blocks, at) {
+                Some(block) if block.is_freed => {
+                    // Whether it was used before it is freed, or after that, still counts.
+                    self.used.extend(block.freed_unused);
                     word.owner = KEPT;
                     None
                 }
@@ -263,13 +266,14 @@ impl Sieve {
         });
         if is_used {
             self.used.insert(at);
-            if size <= KEPT_BY_LIBC
-                && let Some(block) = self.blocks.get_mut(&address)
-            {
-                block.is_freed = true;
-                self.words.within(address, size, |word| word.is_freed = word.is_used);
-                return;
-            }
+        }
+        if size <= KEPT_BY_LIBC
+            && let Some(block) = self.blocks.get_mut(&address)
+        {
+            block.is_freed = true;
+            block.freed_unused = (!is_used).then_some(at);
+            self.words.within(address, size, |word| word.is_freed = word.is_used);
+            return;
         }
         self.blocks.remove(&address);
         self.renew(address, size);
@@ -390,6 +394,12 @@ impl Cut<'_> {
             }
         }
     }
+}
+
+/// The block that an address lies in.
+fn block_at(blocks: &BTreeMap<u64, Block>, at: u64) -> Option<Block> {
+    let (start, block) = blocks.range(..=at).next_back()?;
+    (at < start.saturating_add(block.size.max(1))).then_some(*block)
 }
 
 /// Notes that a thread has accessed a word.

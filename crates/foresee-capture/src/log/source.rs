@@ -602,7 +602,12 @@ impl<'l, N: Names> LogSource<'l, N> {
         let (who, loc) = (self.thread(thread)?, self.location_at(pc)?);
         let bytes = &value.to_le_bytes()[..size.min(8)];
         self.stats.checked_reads -= 1;
-        self.access((who, thread, clock), (access, order::FULL), address, bytes, &[], loc, out)
+        // It is not the step of the record that is about to be read.
+        let owner = out.owner.take();
+        let by = (who, thread, clock);
+        self.access(by, (access, order::FULL), address, bytes, &[], loc, out)?;
+        out.owner = owner;
+        Ok(())
     }
 
     /// The latest record yields no event.
@@ -686,6 +691,7 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         let place = self.threads.get(record.thread).place;
         let who = self.thread(record.thread)?;
+        out.owner = Some(who);
         self.history.step(record.thread);
         self.falls_due(record.thread, place..place + 1);
         self.come_after_known(record.thread, who, out);
@@ -1046,6 +1052,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// What a thread asks for and is not given before the log ends.
     fn request(&mut self, record: &Record<'_>, tag: Tag, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(record.thread)?;
+        out.owner = Some(who);
         let loc = self.location(self.log.place(record.pc))?;
         let (op, target) = match tag {
             Tag::Request => {
@@ -1187,6 +1194,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             }
             Tag::WaitEnd => {
                 self.history.woken(me);
+                let value = value & !1;
                 let (cond, id) = (self.cond(address)?, self.lock(value)?);
                 let thread = self.threads.get(me);
                 let (interrupted, depth) = (thread.interrupted, thread.depth);
@@ -1516,11 +1524,16 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// The position of an event that is not a step of the record's thread.
+const NOWHERE: u64 = u64::MAX;
+
 /// Where events go: a batch, and where each came from.
 struct Out<'b> {
     batch: &'b mut Batch,
     positions: &'b mut Vec<u64>,
     at: u64,
+    /// The thread of the record. Events of others only represent an order.
+    owner: Option<ThreadId>,
     /// The order is only that of notes.
     is_of_notes: bool,
     /// The event represents a synchronisation step, not a memory access.
@@ -1547,7 +1560,7 @@ impl Out<'_> {
         let event =
             if values.is_empty() { event } else { event.with_values(values, &mut self.batch.pool) };
         self.batch.events.push(event);
-        self.positions.push(self.at);
+        self.positions.push(if self.owner == Some(event.thread()) { self.at } else { NOWHERE });
     }
 }
 
@@ -1557,7 +1570,8 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         let mut positions = std::mem::take(&mut self.positions);
         positions.clear();
         let is_of_notes = self.log.header.free_running;
-        let mut out = Out { batch, positions: &mut positions, at: 0, is_of_notes, is_sync: false };
+        let (owner, is_sync) = (None, false);
+        let mut out = Out { batch, positions: &mut positions, at: 0, owner, is_of_notes, is_sync };
         if let Some(mut records) = self.records.take() {
             while out.batch.events.len() < Batch::EVENTS && !self.done {
                 let next = records.next_record().map_err(damaged)?.filter(|_| !self.is_full);
@@ -1565,6 +1579,7 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     self.done = true;
                     self.pass();
                     self.keep_last(&mut out)?;
+                    out.owner = None;
                     self.finish(&mut out)?;
                     break;
                 };
@@ -1578,7 +1593,7 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     continue;
                 }
                 self.pass();
-                out.at = record.at;
+                (out.at, out.owner) = (record.at, None);
                 if left_out == LeftOut::No {
                     self.keep_last(&mut out)?;
                 }
@@ -1601,7 +1616,8 @@ impl<N: Names> EventSource for LogSource<'_, N> {
     }
 
     fn position(&self, i: usize) -> Position {
-        self.positions.get(i).map_or(Position::Unknown, |&at| Position::Byte(at))
+        let at = self.positions.get(i).filter(|&&at| at != NOWHERE);
+        at.map_or(Position::Unknown, |&at| Position::Byte(at))
     }
 
     fn remarks(&self) -> &Remarks {

@@ -7,6 +7,7 @@ pub(crate) mod observe;
 mod observe_view;
 pub(crate) mod picture;
 pub(crate) mod query;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod self_test;

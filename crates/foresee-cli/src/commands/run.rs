@@ -1,6 +1,7 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
 mod jvm;
+mod replays;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,10 +32,10 @@ use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
 
 /// Whether an interrupt came while a program ran.
-static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+pub(crate) static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The signal that told us to end; zero if there was none.
-static STOPPED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+pub(crate) static STOPPED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let session = session(args)?;
@@ -68,6 +69,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     std::fs::write(&list, filter.text()).context("cannot write the list of what to watch")?;
     let is_known = program.built == Built::ForCapture && filter.missing.is_empty();
     let is_unfiltered = args.all
+        // Steps are counted, and what is not recorded is not.
+        || args.confirm
+        || args.schedules.is_some()
         // Variables that cannot be named beforehand are complete only if everything is recorded,
         // and without the token the filter is not exact.
         || args.mode == CaptureMode::Async
@@ -91,8 +95,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             watch: Some(&list),
             limit: (args.log_limit > 0).then(|| args.log_limit.saturating_mul(1 << 20)),
             seed: args.seed.wrapping_add(u64::from(run)),
-            variable: None,
             is_diverted: to_stdout && args.analysis.format != ReportFormat::Text,
+            ..Recording::default()
         };
         let number = run + 1;
         let (session, name, program) = (&session, &*name, &program);
@@ -305,12 +309,14 @@ impl Run<'_> {
             let notes = std::mem::take(&mut trace.notes);
             let mut examined = check::examine(session, &trace)?;
             let report = &mut examined.report;
+            let failed_before = failed.as_ref().map(|failed| failed.how.to_owned());
             if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {
                 let it = Some((log, &symbols));
                 let what = (name, failed.how);
                 report.put_first(vec![failure::finding(PROGRAM_FAILURE, what, failed.ended, it)]);
             }
             report.remarks.warnings.splice(0..0, notes);
+            self.replay(&trace, i, failed_before.as_deref(), &mut report.findings)?;
             if args.runs > 1 {
                 told.put(self.recording.seed, Report::of(examined, &Tests::default()))?;
                 continue;
@@ -318,6 +324,10 @@ impl Run<'_> {
             if !report.findings.is_empty() && args.mode == CaptureMode::Sync {
                 let seed = format!("the schedule was that of --seed {}", args.seed);
                 report.remarks.warnings.push(seed);
+            }
+            if !args.confirm && report.findings.iter().any(replays::is_replayable) {
+                let how = "to see a predicted failure happen in the program, run it with --confirm";
+                report.remarks.warnings.push(how.to_owned());
             }
             let tests = Tests::default();
             let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;
@@ -338,7 +348,7 @@ impl Run<'_> {
 
 /// The variables and functions of the specifications in the program's files. Names that do not
 /// exist there are errors, unless the program may load more files.
-fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter> {
+pub(crate) fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter> {
     let mut filter = CaptureFilter::default();
     if program.built != Built::ForCapture {
         return Ok(filter);
@@ -367,7 +377,7 @@ fn filter(session: &Session, program: &Program) -> anyhow::Result<CaptureFilter>
 }
 
 /// The variables of the specifications in a process, and an error for those it does not have.
-fn spec_vars(
+pub(crate) fn spec_vars(
     session: &Session,
     symbols: &Symbols,
 ) -> (Vec<(String, Variable)>, Option<specs::BadSpec>) {

@@ -194,6 +194,8 @@ impl Description {
             about,
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 }

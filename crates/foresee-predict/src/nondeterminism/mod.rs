@@ -214,6 +214,8 @@ impl Nondeterminism {
             about: vec![place.subject(trace)],
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         })
     }
 }

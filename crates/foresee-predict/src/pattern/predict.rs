@@ -179,6 +179,8 @@ impl Patterns {
             about: Vec::new(),
             details,
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 

@@ -199,5 +199,7 @@ fn observed(name: &str, events: &[u64]) -> Finding {
         about: Vec::new(),
         details: vec![trail(events)],
         shown_by: None,
+        schedule: None,
+        confirmation: None,
     }
 }

@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use super::ownership::Cell;
 use super::shadow::Here;
 use super::thread::{self, Pending, Thread};
-use super::{config, log, shadow, token};
+use super::{config, gate, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
 
 /// The maximum number of bytes in one record of a run.
@@ -149,7 +149,7 @@ unsafe fn plain_of_new<const SIZE: usize, const WRITE: bool>(
 fn plain_from_the_start<const SIZE: usize, const WRITE: bool>(address: usize, pc: usize) {
     // SAFETY: hooks are called with the address of the access that follows.
     unsafe {
-        let t = super::enter();
+        let t = super::enter_knowing(|t| !WRITE && is_source(t, SIZE, pc));
         if t.is_null() {
             return;
         }
@@ -198,6 +198,15 @@ unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     }
 }
 
+/// Whether a read of this size is the source of the copy whose target was announced: see [`is_copy`].
+///
+/// # Safety
+/// The caller is `t`.
+pub(super) unsafe fn is_source(t: *mut Thread, size: usize, pc: usize) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { (*t).pending.size != 0 && is_copy(t, size, pc) }
+}
+
 /// Whether the announced store may not have happened yet, because this hook may be that of a copy's
 /// source, see [`is_copy`]. If so, no other thread may run.
 ///
@@ -227,6 +236,7 @@ unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
             && !pending.is_over
             && pc.wrapping_sub(pending.pc) <= 40
             && load(pending.address, size.min(8)) == pending.before
+            && !gate::stores_first(t)
     }
 }
 

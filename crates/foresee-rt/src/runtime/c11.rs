@@ -78,7 +78,11 @@ extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || attempt(lock), wait)
+    let how = how::TIMED | of_mutex(lock);
+    match take::<true>(lock, Tag::Acquire, how, pc, || attempt(lock), wait) {
+        super::locks::ETIMEDOUT => TIMED_OUT,
+        out => out,
+    }
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {
@@ -93,28 +97,29 @@ extern "C" fn cond_wait(cond: Object, lock: Object, pc: usize) -> c_int {
     conds::wait_on(
         cond,
         lock,
-        false,
+        None,
         pc,
         || real!(cnd_wait(cond => Object, lock => Object) -> c_int),
     )
 }
 
 extern "C" fn cond_timedwait(cond: Object, lock: Object, until: usize, pc: usize) -> c_int {
-    conds::wait_on(
+    let out = conds::wait_on(
         cond,
         lock,
-        true,
+        Some((0, until)),
         pc,
         || real!(cnd_timedwait(cond => Object, lock => Object, until => usize) -> c_int),
-    )
+    );
+    if out == super::locks::ETIMEDOUT { TIMED_OUT } else { out }
 }
 
 extern "C" fn cond_signal(cond: Object, pc: usize) -> c_int {
-    note(Tag::Notify, cond, 0, pc, || real!(cnd_signal(cond => Object) -> c_int))
+    conds::notify(cond, false, pc, || real!(cnd_signal(cond => Object) -> c_int))
 }
 
 extern "C" fn cond_broadcast(cond: Object, pc: usize) -> c_int {
-    note(Tag::NotifyAll, cond, 0, pc, || real!(cnd_broadcast(cond => Object) -> c_int))
+    conds::notify(cond, true, pc, || real!(cnd_broadcast(cond => Object) -> c_int))
 }
 
 extern "C" fn once(control: Object, routine: usize, pc: usize) {

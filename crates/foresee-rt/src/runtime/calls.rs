@@ -18,6 +18,8 @@ pub(super) enum Way {
     Outside,
     /// Without the token: it may block.
     Aside,
+    /// Not at all: it would only let time pass, which a replay need not wait for.
+    Skipped,
     /// Without the token, and nothing that it calls is recorded: for a library that may block and is modelled as a whole.
     Away,
 }
@@ -128,12 +130,16 @@ pub(super) fn carry_out(
         };
         before(&mut call);
         match call.way {
-            Way::Inside => {}
+            Way::Inside | Way::Skipped => {}
             Way::Outside => leave(t),
             Way::Aside | Way::Away => step_aside(t),
         }
-        let out = if call.way == Way::Away { super::in_library(act) } else { act() };
-        if call.way != Way::Inside && enter().is_null() {
+        let out = match call.way {
+            Way::Away => super::in_library(act),
+            Way::Skipped => 0,
+            _ => act(),
+        };
+        if !matches!(call.way, Way::Inside | Way::Skipped) && enter().is_null() {
             return out;
         }
         if let Some(channel) = call.source {

@@ -8,11 +8,11 @@ use core::ffi::{c_int, c_void};
 
 use super::next::real;
 use super::thread::Thread;
-use super::{access, blocking, clocks, enter, hook, leave, log, sync};
+use super::{access, blocking, clocks, enter, gate, hook, leave, log, sync};
 use crate::format::{Tag, how};
 
 const EBUSY: c_int = 16;
-const ETIMEDOUT: c_int = 110;
+pub(super) const ETIMEDOUT: c_int = 110;
 /// The lock was acquired, and its last owner died while holding it.
 const EOWNERDEAD: c_int = 130;
 
@@ -67,7 +67,13 @@ pub(super) fn take<const CARRIES: bool>(
         let mut out = attempt();
         if !took(out) {
             let how = patience | shared(tag);
+            if how & how::TIMED != 0 && gate::is_to_fail(t) {
+                sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
+                leave(t);
+                return ETIMEDOUT;
+            }
             log::put_uncounted_at(t, Tag::Request, pc, lock as usize, how);
+            gate::blocks(t, Tag::Request, pc, lock as usize);
             // A spinning thread does not sleep, so an endless spin cannot be detected.
             let is_endless = CARRIES && patience & (how::TIMED | how::FOREIGN) == 0;
             out = blocking::aside(t, is_endless, wait);
@@ -79,6 +85,7 @@ pub(super) fn take<const CARRIES: bool>(
             }
         }
         if took(out) {
+            gate::got(t, pc);
             took_it::<CARRIES>(t, lock, tag, pc, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fe
 use super::file::File;
 use super::sys::{self, Text};
 use super::thread::Thread;
-use super::{config, token};
+use super::{config, gate, token};
 use crate::format::{
     BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, LOST, MAGIC, PC_SIZES, POINTER,
     RECORD_MAX, SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code,
@@ -188,6 +188,9 @@ pub(super) fn open(forked_from: u32) -> Result<(), u32> {
                 lost: 0,
                 lost_processes: [[0; 2]; LOST],
                 stack: [0; STACK],
+                replay: [0; 2],
+                replay_at: 0,
+                replay_got: [0; 4],
             });
             compiler_fence(Ordering::Release);
             (*log.head).magic = MAGIC;
@@ -323,6 +326,7 @@ impl Log {
             (*self.head).state = state;
         }
         config::stop();
+        gate::off();
         token::open_for_all();
     }
 }
@@ -364,6 +368,9 @@ pub(super) unsafe fn put_with(
             }
             log.commit();
             (*t).place += 1;
+            if gate::is_following() {
+                gate::stepped(t, tag, pc, value);
+            }
         }
     }
     unlock();
@@ -519,6 +526,30 @@ pub(super) fn is_ours() -> bool {
     unsafe {
         let head = (*LOG.0.get()).head;
         !head.is_null() && (*head).pid == sys::process_id()
+    }
+}
+
+/// Records how far a schedule was followed.
+pub(super) fn note_replay(state: u32, reason: u32, at: u64) {
+    // SAFETY: the head is mapped once there is a log.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            (*head).replay_at = at;
+            (*head).replay[1] = reason;
+            AtomicU32::from_ptr(&raw mut (*head).replay[0]).store(state, Ordering::Release);
+        }
+    }
+}
+
+/// Records what a thread did instead of the next step of the schedule.
+pub(super) fn note_got(got: [u64; 4]) {
+    // SAFETY: as above.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            (*head).replay_got = got;
+        }
     }
 }
 

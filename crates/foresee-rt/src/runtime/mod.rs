@@ -17,6 +17,7 @@ mod ending;
 mod events;
 mod file;
 mod formats;
+mod gate;
 mod kernel;
 mod locks;
 mod log;
@@ -71,6 +72,12 @@ const LATE: i32 = 64;
 /// only performs the operation itself.
 #[inline(always)]
 fn enter() -> *mut Thread {
+    enter_knowing(|_| false)
+}
+
+/// The same, for a hook that may come before a store that was announced: whether it does.
+#[inline(always)]
+fn enter_knowing(is_before_store: impl FnOnce(*mut Thread) -> bool) -> *mut Thread {
     let t = thread::current();
     // SAFETY: a thread's own state.
     unsafe {
@@ -87,7 +94,11 @@ fn enter() -> *mut Thread {
             return come_in(t);
         }
         (*t).fuel -= 1;
-        if (*t).fuel < 0 && ((*t).fuel < -LATE || !access::may_be_to_come(t)) {
+        if (*t).fuel < 0 && gate::is_following() {
+            if !is_before_store(t) {
+                await_turn(t);
+            }
+        } else if (*t).fuel < 0 && ((*t).fuel < -LATE || !access::may_be_to_come(t)) {
             access::settle(t);
             token::hand_on(t);
             if config::recording() && !config::free_running() {
@@ -95,6 +106,19 @@ fn enter() -> *mut Thread {
             }
         }
         t
+    }
+}
+
+/// Waits until the schedule that is replayed lets the thread continue.
+#[cold]
+#[inline(never)]
+unsafe fn await_turn(t: *mut Thread) {
+    // SAFETY: in a hook of `t`, which has the token.
+    unsafe {
+        access::settle(t);
+        if token::await_turn(t) {
+            log::put_turn(t);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use super::locks::note;
 use super::next::real;
-use super::{access, blocking, enter, hook, leave, log, step_aside, sync, thread};
+use super::{access, blocking, enter, gate, hook, leave, log, step_aside, sync, thread};
 use crate::format::Tag;
 
 type Object = *mut c_void;
@@ -85,9 +85,16 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
         match wait {
             Some(wait) if out != 0 => {
                 drop(errno);
+                if !for_ever && gate::is_to_fail(t) {
+                    sync(t, Tag::SemFailed, pc, semaphore as usize, 0);
+                    leave(t);
+                    *super::sys::__errno_location() = super::locks::ETIMEDOUT;
+                    return -1;
+                }
                 if for_ever {
                     log::put_uncounted_at(t, Tag::RequestSem, pc, semaphore as usize, 0);
                 }
+                gate::blocks(t, Tag::RequestSem, pc, semaphore as usize);
                 out = blocking::aside(t, for_ever && is_private(semaphore, 2), wait);
                 if enter().is_null() {
                     return out;

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, leave, log, modules, queue, shadow, signals, sys, thread,
-    threads, token,
+    access, alloc, config, ending, enter, gate, leave, log, modules, queue, shadow, signals, sys,
+    thread, threads, token,
 };
 
 const UNKNOWN: u32 = 0;
@@ -61,6 +61,7 @@ fn begin() -> bool {
     if ready {
         alloc::prepare();
         modules::read_wishes();
+        gate::prepare();
         // SAFETY: registers; plain functions.
         unsafe {
             sys::syscall!(sys::MEMBARRIER, 16, 0, 0);
@@ -119,6 +120,7 @@ unsafe extern "C" fn in_child() {
     }
     // Never write to the parent's log, even if something fails below.
     config::stop();
+    gate::off();
     log::thaw();
     token::start_over();
     thread::start_over();

@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::gate;
 use super::sys;
 use super::thread::{self, Thread};
 
@@ -80,10 +81,38 @@ impl Queue {
     /// The thread that a number selects.
     pub(super) fn choose(&self, number: u64) -> Option<*mut Thread> {
         let n = len();
+        if gate::is_following() {
+            return self.find(gate::wanted());
+        }
+        if let Some((id, is_first)) = gate::preferred() {
+            match self.find(id) {
+                Some(t) if is_first || n == 1 => return Some(t),
+                Some(t) => return self.choose_but(t, number),
+                None => {}
+            }
+        }
         (n != 0).then(|| {
             let at = (number % u64::from(n)) as u32;
             thread::get(self.slot(at).load(Ordering::Relaxed))
         })
+    }
+
+    /// A thread, if it is in the queue.
+    fn find(&self, id: u32) -> Option<*mut Thread> {
+        (0..len())
+            .map(|at| self.slot(at).load(Ordering::Relaxed))
+            .find(|&i| i == id)
+            .map(thread::get)
+    }
+
+    /// One of several threads, but not this one.
+    fn choose_but(&self, t: *mut Thread, number: u64) -> Option<*mut Thread> {
+        let n = len();
+        // SAFETY: it is in the queue.
+        let mine = unsafe { (*t).place_in_queue };
+        let at = (number % u64::from(n - 1)) as u32;
+        let at = if at >= mine { at + 1 } else { at };
+        Some(thread::get(self.slot(at).load(Ordering::Relaxed)))
     }
 
     /// Removes a thread, which need not sleep any longer; [`wake`] wakes it.

@@ -1,6 +1,7 @@
 //! stdio, and calls that take names of files or fill a structure.
 
-use super::calls::{Call, calls};
+use super::calls::{Call, Way, calls};
+use super::gate;
 use super::strings::text;
 
 unsafe extern "C" {
@@ -165,9 +166,7 @@ fills! {
     fstat64(file, to), to, 144;
     fstatat(folder, path, to, flags), to, 144, path;
     fstatat64(folder, path, to, flags), to, 144, path;
-    clock_gettime(clock, to), to, 16;
     clock_getres(clock, to), to, 16;
-    gettimeofday(to, zone), to, 16;
     getrusage(who, to), to, 144;
     getrlimit(what, to), to, 16;
     uname(to), to, 390;
@@ -175,6 +174,10 @@ fills! {
 }
 
 calls! {
+    Outside clock_gettime(clock, to) |c| { c.may_write(to, 16); }
+        => |c, out| { if out as i32 == 0 { set_ahead(to, 1); c.wrote(to, 16); } };
+    Outside gettimeofday(to, zone) |c| { c.may_write(to, 16); }
+        => |c, out| { if out as i32 == 0 { set_ahead(to, 1000); c.wrote(to, 16); } };
     Inside time(to) |c| { c.writes(to, 8); };
     Inside timespec_get(to, base) |c| { c.writes(to, 16); };
     Inside localtime_r(time, to) |c| { c.reads(time, 8); c.writes(to, 56); };
@@ -189,14 +192,52 @@ calls! {
         => |c, out| { if out != 0 { c.wrote(to, out + 1); } };
 }
 
+const SECOND: u64 = 1_000_000_000;
+/// A time to sleep until, not for.
+const ABSOLUTE: usize = 1;
+
+/// A `struct timespec` in nanoseconds.
+fn span(time: usize) -> u64 {
+    if time == 0 {
+        return 0;
+    }
+    // SAFETY: the program's own structure.
+    let [seconds, rest] = unsafe { *(time as *const [u64; 2]) };
+    seconds.saturating_mul(SECOND).saturating_add(rest)
+}
+
+/// Adds to a time what a replay did not wait for. The second word counts units of this many nanoseconds.
+fn set_ahead(time: usize, unit: u64) {
+    let ahead = gate::ahead();
+    if ahead == 0 || time == 0 {
+        return;
+    }
+    // SAFETY: the program's own structure.
+    let time = unsafe { &mut *(time as *mut [u64; 2]) };
+    let rest = time[1] * unit + ahead % SECOND;
+    *time = [time[0] + ahead / SECOND + rest / SECOND, rest % SECOND / unit];
+}
+
+impl Call {
+    /// Sleeps, in nanoseconds.
+    fn sleeps(&mut self, time: u64) {
+        if gate::skips(time) {
+            self.way = Way::Skipped;
+        }
+    }
+}
+
 // Calls that block, without a file.
 calls! {
-    Aside sleep(seconds);
-    Aside usleep(time);
-    Aside nanosleep(time, rest) |c| { c.reads(time, 16); };
-    Aside clock_nanosleep(clock, flags, time, rest) |c| { c.reads(time, 16); };
+    Aside sleep(seconds) |c| { c.sleeps(seconds as u32 as u64 * SECOND); };
+    Aside usleep(time) |c| { c.sleeps(time as u32 as u64 * 1000); };
+    Aside nanosleep(time, rest) |c| { c.reads(time, 16); c.sleeps(span(time)); };
+    Aside clock_nanosleep(clock, flags, time, rest) |c| {
+        c.reads(time, 16);
+        c.sleeps(if flags & ABSOLUTE == 0 { span(time) } else { 0 });
+    };
     Aside sched_yield();
-    Aside thrd_sleep(time, rest) |c| { c.reads(time, 16); };
+    Aside thrd_sleep(time, rest) |c| { c.reads(time, 16); c.sleeps(span(time)); };
     Aside thrd_yield();
     Aside wait(to) |c| { c.may_write(to, 4); } => |c, out| { if out as i32 > 0 { c.wrote(to, 4); } };
     Aside waitpid(which, to, flags) |c| { c.may_write(to, 4); } => |c, out| { if out as i32 > 0 { c.wrote(to, 4); } };

@@ -1,7 +1,7 @@
 //! The state of each thread.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::clocks::Clock;
 use super::shadow::Reads;
@@ -87,6 +87,17 @@ pub(super) struct Thread {
     pub(super) waits: AtomicU32,
     /// Where in the queue.
     pub(super) place_in_queue: u32,
+    /// Its number in the schedule that is replayed, plus one; zero if it is not in it.
+    pub(super) script: u32,
+    /// The number of its steps, and of threads that it started.
+    pub(super) steps: u64,
+    pub(super) children: u32,
+    /// How many steps like the next listed one it has done since the previous one.
+    pub(super) alike: u64,
+    /// The condition that it waits for in a replay; zero if it does not.
+    pub(super) sleeps_on: AtomicUsize,
+    /// Set when that wait is over.
+    pub(super) woken: AtomicU32,
     /// For each of the first threads, the number of its records that come before what this thread does now.
     pub(super) clock: Clock,
 }

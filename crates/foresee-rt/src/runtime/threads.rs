@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, blocking, clocks, come_in, config, ending, enter, hook, leave, log, modules,
-    shadow, step_aside, sync, sys, token,
+    Errno, access, blocking, clocks, come_in, config, ending, enter, gate, hook, leave, log,
+    modules, shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -80,6 +80,9 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
         remember(handle, (*t).id);
         thread::ask_for_farewell(t);
         let is_main = (*t).tid == sys::process_id();
+        if is_main {
+            gate::is_main(t);
+        }
         let (mut low, mut size) = (0, 0);
         if !is_main {
             let mut attributes = [0; 8];
@@ -161,6 +164,7 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
             (*t).busy.compare_exchange(super::IN_LIBRARY, 0, Ordering::Relaxed, Ordering::Relaxed);
         if !enter().is_null() {
             sync(t, Tag::ThreadEnd, 0, 0, 0);
+            gate::ends(t);
             if !config::free_running() {
                 token::release(t);
             }
@@ -258,6 +262,7 @@ pub(super) fn start_thread(
             if was_single {
                 access::written(t, single, 1, pc);
             }
+            gate::starts(t, new);
             sync(t, Tag::Fork, pc, argument, u64::from((*new).id));
             clocks::started(t, new);
             (*new).go.store(1, Ordering::Release);
@@ -310,6 +315,7 @@ pub(super) fn wait_for(
         if is_requested {
             access::settle(t);
             log::put_uncounted_at(t, Tag::RequestEnd, pc, 0, other.unwrap_or(0));
+            gate::awaits_end(t, pc);
         }
         let out = blocking::aside(t, is_requested, wait);
         if out != 0 {

@@ -14,7 +14,7 @@ use super::patience::{Holder, Watch};
 use super::queue::{self, Queue};
 use super::sys;
 use super::thread::{self, Thread};
-use super::{access, config, log, turns};
+use super::{access, config, gate, log, turns};
 use crate::format::Tag;
 
 /// No thread holds the token.
@@ -89,7 +89,8 @@ pub(super) unsafe fn count_freely(t: *mut Thread) {
 }
 
 fn take_free(id: u32) -> bool {
-    OWNER.compare_exchange(FREE, id, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    gate::admits(id)
+        && OWNER.compare_exchange(FREE, id, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// Waits for a thread that may be taking the token from the caller, and may give it back: see [`take`].
@@ -194,6 +195,44 @@ pub(super) unsafe fn hand_on(t: *mut Thread) {
     }
 }
 
+/// Lets the threads through whose steps come next in the schedule that is replayed; returns whether there were any.
+///
+/// # Safety
+/// The caller is `t` and holds the token.
+pub(super) unsafe fn await_turn(t: *mut Thread) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        log::count(hooks_since(t), 0);
+        let mut has_waited = false;
+        while !gate::admits((*t).id) {
+            let mut queue = queue::lock();
+            if is_held_by(t) {
+                let next = queue.choose(0);
+                queue.push(t);
+                match next {
+                    Some(next) => {
+                        queue.remove(next);
+                        OWNER.store((*next).id, Ordering::SeqCst);
+                        drop(queue);
+                        queue::wake(next);
+                    }
+                    None => {
+                        OWNER.store(FREE, Ordering::SeqCst);
+                        drop(queue);
+                    }
+                }
+                sleep(t);
+            } else {
+                drop(queue);
+                wait(t);
+            }
+            has_waited = true;
+        }
+        turns::begin(t);
+        has_waited
+    }
+}
+
 /// Waits in the queue.
 unsafe fn wait(t: *mut Thread) {
     let mut queue = queue::lock();
@@ -243,6 +282,9 @@ unsafe fn take(t: *mut Thread, owner: u32, does: Holder) -> bool {
             return true;
         }
         let id = (*t).id;
+        if !gate::admits(id) {
+            return false;
+        }
         let pass = |from, to| {
             OWNER.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };

@@ -1,6 +1,6 @@
 //! The hooks of plain accesses and of functions.
 
-use super::{Errno, access, config, enter, hook, leave, log, modules, thread};
+use super::{Errno, access, config, enter, enter_knowing, hook, leave, log, modules, thread};
 use crate::format::Tag;
 
 macro_rules! plain {
@@ -97,7 +97,8 @@ extern "C" fn write_range(address: usize, size: usize, pc: usize) {
 }
 
 fn range(address: usize, size: usize, pc: usize, write: bool) {
-    let t = enter();
+    // SAFETY: the caller's own thread.
+    let t = enter_knowing(|t| !write && unsafe { access::is_source(t, size, pc) });
     if !t.is_null() {
         // SAFETY: the hook of an access to this memory.
         unsafe {

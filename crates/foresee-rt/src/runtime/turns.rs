@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::thread::Thread;
-use super::{config, log};
+use super::{config, gate, log};
 
 /// The average length of the longest turns.
 const LONGEST: u64 = 40_000;
@@ -18,6 +18,9 @@ const SHORTEST: u64 = 4;
 const SHARE: u64 = 64;
 /// How many short turns come in a row between long ones.
 const BURST: u32 = 16;
+
+/// The turns of a thread that goes before others after a replay.
+const PATIENT: i32 = 1 << 20;
 
 /// The generator's state, and the number of short turns left; only the holder of the token uses them.
 static RANDOM: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +48,12 @@ pub(super) fn random() -> u64 {
 /// # Safety
 /// `t` holds the token.
 pub(super) unsafe fn begin(t: *mut Thread) {
+    // SAFETY: by the caller's promise.
+    let id = unsafe { (*t).id };
     let length = match config::quantum() {
+        // Every hook asks whether the schedule lets the thread continue.
+        _ if gate::is_following() => 0,
+        _ if gate::is_patient(id) => PATIENT,
         // SAFETY: by the caller's promise.
         0 => length(unsafe { log::hooks() }),
         fixed => fixed,

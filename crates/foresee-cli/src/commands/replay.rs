@@ -1,0 +1,106 @@
+//! `foresee replay`: makes a program follow a schedule, and says whether it fails as predicted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use foresee_capture::program::Program;
+use foresee_capture::replay::Schedule;
+use foresee_predict::session::Session;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::{Expect, ReplayArgs};
+use crate::commands::run::{INTERRUPTED, STOPPED};
+use crate::output::{self, Sink};
+use crate::replayer::{self, Outcome, Replayer};
+use crate::{asked, specs};
+
+/// Schedules are text of a few hundred bytes per step.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The failure happened.
+const CONFIRMED: u8 = 1;
+/// The schedule was followed, and the failure did not happen; or what was expected is the case.
+const FINE: u8 = 0;
+/// Nothing is known: the schedule was not followed.
+const UNKNOWN: u8 = 3;
+
+pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
+    let name = args.schedule.display();
+    let size = std::fs::metadata(&args.schedule).with_context(|| format!("cannot open {name}"))?;
+    ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
+    let text = std::fs::read(&args.schedule).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8(text).with_context(|| format!("{name} is not a schedule"))?;
+    let schedule: Schedule = text.parse().with_context(|| format!("{name} is not a schedule"))?;
+    let session = session(args, &schedule)?;
+    let command = &args.command;
+    let called = command[0].to_string_lossy();
+    let program =
+        Program::find(&command[0]).with_context(|| format!("there is no program `{called}`"))?;
+    let mut to = Sink::new(&args.analysis.output)?;
+    let differences = replayer::differences(&schedule, &program, command);
+    differences.iter().for_each(|difference| output::note(difference));
+    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
+    for signal in [SIGTERM, SIGHUP] {
+        let number = signal as usize;
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
+    }
+    let replayer = Replayer {
+        session: &session,
+        program: &program,
+        command,
+        trusted: &[],
+        memory: args.analysis.max_memory.saturating_mul(1 << 20),
+        timeout: Duration::from_secs(args.timeout),
+        is_silent: args.quiet,
+        is_traced: args.trace,
+    };
+    let outcome = replayer.replay(&schedule, None)?;
+    let (word, text, status) = match outcome {
+        Outcome::Confirmed(how) => ("confirmed", how, CONFIRMED),
+        Outcome::Diverged(how) => ("diverged", how, UNKNOWN),
+        Outcome::NotForced(how) => ("not forced", how, UNKNOWN),
+        Outcome::Harmless => {
+            let text = match schedule.claim {
+                Some(_) => "the program followed the schedule to its end, and did not fail",
+                None => "the program followed the schedule to its end",
+            };
+            ("followed", text.to_owned(), FINE)
+        }
+    };
+    let claim = schedule.claim.as_ref().map_or("", |claim| &claim.message);
+    let mut report = format!("{word}: {}\n", output::plain(&text));
+    if !claim.is_empty() {
+        report += &format!("  the schedule claims: {}\n", output::plain(claim));
+    }
+    if status == UNKNOWN {
+        report += "  This refutes nothing: the failure may still be possible.\n";
+    }
+    to.print(&report)?;
+    to.finish()?;
+    Ok(match args.expect {
+        None => status,
+        Some(Expect::Confirmed) if status == CONFIRMED => FINE,
+        Some(Expect::Confirmed) if status == FINE => CONFIRMED,
+        Some(Expect::Confirmed | Expect::Clean) => status,
+    })
+}
+
+/// By what the new trace is judged: by what the schedule was made with, unless the command line says otherwise.
+fn session(args: &ReplayArgs, schedule: &Schedule) -> anyhow::Result<Session> {
+    let mut session = asked::everything(&args.analysis)?;
+    if !args.analysis.spec.is_empty() || !args.analysis.check.is_empty() {
+        return Ok(session);
+    }
+    for (name, text) in &schedule.specs {
+        let source = specs::Source { name: name.clone(), text: text.clone() };
+        session.add_spec(specs::load(&source)?);
+    }
+    for check in &schedule.checks {
+        session.add_check(check).map_err(specs::failed)?;
+    }
+    if schedule.specs.is_empty() && schedule.checks.is_empty() {
+        session.add_default_checks();
+    }
+    Ok(session)
+}
