@@ -112,6 +112,8 @@ mod tests {
             about: Vec::new(),
             details: Vec::new(),
             shown_by: None,
+            schedule: None,
+            confirmation: None,
         }
     }
 
