@@ -26,9 +26,6 @@ pub enum NotScheduled {
     /// It happens in a forked process.
     #[error("it is about a process that the program forked, which replay does not control")]
     Forked,
-    /// It is about threads that replay does not control.
-    #[error("it is about {0}, which replay does not control")]
-    Uncontrolled(String),
     /// The log cannot be read again.
     #[error(transparent)]
     Log(#[from] StoreError),
@@ -52,6 +49,9 @@ struct Thread {
     steps: Vec<Raw>,
 }
 
+/// What a thread asked for: the thread, the number of its next step, the tag and the return address of the request.
+type Request = (usize, usize, u8, u64);
+
 /// The steps of a run.
 pub struct Steps<'l> {
     log: &'l Log,
@@ -61,7 +61,7 @@ pub struct Steps<'l> {
     /// The thread and the number of the step behind each event.
     events: Vec<Option<(usize, usize)>>,
     /// What was requested and never given: thread, number of the thread's next step, tag and return address, by event.
-    requests: HashMap<u64, (usize, usize, u8, u64)>,
+    requests: HashMap<u64, Request>,
     /// The threads that the trace joins, by event.
     joined: HashMap<(usize, usize), usize>,
     /// How to recognise operations in another build.
@@ -119,7 +119,7 @@ impl<'l> Steps<'l> {
         Ok(steps)
     }
 
-    fn read(&mut self) -> Result<HashMap<u64, (usize, usize, u8, u64)>, crate::log::LogError> {
+    fn read(&mut self) -> Result<HashMap<u64, Request>, crate::log::LogError> {
         let mut requests = HashMap::new();
         let mut records = self.log.raw()?;
         while let Some(record) = records.next_record()? {
@@ -220,11 +220,15 @@ impl<'l> Steps<'l> {
     }
 }
 
+/// A step in a schedule in the making: thread, number, tag and return address if it is no step of the log, and what else is said
+/// of it.
+type Listed = (usize, usize, Option<(u8, u64)>, Vec<Flag>);
+
 /// A schedule in the making.
 struct Plan<'s, 'l> {
     steps: &'s Steps<'l>,
     /// The thread, the number, and the step itself if it is none of the log.
-    listed: Vec<(usize, usize, Option<(u8, u64)>, Vec<Flag>)>,
+    listed: Vec<Listed>,
     /// How many steps of each thread are listed or before a listed one.
     done: Vec<usize>,
     comments: HashMap<u64, String>,
