@@ -1,5 +1,4 @@
 import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.delay
 import kotlinx.coroutines.joinAll
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
@@ -22,9 +21,10 @@ class Visits {
 
 fun main() = runBlocking {
     val visits = Visits()
-    List(2) { number ->
+    List(2) {
         launch(Dispatchers.Default) {
-            delay(100L * number)
+            // Keeps a thread busy, so that the other coroutine needs another one.
+            Thread.sleep(200)
             visits.visit()
         }
     }.joinAll()
