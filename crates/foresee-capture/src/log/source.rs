@@ -1289,9 +1289,9 @@ impl<'l, N: Names> LogSource<'l, N> {
                 self.blocks.insert(address, block);
             }
             Tag::Free => {
-                // Whether it could be used after that can only be asked of what was used.
+                // Whether it could be used after that can only be asked of what is used at some time.
                 let block = self.blocks.get(&address).copied();
-                let is_used = match self.is_brief {
+                let is_used = match self.log.is_sieved {
                     true => self.log.quiet.frees_used(record.at),
                     false => self.memory.has_variables(address, value),
                 };
