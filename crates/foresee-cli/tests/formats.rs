@@ -38,7 +38,11 @@ fn sarif_schema() -> jsonschema::Validator {
     let package = packages.find(|package| package["name"] == "serde-sarif").unwrap();
     let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap());
     let schema = std::fs::read(manifest.with_file_name("src").join("schema.json")).unwrap();
-    jsonschema::validator_for(&serde_json::from_slice(&schema).unwrap()).unwrap()
+    let mut schema: Json = serde_json::from_slice(&schema).unwrap();
+    // This pattern is not a valid regular expression.
+    let language = schema.pointer_mut("/definitions/run/properties/language").unwrap();
+    language.as_object_mut().unwrap().remove("pattern").unwrap();
+    jsonschema::validator_for(&schema).unwrap()
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn a_browser_plays_and_filters_the_page() {
     let html = folder.path().join("page.html");
     let hostile = folder.path().join("hostile.std");
     // Two variables, so that there are two findings to choose from.
-    let more = HOSTILE.replace("x<b>", "y<b>");
+    let more = HOSTILE.replace("x<b>", "y<b>").replace(".c:1(", ".c:3(").replace(".c:2", ".c:4");
     std::fs::write(&hostile, format!("{HOSTILE}{more}")).unwrap();
     let words = format!("{} --check race", hostile.display());
     let output = check(&words, &["--html", html.to_str().unwrap()]);

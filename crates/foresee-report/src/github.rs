@@ -42,7 +42,8 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "::{}", Data(&told(finding)))?;
     }
     for why in missing(report) {
-        writeln!(out, "::warning title=foresee: not complete::{}", Data(&why))?;
+        let title = Property("foresee: not complete");
+        writeln!(out, "::warning title={title}::{}", Data(&why))?;
     }
     Ok(())
 }

@@ -203,9 +203,9 @@ impl Run<'_> {
         }
         if found.is_empty() {
             match lost::find(&logs, &[]).as_slice() {
-                [] if self.agent.is_some() => output::note(&format!(
+                [] if foresee_capture::jvm::is_java(&args.command[0]) => output::note(&format!(
                     "nothing was captured of {name}: it ran no JVM, or the agent could not begin \
-                     there and told why"
+                     there and said why"
                 )),
                 [] => output::note(&nothing_captured(name, program.built)),
                 lost => lost.iter().for_each(|lost| output::note(&format!("{name}: {lost}"))),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use foresee_capture::replay::{NotScheduled, Schedule, Steps};
 use foresee_capture::store::LogTrace;
+use foresee_predict::info::OBSERVED;
 use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind};
 
 use super::Run;
@@ -63,7 +64,7 @@ impl Run<'_> {
         if let Some(folder) = &args.schedules {
             let mut observed = steps.observed();
             complete(&mut observed, None);
-            self.write(folder, "observed", &observed)?;
+            self.write(folder, OBSERVED, &observed)?;
         }
         let replayer = Replayer {
             session: self.session,
