@@ -109,6 +109,11 @@ fn a_schedule_is_replayed_and_its_differences_are_named() {
     assert_eq!(status, 0, "{err}");
     assert!(err.contains("(watch_radio)"), "{err}");
     assert_eq!(replay("schedules/1.schedule --expect clean -- ./landing").0, 1);
+    let (_, out, err) = replay("schedules/1.schedule --format json --quiet -- ./landing");
+    let told: serde_json::Value =
+        serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e} {out}"));
+    assert_eq!(told["confirmation"], "confirmed", "{out}{err}");
+    assert_eq!(replay("schedules/1.schedule --format sarif -- ./landing").0, 2);
     // The observed order is followed as well, and nothing is wrong with it.
     let (status, out, err) = replay("schedules/observed.schedule -- ./landing");
     assert_eq!(status, 0, "{out}{err}");

@@ -7,9 +7,10 @@ use anyhow::{Context, ensure};
 use foresee_capture::program::Program;
 use foresee_capture::replay::Schedule;
 use foresee_predict::session::Session;
+use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{Expect, ReplayArgs};
+use crate::args::{Expect, ReplayArgs, ReportFormat};
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output::{self, Sink};
 use crate::replayer::{self, Outcome, Replayer};
@@ -26,6 +27,16 @@ const FINE: u8 = 0;
 const UNKNOWN: u8 = 3;
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
+    let format = args.analysis.format;
+    let is_plain = matches!(format, ReportFormat::Text | ReportFormat::Json);
+    ensure!(is_plain, "a replay is told as text or JSON: use --format text or json");
+    let draws = args.analysis.html.is_some()
+        || args.analysis.lattice.is_some()
+        || args.analysis.nondeterminism.witness_svg.is_some();
+    ensure!(
+        !draws,
+        "a replay draws nothing: use --html, --lattice or --witness-svg with `foresee run`"
+    );
     let name = args.schedule.display();
     let size = std::fs::metadata(&args.schedule).with_context(|| format!("cannot open {name}"))?;
     ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
@@ -59,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let (word, text, status) = match outcome {
         Outcome::Confirmed(how) => ("confirmed", how, CONFIRMED),
         Outcome::Diverged(how) => ("diverged", how, UNKNOWN),
-        Outcome::NotForced(how) => ("not forced", how, UNKNOWN),
+        Outcome::NotForced(how) => ("not-forced", how, UNKNOWN),
         Outcome::Harmless => {
             let text = match schedule.claim {
                 Some(_) => "the program followed the schedule to its end, and did not fail",
@@ -69,13 +80,24 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         }
     };
     let claim = schedule.claim.as_ref().map_or("", |claim| &claim.message);
-    let mut report = format!("{word}: {}\n", output::plain(&text));
-    if !claim.is_empty() {
-        report += &format!("  the schedule claims: {}\n", output::plain(claim));
-    }
-    if status == UNKNOWN {
-        report += "  This refutes nothing: the failure may still be possible.\n";
-    }
+    let report = match format {
+        ReportFormat::Json => {
+            let object = json!({"foresee": env!("CARGO_PKG_VERSION"), "confirmation": word,
+                "how": text, "claim": claim, "schedule": args.schedule.to_string_lossy()});
+            foresee_report::json::visible(&format!("{object}\n"))
+        }
+        _ => {
+            let word = word.replace('-', " ");
+            let mut report = format!("{word}: {}\n", output::plain(&text));
+            if !claim.is_empty() {
+                report += &format!("  the schedule claims: {}\n", output::plain(claim));
+            }
+            if status == UNKNOWN {
+                report += "  This refutes nothing: the failure may still be possible.\n";
+            }
+            report
+        }
+    };
     to.print(&report)?;
     to.finish()?;
     Ok(match args.expect {
