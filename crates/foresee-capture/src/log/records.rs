@@ -24,6 +24,9 @@ pub enum What {
     Skipped(u32),
 }
 
+/// The highest number of a thread. Threads are numbered as they begin, and tables have a row for each.
+const MOST_THREADS: u64 = 1 << 23;
+
 /// Consecutive records of one thread that yield no event. Later passes need not decode them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skip {
@@ -304,6 +307,9 @@ impl Records {
                 (What::Sync(tag), false)
             };
             if what == What::Sync(Tag::Switch) {
+                if value > MOST_THREADS {
+                    return Err(self.corrupt("the number of a thread is too large"));
+                }
                 self.thread = value as u32;
                 continue;
             }
