@@ -16,6 +16,9 @@ struct Object {
     overall: u32,
 }
 
+/// In place of a class: another thread was first to number the object.
+const NO_OBJECT: u32 = u32::MAX;
+
 /// All objects that records mention.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
@@ -32,9 +35,18 @@ impl Objects {
         let mut values = Vec::new();
         for number in log.dictionary.threads.keys() {
             let mut records = Records::open(&log.folder.join(format!("{number}.log")))?;
+            // An object that may yet turn out to have a number already, and its class.
+            let mut new: Option<(u64, u32)> = None;
             while let Some(record) = records.next()? {
+                if record.kind == Kind::Object && record.value as u32 == NO_OBJECT {
+                    new = new.filter(|&(id, _)| id != record.object);
+                    continue;
+                }
+                if let Some((id, class)) = new.take() {
+                    objects.add(id, class);
+                }
                 match record.kind {
-                    Kind::Object => objects.add(record.object, record.value as u32),
+                    Kind::Object => new = Some((record.object, record.value as u32)),
                     Kind::Read | Kind::Write | Kind::VolatileRead | Kind::VolatileWrite
                         if record.value_type == b'L' && record.value != 0 =>
                     {
@@ -50,6 +62,9 @@ impl Objects {
                     }
                     _ => {}
                 }
+            }
+            if let Some((id, class)) = new {
+                objects.add(id, class);
             }
             for (value, holder) in values.drain(..) {
                 if objects.is_array(value, &log.dictionary) {

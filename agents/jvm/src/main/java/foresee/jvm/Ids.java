@@ -11,6 +11,8 @@ import java.lang.ref.WeakReference;
 final class Ids {
     private static final int SEGMENTS = 64;
     private static final int LONGEST_TEXT = 80;
+    /** In place of a class: the number is not in use. */
+    private static final int NO_OBJECT = -1;
 
     private static final class Entry extends WeakReference<Object> {
         final int hash;
@@ -165,6 +167,11 @@ final class Ids {
         } else if (object instanceof Class<?> type) {
             Log.write("O", fresh, type.getTypeName() + ".class");
         }
-        return segment.add(object, hash, fresh);
+        long id = segment.add(object, hash, fresh);
+        if (id != fresh) {
+            // Another thread was first: there is no second object.
+            log.tellObject(fresh, NO_OBJECT);
+        }
+        return id;
     }
 }
