@@ -58,6 +58,8 @@ public final class ThreadLog {
     private int ticket;
     /** The stripe of an access whose record has yet to be written, or 0. */
     private int owed;
+    /** Whether the next segment of the file is being made. */
+    private boolean isRolling;
     private long object;
     private int index;
     private int site;
@@ -397,27 +399,30 @@ public final class ThreadLog {
     // The file.
 
     private boolean room() {
-        return position + ROOM <= capacity || roll();
+        return !isRolling && (position + ROOM <= capacity || roll());
     }
 
     private boolean roll() {
-        if (!Log.mayTake(segment)) {
+        int size = segment;
+        if (isRolling || !Log.mayTake(size)) {
             return false;
         }
+        // What is called from here on is followed, too, but is not a step of the program.
+        isRolling = true;
         // Mapping fails in an interrupted thread, and closes the file.
         boolean wasInterrupted = Thread.interrupted();
         try {
             // The rest of the old segment stays empty; the reader skips to the next one.
-            MappedByteBuffer mapped = Privileged.call(() -> map(segment));
+            MappedByteBuffer mapped = Privileged.call(() -> map(size));
             mapped.order(ByteOrder.LITTLE_ENDIAN);
             if (buffer != null) {
                 WORD.setRelease(buffer, position, (long) Op.SKIP);
             }
             buffer = mapped;
             position = 0;
-            capacity = segment;
-            fileLength += segment;
-            segment = Math.min(segment * 2, LAST_SEGMENT);
+            capacity = size;
+            fileLength += size;
+            segment = Math.min(size * 2, LAST_SEGMENT);
             return true;
         } catch (IOException e) {
             Log.partial("the log cannot be written: " + e.getMessage());
@@ -427,6 +432,7 @@ public final class ThreadLog {
             if (wasInterrupted) {
                 Thread.currentThread().interrupt();
             }
+            isRolling = false;
         }
     }
 
