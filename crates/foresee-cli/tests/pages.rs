@@ -141,20 +141,21 @@ fn pages_that_are_named_exist() {
 }
 
 #[test]
-fn every_page_is_in_the_index() {
+fn every_page_is_in_the_index_and_in_the_book() {
     let docs = root().join("docs");
-    let index = fs::read_to_string(docs.join("README.md")).unwrap();
-    let listed: HashSet<PathBuf> = prose(&index)
-        .flat_map(links)
-        .filter_map(|link| docs.join(link).canonicalize().ok())
-        .collect();
+    let lists = [docs.join("README.md"), docs.join("SUMMARY.md")];
     let mut found = Vec::new();
     pages(&docs, &mut found);
-    let missing: Vec<_> = found
-        .iter()
-        .filter(|page| **page != docs.join("README.md") && !listed.contains(*page))
-        .collect();
-    assert!(missing.is_empty(), "not in docs/README.md: {missing:?}");
+    for list in &lists {
+        let text = fs::read_to_string(list).unwrap();
+        let listed: HashSet<PathBuf> = prose(&text)
+            .flat_map(links)
+            .filter_map(|link| docs.join(link).canonicalize().ok())
+            .collect();
+        let missing: Vec<_> =
+            found.iter().filter(|page| !lists.contains(page) && !listed.contains(*page)).collect();
+        assert!(missing.is_empty(), "not in {}: {missing:?}", list.display());
+    }
 }
 
 #[test]
