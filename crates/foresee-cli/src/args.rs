@@ -89,6 +89,14 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Check and explain specifications.
     Spec(SpecArgs),
+    /// Serve an editor that shows specifications, by the Language Server Protocol on standard input and output.
+    ///
+    /// It reports mistakes while one types, explains properties and operators, completes names, and formats.
+    Lsp {
+        /// Trace whose variables, locks, threads, methods and events may be named.
+        #[arg(long, value_name = "TRACE")]
+        trace: Option<PathBuf>,
+    },
     /// Build and run a small program with a planted race in each language, and fail unless it is reported.
     ///
     /// Exit status 1 if a race was missed, 3 if nothing could be tried.

@@ -13,6 +13,7 @@ mod harness;
 mod jvm;
 mod jvm_uses;
 mod limits;
+mod lsp;
 mod observe;
 mod ordering;
 mod outputs;

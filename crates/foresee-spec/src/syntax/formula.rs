@@ -44,6 +44,31 @@ const FOREIGN: &[(&str, BinaryOp, &str)] = &[
     ("=>", BinaryOp::Implies, "->"),
 ];
 
+/// Prefix operators of other notations. Unlike [`FOREIGN`], these words may name variables: they count as operators only where
+/// an operand follows.
+const FOREIGN_PREFIXES: &[(&str, UnaryOp, &str)] = &[
+    ("G", UnaryOp::Always, "always"),
+    ("F", UnaryOp::Eventually, "eventually"),
+    ("X", UnaryOp::Next, "next"),
+    ("H", UnaryOp::Hist, "hist"),
+    ("O", UnaryOp::Once, "once"),
+    ("P", UnaryOp::Once, "once"),
+    ("Y", UnaryOp::Prev, "prev"),
+    ("globally", UnaryOp::Always, "always"),
+    ("finally", UnaryOp::Eventually, "eventually"),
+    ("historically", UnaryOp::Hist, "hist"),
+    ("previously", UnaryOp::Prev, "prev"),
+];
+
+/// Infix operators of other notations, which may name variables. After an operand no variable can follow.
+const FOREIGN_INFIXES: &[(&str, BinaryOp, &str)] = &[
+    ("U", BinaryOp::Until, "until"),
+    ("W", BinaryOp::WeakUntil, "wuntil"),
+    ("R", BinaryOp::Release, "release"),
+    ("S", BinaryOp::Since, "since"),
+    ("unless", BinaryOp::WeakUntil, "wuntil"),
+];
+
 /// How tightly an operator binds.
 pub(super) fn power(op: BinaryOp) -> u8 {
     match op {
@@ -124,7 +149,7 @@ impl Parser<'_> {
         }
         let text = self.slice(token.span);
         let infix = INFIXES.iter().find(|(word, _)| *word == text).map(|(_, op)| (*op, None));
-        let foreign = || FOREIGN.iter().find(|(word, ..)| *word == text);
+        let foreign = || FOREIGN.iter().chain(FOREIGN_INFIXES).find(|(word, ..)| *word == text);
         infix.or_else(|| foreign().map(|(_, op, write)| (*op, Some(*write))))
     }
 
@@ -234,6 +259,9 @@ impl Parser<'_> {
                 self.prefixed(op, token.span)
             }
             None if token.kind == Kind::SquareOpen => self.interval(),
+            None if token.kind == Kind::Less && self.ahead(1).kind == Kind::Greater => {
+                self.foreign_brackets("<>", "eventually")
+            }
             None => self.comparison(),
         }
     }
@@ -252,14 +280,19 @@ impl Parser<'_> {
         Ok(Operand::Formula(self.unary(op, at, operand)?))
     }
 
+    /// An operator of another notation that is made of two brackets, which are the next tokens.
+    fn foreign_brackets(&mut self, sign: &str, write: &str) -> Parse<Operand> {
+        let at = Span { start: self.token().span.start, end: self.ahead(1).span.end };
+        let message = format!("`{sign}` is not an operator");
+        let label = format!("write `{write}`");
+        self.fail(Diagnostic::error("foreign-operator", message, at, label))
+    }
+
     /// `[F, G)` or `[F, G)w`
     fn interval(&mut self) -> Parse<Operand> {
         let start = self.token().span;
         if self.ahead(1).kind == Kind::SquareClose {
-            let message = "`[]` is not an operator";
-            let at = Span { start: start.start, end: self.ahead(1).span.end };
-            let error = Diagnostic::error("foreign-operator", message, at, "write `always`");
-            return self.fail(error);
+            return self.foreign_brackets("[]", "always");
         }
         let close = (Kind::RoundClose, "`)` at the end of the interval");
         let (left, right) = self.enclosed(
@@ -268,7 +301,16 @@ impl Parser<'_> {
             |p| {
                 let left = p.formula(0)?;
                 p.expect(Kind::Comma, "`,` between the two formulas of an interval")?;
-                Ok((left, p.formula(0)?))
+                let right = p.formula(0)?;
+                if p.kind() == Kind::SquareClose {
+                    let message = "an interval does not contain its end";
+                    let at = p.token().span;
+                    let help = "`[F, G)` is true from a step where F is true up to, but not at, the \
+                                next step where G is true";
+                    let error = Diagnostic::error("closed-interval", message, at, "write `)`");
+                    return p.fail(error.help(help));
+                }
+                Ok((left, right))
             },
         )?;
         let weak = self.word() == "w" && self.token().span.start == self.previous_end();
@@ -364,7 +406,14 @@ impl Parser<'_> {
             _ => false,
         };
         let call = next.kind == Kind::RoundOpen;
-        operand && !is_reserved(self.word()) && (call || self.near_prefix().is_some())
+        let known = || self.foreign_prefix().is_some() || self.near_prefix().is_some();
+        operand && !is_reserved(self.word()) && (call || known())
+    }
+
+    /// The operator that the next word stands for in another notation, and how it is written here.
+    fn foreign_prefix(&self) -> Option<(UnaryOp, &'static str)> {
+        let found = FOREIGN_PREFIXES.iter().find(|(word, ..)| *word == self.word())?;
+        Some((found.1, found.2))
     }
 
     fn near_prefix(&self) -> Option<UnaryOp> {
@@ -376,6 +425,13 @@ impl Parser<'_> {
     fn unknown_word(&mut self) -> Parse<Operand> {
         let at = self.token().span;
         let word = self.word();
+        if let Some((op, write)) = self.foreign_prefix() {
+            let message = format!("`{word}` is not an operator of formulas");
+            let label = format!("write `{write}`");
+            self.report(Diagnostic::error("foreign-operator", message, at, label));
+            self.bump();
+            return self.prefixed(op, at);
+        }
         let known = EVENTS.iter().map(|(w, _)| *w).chain(PREFIXES.iter().map(|(w, _)| *w));
         let near = nearest(word, known);
         let message = format!("`{word}` is neither an operator nor a kind of event");

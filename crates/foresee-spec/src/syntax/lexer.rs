@@ -160,6 +160,13 @@ pub(crate) fn lex(text: &str, report: &mut impl FnMut(Diagnostic)) -> Lexed {
             lexed.comments.push(span(start, start + length));
             continue;
         }
+        if let Some(end) = lexer.foreign_comment() {
+            let at = span(start, start + 2);
+            let message = format!("`{}` does not begin a comment", &text[start..start + 2]);
+            report(Diagnostic::error("foreign-comment", message, at, "write `#`"));
+            lexer.at = end;
+            continue;
+        }
         match lexer.token(first, report) {
             Some(kind) => {
                 lexed.tokens.push(Token { kind, span: span(start, lexer.at), after_stray });
@@ -190,6 +197,17 @@ impl<'a> Lexer<'a> {
     fn take_while(&mut self, belongs: impl Fn(char) -> bool) {
         let rest = self.rest();
         self.at += rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+    }
+
+    /// Where a comment in the manner of C ends, if one begins here. No two tokens of the language are written like its beginning.
+    fn foreign_comment(&self) -> Option<usize> {
+        let rest = self.rest();
+        let (end, past) = match rest.get(..2)? {
+            "//" => ("\n", 0),
+            "/*" => ("*/", 2),
+            _ => return None,
+        };
+        Some(rest.find(end).map_or(self.text.len(), |length| self.at + length + past))
     }
 
     fn token(&mut self, first: char, report: &mut impl FnMut(Diagnostic)) -> Option<Kind> {

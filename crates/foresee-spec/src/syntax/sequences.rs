@@ -70,6 +70,7 @@ impl Sequence for Pattern {
         loop {
             let next_is_group = |p: &Parser<'_>| p.kind() == Kind::RoundOpen;
             if parser.eat(Kind::DotDot) {
+                parser.no_third_dot()?;
                 group = next_is_group(parser);
             } else if parser.at_end_of_sequence() {
                 return Ok(parts);
@@ -223,6 +224,10 @@ impl Parser<'_> {
                 "a step of a regular expression",
                 Some("`..` belongs to patterns; any number of steps is `.*`, two steps are `. .`"),
             ),
+            Kind::Semicolon => self.expected_help(
+                "a step of a regular expression",
+                Some("steps that follow each other are written side by side, without a sign"),
+            ),
             Kind::Prefix(crate::ast::UnaryOp::Not) => self.expected_help(
                 "a step of a regular expression",
                 Some("a step where F does not hold is `{!F}`; all words except R are `~R`"),
@@ -233,6 +238,17 @@ impl Parser<'_> {
                 self.built(Regex { kind: RegexKind::Event(event.node), span }, span, &[event.facts])
             }
         }
+    }
+
+    /// Refuses the third dot of `...`.
+    fn no_third_dot(&mut self) -> Parse<()> {
+        let dot = self.token().span;
+        if self.kind() != Kind::Dot || dot.start != self.previous_end() {
+            return Ok(());
+        }
+        let at = Span { start: dot.start - 2, end: dot.end };
+        let message = "`...` does not separate events";
+        self.fail(Diagnostic::error("foreign-operator", message, at, "write `..`"))
     }
 
     fn pattern_postfix(&mut self) -> Parse<Built<Pattern>> {

@@ -1,0 +1,85 @@
+//! `foresee lsp`, as an editor starts it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::FORESEE;
+
+fn send(to: &mut impl Write, message: &Value) {
+    let text = message.to_string();
+    write!(to, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
+    to.flush().unwrap();
+}
+
+fn receive(from: &mut impl BufRead) -> Value {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line).unwrap();
+        match line.trim() {
+            "" => break,
+            header => {
+                if let Some(n) = header.strip_prefix("Content-Length: ") {
+                    length = n.parse().unwrap();
+                }
+            }
+        }
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn an_editor_is_told_of_a_name_that_the_trace_does_not_have() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/landing/landing.std");
+    let mut child = Command::new(FORESEE)
+        .args(["lsp", "--trace", trace])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut to = child.stdin.take().unwrap();
+    let mut from = BufReader::new(child.stdout.take().unwrap());
+    send(
+        &mut to,
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}),
+    );
+    assert_eq!(receive(&mut from)["result"]["serverInfo"]["name"], "foresee");
+    send(&mut to, &json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}));
+    let document = json!({"uri": "file:///a.spec", "languageId": "foresee", "version": 1,
+                          "text": "property a: lending == 1\n"});
+    send(
+        &mut to,
+        &json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": document}}),
+    );
+    let found = receive(&mut from)["params"]["diagnostics"][0]["message"].clone();
+    assert!(found.as_str().unwrap().contains("did you mean `landing`?"), "{found}");
+    send(&mut to, &json!({"jsonrpc": "2.0", "id": 2, "method": "shutdown"}));
+    assert_eq!(receive(&mut from)["id"], 2);
+    send(&mut to, &json!({"jsonrpc": "2.0", "method": "exit"}));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_broken_connection_and_a_trace_on_standard_input_end_with_2() {
+    for (arguments, input) in
+        [(&["lsp"][..], "nonsense\r\n\r\n"), (&["lsp"], ""), (&["lsp", "--trace", "-"], "")]
+    {
+        let mut child = Command::new(FORESEE)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The server may have ended before it is written to.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {input:?}: {said}");
+        assert!(said.starts_with("error: "), "{said}");
+    }
+}
