@@ -51,7 +51,7 @@ impl From<foresee_predict::session::Report> for Report {
 }
 
 impl Report {
-    /// What came of a trace, in which these tests ran.
+    /// The result for a trace, in which these tests ran.
     pub fn of(examined: Examined, tests: &Tests) -> Report {
         let Examined { report, trace, .. } = examined;
         let mut report = Report::from(report);

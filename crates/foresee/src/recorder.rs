@@ -93,7 +93,7 @@ impl Recording {
         known
     }
 
-    /// The first mistake is the one to tell of.
+    /// Only the first mistake is reported.
     fn fail(&mut self, error: RecordError) {
         self.error.get_or_insert(error);
     }

@@ -18,7 +18,7 @@ use crate::output;
 /// The variable that the programs race on.
 const PLANTED: &str = "planted";
 
-/// What came of a language.
+/// The result for a language.
 enum Tried {
     /// The planted bug was reported.
     Found,

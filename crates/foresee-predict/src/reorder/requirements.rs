@@ -98,13 +98,13 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct Requirements {
     rows: Vec<Row>,
-    /// For each thread its fork.
+    /// The fork of each thread.
     forks: Vec<u32>,
     /// For events that are only possible if one event comes before another, these two: for ends of
     /// waits the beginning and the notification; for failed try-locks themselves and the release of
     /// the section that was in their way.
     conditions: HashMap<u32, (u32, u32), RandomState>,
-    /// For the latter of the two, the events that are only possible so.
+    /// For the latter of the two, the events that depend on this order.
     conditional: HashMap<u32, Vec<u32>, RandomState>,
     sections: Sections,
     values: Values,
@@ -120,7 +120,7 @@ pub struct Requirements {
     building: Building,
 }
 
-/// What is kept of an event. Searches that come to it ask for most of this at once.
+/// The data kept for an event. Searches need most of it at once.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     /// The thread and, in the low byte, the kind.
@@ -128,8 +128,8 @@ struct Row {
     /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
     object: u32,
     previous: u32,
-    /// Of a read the write it saw, of an acquire its release, of a join the last event of the
-    /// thread, of a bare wait its notification, of a failed try-lock the acquire in its way.
+    /// For a read, the write it saw; for an acquire, its release; for a join, the last event of the
+    /// thread; for a bare wait, its notification; for a failed try-lock, the acquire in its way.
     partner: u32,
 }
 
@@ -138,7 +138,7 @@ struct Row {
 struct Building {
     last: Vec<u32>,
     writers: Vec<u32>,
-    /// For each lock the sections that are open: whose, whether shared, and since when.
+    /// The open sections of each lock: the thread, whether it is shared, and the acquire.
     open: Vec<Vec<(ThreadId, bool, u32)>>,
     wakeups: Wakeups<u32>,
     sections: Counts,
@@ -262,7 +262,7 @@ impl Requirements {
         Ok(())
     }
 
-    /// Finds out which reads are only to be written back.
+    /// Finds the reads whose value is only written back.
     #[inline]
     fn note_updates(&mut self, i: u32, t: ThreadId, kind: Kind, object: u32) {
         if i.is_multiple_of(64) {
@@ -305,7 +305,7 @@ impl Requirements {
         lock.0 * 2 + 1
     }
 
-    /// Takes the next event, or forgets everything if that would exceed the given number of events.
+    /// Takes the next event, or drops everything if that would exceed the given number of events.
     pub(crate) fn push_within(
         &mut self,
         most: usize,
@@ -322,8 +322,8 @@ impl Requirements {
         pushed
     }
 
-    /// The trace has ended: objects that one thread has for itself drop out, because its own order
-    /// settles everything about them.
+    /// The trace has ended. Drops objects that only one thread uses, because program order settles
+    /// everything about them.
     pub fn finish(&mut self) {
         let Building { users, failed, sections, .. } = std::mem::take(&mut self.building);
         for busy in failed {
@@ -426,7 +426,7 @@ impl Requirements {
         self.values.is_alike(read, self.object(read) / 2, write)
     }
 
-    /// The writes that leave what a free read found, in their order.
+    /// The writes of the value that a free read found, in their order.
     pub(crate) fn alike(&self, read: u32) -> &[u32] {
         self.values.alike(read, self.object(read) / 2)
     }
@@ -436,8 +436,8 @@ impl Requirements {
         self.values.last_before(object / 2, event)
     }
 
-    /// What stands for a write and all others of its value, if no read can tell them apart: the
-    /// write `base` if it is of that value, or else one of them.
+    /// The representative of a write and all others of its value, if no read can distinguish them:
+    /// the write `base` if it has that value, or else one of them.
     pub(crate) fn stands_for(&self, write: u32, base: u32) -> Option<u32> {
         self.values.stands_for(self.object(write) / 2, write, base)
     }
@@ -475,7 +475,7 @@ impl Requirements {
         self.conditions.get(&event).copied()
     }
 
-    /// The events for which others must come before this one.
+    /// The events that require others to come before this one.
     pub(crate) fn conditional(&self, event: u32) -> &[u32] {
         // Most traces have none.
         if self.conditional.is_empty() {
@@ -493,7 +493,7 @@ impl Requirements {
         self.thread_count
     }
 
-    /// What some events need for certain, if reads must see this; found out when it is first asked for.
+    /// What some events certainly need, if reads must see this; computed on first use.
     pub(crate) fn landmarks(&self, sight: Sight) -> &Landmarks {
         let all = match sight {
             Sight::Values if self.has_free_reads() => &self.landmarks_by_value,
