@@ -19,8 +19,9 @@
 //! writes tried is bounded: first the one that it saw, then those nearest to it in the file.
 
 use super::goal::Sight;
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
 use super::slices::Slices;
+use crate::needs::{Kind, NONE};
 
 /// How many writes of its value are tried for a read, before it and after it in the file.
 const EARLIER: usize = 3;

@@ -13,7 +13,8 @@ use foresee_causality::{Clock, ClockStore};
 use foresee_trace::ThreadId;
 
 use super::goal::{Goal, Sight};
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of events of a thread from one landmark to the next.
 pub(super) const STRIDE: u32 = 64;

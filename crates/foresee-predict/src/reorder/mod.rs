@@ -31,8 +31,8 @@ mod slices;
 mod tuples;
 mod values;
 
+pub(crate) use crate::needs::{Kind, NONE};
 pub use goal::{Answer, Effort, Goal, Sight, Wanted};
 pub use repair::Search;
-pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};
 pub use sliced::{Sliced, SlicedLimits};

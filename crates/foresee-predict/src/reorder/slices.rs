@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use foresee_causality::judge::Reads;
 
 use super::goal::Sight;
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of an event that is not kept.
 pub(crate) const LEFT_OUT: u8 = 0x7f;

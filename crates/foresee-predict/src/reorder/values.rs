@@ -22,7 +22,8 @@ use foldhash::fast::RandomState;
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::{Event, Op, Pool, ThreadId, Value};
 
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of values other than small integers that are distinguished.
 const MOST_OTHERS: usize = 1 << 20;
@@ -483,7 +484,8 @@ mod tests {
     use foresee_testkit::trace;
     use foresee_trace::Trace;
 
-    use super::super::requirements::{NONE, Requirements};
+    use super::super::requirements::Requirements;
+    use crate::needs::NONE;
 
     /// The reads that are not bound, with what they need.
     fn free(trace: &Trace) -> Vec<(u32, u32)> {
