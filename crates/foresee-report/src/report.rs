@@ -96,7 +96,7 @@ impl Report {
 }
 
 /// The exit status of the contract: 1 if something was found, 2 if nothing was and some answer was
-/// lost to a mistake of foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
+/// lost to a bug in foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
 /// found but the answer is not complete. What depends on a value that was not read is not found, but
 /// not ruled out either.
 pub fn exit_status(report: &Report) -> u8 {
