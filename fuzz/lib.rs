@@ -49,7 +49,8 @@ fn write(trace: &Trace, format: &dyn Format) -> std::io::Result<Vec<u8>> {
     Ok(bytes.take())
 }
 
-/// The events by name. Words do not tell inner from outer lock operations; neither does this.
+/// The events by name. Names do not distinguish inner from outer lock operations, so neither does
+/// this.
 fn meaning(trace: &Trace) -> Vec<String> {
     let names = &trace.names;
     let describe = |event: &Event| {

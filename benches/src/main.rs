@@ -43,7 +43,7 @@ struct Args {
     /// How many threads they have.
     #[arg(long, value_delimiter = ',', default_value = "4,16,64")]
     threads: Vec<u32>,
-    /// Of the traces for checks, only those whose names contain this.
+    /// Only the traces for checks whose names contain this.
     #[arg(long, default_value = "")]
     shape: String,
     /// How often each way is measured; the fastest counts.

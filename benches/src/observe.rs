@@ -68,7 +68,7 @@ impl EventSource for Looped {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
         batch.clear();
         let is_over = self.until.is_some_and(|until| Instant::now() >= until);
-        // It ends where the trace does, so that what was begun is finished.
+        // It ends where the trace does, so that nothing is left open.
         if self.at == 0 && (self.made >= self.most || is_over) {
             return Ok(false);
         }
@@ -123,7 +123,7 @@ impl Latencies {
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, other)| *count += other);
     }
 
-    /// What so large a share of them stayed below.
+    /// The latency that this share of the events stayed below.
     fn percentile(&self, share: f64) -> String {
         let wanted = (self.counts.iter().sum::<u64>() as f64 * share) as u64;
         let mut below = 0;
@@ -203,7 +203,7 @@ impl Observer for TimedObserver {
     }
 }
 
-/// What came of a load.
+/// The result of a load.
 struct Measured {
     events: u64,
     /// Until the senders had sent, and until everything was looked at.

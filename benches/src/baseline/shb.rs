@@ -32,7 +32,7 @@ fn set(clock: &mut Clock, t: usize, time: u32) {
     *entry(clock, t) = time;
 }
 
-/// What is known while the trace goes by.
+/// The state after the events read so far.
 #[derive(Default)]
 pub(crate) struct Shb {
     threads: Vec<Clock>,

@@ -17,7 +17,7 @@ pub fn how(ended: &Ended) -> Option<String> {
         _ if ended.hung.contains(&ended.process) => {
             Some("hung: all its threads waited, and none was left to wake them".to_owned())
         }
-        _ if ended.is_stopped => Some("was ended because foresee was told to end".to_owned()),
+        _ if ended.is_stopped => Some("was ended because foresee was asked to stop".to_owned()),
         _ if ended.timed_out => Some(format!("was ended after {} seconds", ended.took.as_secs())),
         _ if ended.status.success() => match ended.hung.len() {
             0 => None,

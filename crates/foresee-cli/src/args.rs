@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Completions {
         /// The shell.
         shell: Shell,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Print the manual page, or write one page per command.
     Man {
@@ -139,6 +141,8 @@ pub(crate) struct SelfTestArgs {
     /// Try only these languages, and fail if one cannot be tried [default: all that the machine has a toolchain for].
     #[arg(value_name = "LANGUAGE")]
     pub(crate) languages: Vec<Language>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// How much memory a command without searches may take.
@@ -493,7 +497,7 @@ pub(crate) struct ObserveArgs {
     /// Memory for all programs together, in MiB: frames, names and analyses.
     ///
     /// Half of it is divided equally among the programs that there may be (--max-connections); the
-    /// rest is for whoever needs it first.
+    /// rest goes to the programs that need it first.
     #[arg(long, value_name = "MIB", default_value_t = Limits::default().total_memory / MIB)]
     #[arg(help_heading = heading::OBSERVER_LIMITS)]
     pub(crate) total_memory: usize,
@@ -563,6 +567,8 @@ pub(crate) struct SendArgs {
     /// Retry for SECONDS if the observer is unreachable, then resume.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = heading::NETWORK)]
     pub(crate) retry: u64,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 #[derive(Args)]

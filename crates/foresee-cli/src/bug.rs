@@ -21,8 +21,8 @@ pub(crate) fn report(mistake: &InternalError<'_>) {
         Err(error) => format!("no report of it could be written: {error}"),
     };
     output::error(&anyhow::anyhow!(
-        "internal error: a witness was found for {property} that is none, so nothing is claimed of \
-         it: {error}; {place}. Please report this mistake of foresee"
+        "internal error: the witness that was found for {property} is wrong, so nothing is claimed \
+         about it: {error}; {place}. Please report this bug in foresee"
     ));
 }
 

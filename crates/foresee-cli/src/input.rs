@@ -97,7 +97,7 @@ impl Spool {
     }
 
     fn take(input: &mut dyn Read, most: u64) -> anyhow::Result<Spool> {
-        let aside = "cannot put the trace aside in the folder for temporary files";
+        let aside = "cannot save the trace in the folder for temporary files";
         #[cfg(target_os = "linux")]
         let (mut file, path) = {
             let file = tempfile::tempfile().context(aside)?;
@@ -113,7 +113,7 @@ impl Spool {
         let taken = io::copy(&mut input.take(most + 1), &mut file).context(aside)?;
         ensure!(
             taken <= most,
-            "it is longer than {most} bytes, and what comes through a pipe is put aside: write it \
+            "it is longer than {most} bytes, and a trace from a pipe has to be saved: write it \
              to a file first"
         );
         file.flush().context(aside)?;
@@ -131,22 +131,25 @@ pub(crate) fn open(
     Ok(Validated::new(within_memory(source, memory.max_memory), input.file.mode()))
 }
 
-/// The same trace, cut short where the process takes more than so many MiB.
-pub(crate) fn within_memory(source: Box<dyn EventSource>, limit: usize) -> Box<dyn EventSource> {
+/// The same trace, cut short where the process takes more than `limit` MiB.
+pub(crate) fn within_memory<'r>(
+    source: Box<dyn EventSource + 'r>,
+    limit: usize,
+) -> Box<dyn EventSource + 'r> {
     let allowed = MemoryLimit::of_process(limit.saturating_mul(MIB));
     Box::new(WithinMemory { source, limit, allowed, cut: None })
 }
 
-struct WithinMemory {
-    source: Box<dyn EventSource>,
+struct WithinMemory<'r> {
+    source: Box<dyn EventSource + 'r>,
     /// In MiB.
     limit: usize,
     allowed: MemoryLimit<'static>,
-    /// What is known of the trace once it has been cut.
+    /// The remarks on the trace once it has been cut.
     cut: Option<Remarks>,
 }
 
-impl EventSource for WithinMemory {
+impl EventSource for WithinMemory<'_> {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
         if self.cut.is_none() && self.allowed.allows(0) {
             return self.source.next_batch(batch);

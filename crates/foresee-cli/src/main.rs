@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
-        Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Completions { shell, output } => commands::shell::completions(shell, &output),
         Command::Man { output } => commands::shell::man(output.as_deref()),
     })
 }

@@ -27,7 +27,7 @@ use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind, Verdict};
 
 use crate::commands::run::{INTERRUPTED, STOPPED, filter, spec_vars};
 
-/// What came of a replay.
+/// The result of a replay.
 pub(crate) enum Outcome {
     /// The failure happened.
     Confirmed(String),

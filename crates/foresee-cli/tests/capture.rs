@@ -313,12 +313,12 @@ fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
     let (status, out, err) = check("y.spec");
     assert_eq!((status, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("the capture left out accesses of `y`"), "{err}");
-    // Who keeps it for its causality gets no more than that needs, specification or not.
+    // A trace kept for its causality has no more than that needs, specification or not.
     let (status, out, err) = bench.run("--reorder maz --check causality --keep t.fse -- ./program");
     assert_eq!(status, 0, "{out}{err}");
     let (status, _, err) = check("x.spec");
     assert_eq!(status, 2, "{err}");
-    // Who does not say what the trace is for gets everything.
+    // Without a stated purpose, the trace has everything.
     assert_eq!(bench.run("--keep t.fse -- ./program").0, 0);
     let (status, out, err) = check("y.spec");
     assert_eq!(status, 0, "{out}{err}");
@@ -397,7 +397,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Notes of a program that is not stopped tell the order of what it synchronises, and no more.
+/// Notes of a program that is not stopped show the order of what it synchronises, and no more.
 #[test]
 fn a_free_running_program_is_monitored_soundly() {
     let spec = root().join("testdata/monitorability/exclusion.spec");
@@ -420,7 +420,8 @@ fn a_free_running_program_is_monitored_soundly() {
                 assert_eq!(status, 1, "{mode} with {c}:\n{out}{err}");
             }
         }
-        // Without being asked, what the notes do not tell is no finding, but no clean bill either.
+        // By default, what the notes do not show is not a finding, but the answer is not complete
+        // either.
         let words = format!("--mode async --spec {}", spec.display());
         let (status, out, err) = bench.run(&format!("{words} -- ./program faulty"));
         assert_eq!(status, 3, "{c}:\n{out}{err}");

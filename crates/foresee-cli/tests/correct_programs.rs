@@ -22,7 +22,7 @@ struct Outcome {
     output: String,
 }
 
-/// Of this share of programs the answer must be complete.
+/// The answer must be complete for this share of the programs.
 const COMPLETE: f64 = 0.9;
 
 #[test]

@@ -67,7 +67,7 @@ fn a_failing_program_is_a_finding() {
         out.contains(r#""name":"program-failure""#) && out.contains(r#""observed":1"#),
         "{out}"
     );
-    // Of a program that was not built for capture, too.
+    // This also holds for a program that was not built for capture.
     let (status, out, _) = bench.run("-- false");
     assert_eq!(status, 1, "{out}");
     assert!(out.contains("OBSERVED program-failure"), "{out}");
@@ -112,7 +112,7 @@ fn a_deadlock_that_happened_is_observed_and_ended() {
         let to = format!("t.{format}");
         let mut convert = bench.foresee();
         convert.args(["trace", "convert", "t.fse", "--to", format, "-o", &to]);
-        // What was cut short is told again.
+        // That it was cut short is reported again.
         assert_eq!(convert.output().unwrap().status.code(), Some(3), "{format}");
         let check = bench.foresee().args(["check", &to, "--check", "deadlock"]).output().unwrap();
         let out = crate::harness::text(&check.stdout);

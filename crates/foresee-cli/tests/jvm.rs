@@ -232,7 +232,7 @@ fn jvms_that_a_jvm_starts_are_captured() {
         let (status, out, err) = run(&["--check", "race"], &["Parent", how]);
         assert_eq!(status, 1, "{how}\n{out}{err}");
         assert!(out.contains("variable: RacyCounter.count"), "{how}\n{out}{err}");
-        // A launcher gets an argument, of which it tells nothing.
+        // A launcher gets an argument, which it does not mention.
         assert_eq!(err.contains("Picked up"), how == "shell", "{how}\n{err}");
     }
 }
@@ -251,7 +251,7 @@ fn an_agent_that_cannot_begin_leaves_the_program_alone() {
         assert_eq!(status, 0, "{out}{err}");
         assert!(err.contains("not captured") && err.contains(reason), "{err}");
     }
-    // Where it knows whom to tell, the report has the reason.
+    // If the agent knows where to leave the reason, the report has it.
     let script = format!(
         "echo wrong 1 >>${{JAVA_TOOL_OPTIONS##*=}}; exec java -cp {} RacyCounter",
         classes().display()

@@ -1,4 +1,4 @@
-//! Limits of the system are the program's: the runtime keeps out of its way, and what could not be recorded is told. And
+//! Limits of the system are the program's: the runtime keeps out of its way, and what could not be recorded is reported. And
 //! foresee can be ended like any program.
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
@@ -18,7 +18,7 @@ fn built(source: &str) -> Bench {
     bench
 }
 
-/// Programs do what they do without us, whatever they may not have, and what is not recorded is told.
+/// Programs behave as they do without foresee under any limit, and what is not recorded is reported.
 #[test]
 fn limits_change_nothing_but_what_is_recorded() {
     let bench = built("limited.c");
@@ -86,7 +86,7 @@ fn a_child_that_cannot_be_recorded_is_told() {
     }
 }
 
-/// A program that ends only when it is told to.
+/// A program that ends only on a signal.
 fn endless(flags: &[&str], bench: &Bench) -> Child {
     bench.write(
         "endless.c",
@@ -140,7 +140,7 @@ fn a_signal_ends_the_program_and_what_it_did_is_reported() {
         kill(signal, child.id());
         let (status, out, err) = said(&child.wait_with_output().unwrap());
         assert_eq!(status, 3, "{signal}\n{out}{err}");
-        assert!(err.contains("was ended because foresee was told to end"), "{signal}\n{err}");
+        assert!(err.contains("was ended because foresee was asked to stop"), "{signal}\n{err}");
         assert!(out.contains("race: ") && !out.contains("program-failure"), "{signal}\n{out}");
         assert!(recorded_under(&bench.path("tmp")).is_empty());
         assert_eq!(std::fs::read_dir(bench.path("tmp")).unwrap().count(), 0, "{signal}");
@@ -204,7 +204,7 @@ fn a_kept_trace_of_a_killed_program_is_incomplete() {
     assert_eq!(status, 1, "the failure is a finding\n{out}");
 }
 
-/// Nobody could ever be let in.
+/// No connection could ever be accepted.
 #[test]
 fn a_token_that_no_sender_can_present_is_refused() {
     let bench = Bench::new();

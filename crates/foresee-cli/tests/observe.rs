@@ -364,7 +364,7 @@ fn unix_sockets_and_hostile_names() {
     let event =
         |op: &str| format!("{{\"thread\":\"{name}\",\"op\":\"{op}\",\"target\":\"{name}\"}}\n");
     std::fs::write(&trace, event("w") + &event("r")).unwrap();
-    // The socket may be there a moment before somebody listens.
+    // The socket may exist a moment before the observer listens.
     let send = ["--to", &address, "--retry", "60", "--name", "\u{1b}[2J\u{202e}x"];
     let sent = Command::new(FORESEE).arg("send").arg(&trace).args(send).output().unwrap();
     assert!(sent.status.success(), "{sent:?}");
@@ -431,7 +431,8 @@ fn the_observer_may_be_killed() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("kept");
     let trace = landing(folder.path(), 20, 20_000);
-    // The same address each time, so that senders find it; a port could be somebody else's by then.
+    // The same address each time, so that senders find it; another process could have taken a port
+    // by then.
     let listen = format!("unix:{}", folder.path().join("socket").display());
     let flags = ["--listen", &listen, "--keep", keep.to_str().unwrap(), "--linger", "20"];
     let sender = || {

@@ -119,7 +119,7 @@ fn pages_that_are_named_exist() {
         let Ok(text) = fs::read_to_string(file) else { continue };
         for start in ["docs/", "benches/results/"] {
             for (at, _) in text.match_indices(start) {
-                // Of `../docs/x.md` the links take care.
+                // The test of links covers `../docs/x.md`.
                 if text[..at].ends_with('/') {
                     continue;
                 }

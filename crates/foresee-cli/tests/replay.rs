@@ -158,7 +158,7 @@ fn a_schedule_is_replayed_and_its_differences_are_named() {
     assert_eq!(status, 3, "{out}{err}");
     assert!(out.contains("diverged: at step") && out.contains("expected 0.2 (T2): free"), "{out}");
     assert!(out.contains("refutes nothing"), "{out}");
-    // Of another program, of no program, of one that was not built for it.
+    // A schedule of another program, of no program, of one that was not built for capture.
     let (status, out, _) = replay("schedules/1.schedule -- /bin/true");
     assert!(status == 3 && out.starts_with("not forced: the program was not built"), "{out}");
     let (status, _, err) = replay("schedules/1.schedule -- ./missing");

@@ -226,7 +226,7 @@ fn when_time_is_up_everything_that_was_started_is_ended() {
         assert_eq!(still_run(), 0, "{script}: {out}{err}");
         assert!(err.contains("sh was ended after 5 seconds"), "{script}: {err}");
         assert_eq!(err.contains("sh has ended; waiting for the process"), waits, "{script}: {err}");
-        // All three have something to tell, and say that it is not all.
+        // All three have something to report, and say that it is incomplete.
         assert_eq!(out.matches("cut short: the program did not end by itself").count(), 3, "{out}");
     }
 }
@@ -280,7 +280,7 @@ fn threads_that_run_freely_are_watched_but_nothing_is_predicted() {
     let spec = at.join("landing.spec");
     let (status, out, err) =
         bench.run(&format!("--mode async --keep t.fse --spec {} -- ./program", spec.display()));
-    // Not what could happen in another run is told, but that the notes do not settle what happened.
+    // The report is not about other runs: it says that the notes do not settle what happened.
     assert_eq!(status, 3, "{out}{err}");
     assert!(out.starts_with("landed"), "{out}");
     assert!(!out.contains("PREDICTED") && out.contains("verdict schedule-dependent"), "{out}");
@@ -297,7 +297,7 @@ fn threads_that_run_freely_are_watched_but_nothing_is_predicted() {
     let (status, out, err) = bench.run("--mode async --spec s.spec -- ./race");
     assert_eq!(status, 3, "{out}{err}");
     assert!(out.contains("nothing is claimed of other runs"), "{out}");
-    // What the run itself does wrong is told all the same.
+    // What the run itself does wrong is still reported.
     bench.write("wrong.spec", "property never: radio == 1\n");
     let (status, out, err) = bench.run("--mode async --spec wrong.spec -- ./program");
     assert_eq!(status, 1, "{out}{err}");

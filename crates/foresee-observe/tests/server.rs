@@ -228,7 +228,7 @@ fn a_program_belongs_to_those_who_know_its_secret() {
     let (server, _) = start_keeping(Limits::default(), true, Some(&keep));
     assert_eq!(say(&server, &hello(id, b"other")).1.status, Status::Refused);
     assert_eq!(say(&server, &hello(id, b"own")).1.status, Status::Welcome);
-    // Whoever has no secret still shares a program by its number alone.
+    // Senders without a secret still share a program by its number alone.
     let older = ProgramId::random();
     assert_eq!(say(&server, &hello(older, b"")).1.status, Status::Welcome);
     assert_eq!(say(&server, &hello(older, b"")).1.status, Status::Welcome);

@@ -90,7 +90,7 @@ pub enum AnalysisError {
     /// A limit was hit that leaves no answer.
     #[error("{0}")]
     Limit(String),
-    /// It contradicted itself: a mistake of foresee, which costs this analysis its answer and no
+    /// It contradicted itself: a bug in foresee, which costs this analysis its answer and no
     /// other one.
     #[error("internal error, please report it with the trace: {0}")]
     Mistake(String),

@@ -60,7 +60,7 @@ pub struct AnalysisInfo {
     pub about: &'static str,
     /// What its findings and its silence promise.
     pub guarantees: &'static str,
-    /// The reorderings that it speaks of; `None` if it judges the observed order alone.
+    /// The reorderings that it covers; `None` if it judges the observed order alone.
     pub space: Option<Space>,
     /// Whether it needs a specification.
     pub needs_spec: bool,

@@ -18,6 +18,7 @@ mod kept;
 pub mod lattice;
 mod memory;
 mod monitorability;
+mod needs;
 pub mod nondeterminism;
 mod observed;
 mod parallel;

@@ -236,7 +236,7 @@ pub(crate) fn settle_notes(analysed: &mut [Analysed], findings: &mut Vec<Finding
         match &one.conclusion {
             _ if !one.property.as_deref().is_some_and(is_certain) => {
                 one.statement = "not known: the order in which events happened decides, and the \
-                                 notes do not tell it"
+                                 notes do not show it"
                     .to_owned();
             }
             Conclusion::Watched(watched) => one.statement = watched.statement(WhichRun::Any),

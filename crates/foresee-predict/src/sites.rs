@@ -149,7 +149,7 @@ struct Wanted {
     left: Vec<(u64, usize, usize)>,
     /// For each thread the locks that it holds, and where it took them.
     held: Vec<Vec<(Hold, u64, LocId)>>,
-    /// For each thread the event that started it, and by whom and where.
+    /// For each thread, the event that started it, the parent and the place.
     forks: Vec<Option<(u64, ThreadId, LocId)>>,
 }
 

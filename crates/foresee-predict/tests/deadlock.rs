@@ -353,7 +353,8 @@ fn a_notification_that_comes_too_early() {
         T1: wait_end(c, l), rel(l)
     };
     assert!(told(timed).is_empty());
-    // Who notifies only when the wait is over does not count; who may do so at any time does.
+    // A thread that notifies only when the wait is over does not count; one that may do so at any
+    // time does.
     let later = trace! {
         T0: fork(T1); T1: acq(l), wait_begin(c, l); T2: acq(l), notify(c), rel(l);
         T1: wait_end(c, l), rel(l), notify(c); T0: join(T1), notify(c)
@@ -432,7 +433,7 @@ fn what_is_said_of_waits() {
         T2: acq(l), w(ready), notify(c), rel(l); T1: wait_end(c, l), rel(l)
     };
     assert!(!is_settled(unordered));
-    // Somebody joins the one that waits, and keeps what the one who notifies needs.
+    // A thread joins the one that waits, and holds what the notifying one needs.
     let joined = trace! {
         T0: fork(T1); T1: acq(l), r(ready), wait_begin(c, l);
         T2: acq(k), rel(k), acq(l), w(ready), notify(c), rel(l); T1: wait_end(c, l), rel(l);

@@ -278,7 +278,7 @@ fn without_time_nothing_is_claimed() {
     assert!(analysed.statement.contains("no time"), "{}", analysed.statement);
 }
 
-/// Whoever writes without having been captured may have written any time.
+/// A write that was not captured may have happened at any time.
 #[test]
 fn what_was_not_captured_shows_nothing() {
     let trace = trace! { T1: w(x), w(y); external: w(x); T2: r(x), r(y) };

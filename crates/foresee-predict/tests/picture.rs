@@ -248,7 +248,7 @@ fn bindings_have_pictures_of_their_own_events() {
             assert_eq!(picture.binding.len(), prediction.binding.len());
             drawn += 1;
             if let ([(_, Object::Thread(t))], 0) = (&prediction.binding[..], seed % 4) {
-                // The first of the properties, whose relevant events are easily told.
+                // The first of the properties, whose relevant events are easy to recognise.
                 let is_relevant = |&i: &usize| {
                     let event = &trace.events[i];
                     let by = trace.names.threads.get(event.thread());

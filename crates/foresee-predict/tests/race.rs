@@ -227,7 +227,7 @@ fn long_traces() {
             let trace = family.trace(seed, 30 + 2 * seed);
             score.add(family.name, seed, &with_places(trace));
         });
-        // Of variables that are accessed in many ways, pairs that are in order by identity are not tried by value.
+        // For variables that are accessed in many ways, pairs that are ordered by identity are not tried by value.
         score.report(family.name, 30, 920);
     }
 }
@@ -279,7 +279,7 @@ fn worked_examples() {
             ] {
                 says(method, pairs(&check(&trace, options(algorithm)).1).contains(&events));
             }
-            // What happens-before reports is confirmed, or told of as not confirmed.
+            // What happens-before reports is confirmed, or listed as not confirmed.
             let (analysed, findings) = check(&trace, options(Algorithm::Hb));
             let told = |note: &String| events.iter().all(|e| note.contains(&format!("event {e},")));
             let is_reported = pairs(&findings).contains(&events);

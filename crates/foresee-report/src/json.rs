@@ -156,7 +156,7 @@ struct JsonFinding<'a> {
 struct JsonRuns<'a> {
     /// How many do.
     shown_by: usize,
-    /// Of how many.
+    /// The total number.
     of: usize,
     /// The run that the finding was taken from.
     from: &'a str,

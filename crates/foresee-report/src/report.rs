@@ -51,7 +51,7 @@ impl From<foresee_predict::session::Report> for Report {
 }
 
 impl Report {
-    /// What came of a trace, in which these tests ran.
+    /// The result for a trace, in which these tests ran.
     pub fn of(examined: Examined, tests: &Tests) -> Report {
         let Examined { report, trace, .. } = examined;
         let mut report = Report::from(report);
@@ -96,7 +96,7 @@ impl Report {
 }
 
 /// The exit status of the contract: 1 if something was found, 2 if nothing was and some answer was
-/// lost to a mistake of foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
+/// lost to a bug in foresee, 0 if nothing was found and the answer is complete, 3 if nothing was
 /// found but the answer is not complete. What depends on a value that was not read is not found, but
 /// not ruled out either.
 pub fn exit_status(report: &Report) -> u8 {

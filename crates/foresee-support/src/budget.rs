@@ -1,7 +1,7 @@
 //! A limit of memory that many parts share.
 //!
 //! Half of the limit is divided equally among the parts that there may be, so that no part can take
-//! another one's share; the other half is for whoever asks first. What all of them take together
+//! another one's share; the other half goes to those that ask first. What all of them take together
 //! stays within the limit, and a greedy part does not disturb the others.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub struct Budget {
     limit: usize,
     /// What each part may take in any case.
     share: usize,
-    /// What is left for whoever asks first.
+    /// What is left for those that ask first.
     common: AtomicUsize,
 }
 

@@ -198,7 +198,7 @@ impl Subject {
 pub struct ShownBy {
     /// How many do.
     pub runs: usize,
-    /// Of how many.
+    /// The total number.
     pub of: usize,
     /// The run that the finding was taken from.
     pub from: String,
@@ -259,7 +259,7 @@ pub struct Finding {
 }
 
 words! {
-    /// What came of the attempt to see a predicted failure happen.
+    /// The result of the attempt to make a predicted failure happen.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Confirmed {
         /// It happened in the program.
@@ -273,10 +273,10 @@ words! {
     }
 }
 
-/// What came of the attempt to see a predicted failure happen, and how, in words.
+/// The result of the attempt to make a predicted failure happen, and how, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// What came of it.
+    /// The result.
     pub is: Confirmed,
     /// How, or why not.
     pub how: String,

@@ -34,7 +34,7 @@ pub struct Fingerprint(u64);
 const BITS: u32 = 48;
 
 impl Fingerprint {
-    /// Of a finding, with the rank of each site among the lines that do the same.
+    /// The fingerprint of a finding, with the rank of each site among the lines that do the same.
     pub fn of(finding: &Finding, rank: impl Fn(&Site) -> usize) -> Fingerprint {
         let sites = finding.sites.iter().filter(|site| site.role.identifies());
         let mut parts: Vec<String> =
@@ -74,7 +74,7 @@ pub struct SiteKey {
 }
 
 impl SiteKey {
-    /// Of a site.
+    /// The key of a site.
     pub fn of(site: &Site) -> SiteKey {
         let function = site.location().map(stable_function).unwrap_or_default();
         let path = site.target.as_ref().map_or_else(String::new, stable_path);

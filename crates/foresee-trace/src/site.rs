@@ -1,4 +1,4 @@
-//! Where and by whom something was done that a finding is about.
+//! The places in the source that a finding is about, with their threads.
 
 use std::fmt;
 
@@ -181,7 +181,7 @@ pub struct Site {
     /// The event as traces write it: `w(x)`. Values are left out where they are not known, as of
     /// an event that is still to come.
     pub step: String,
-    /// By whom.
+    /// The thread.
     pub thread: Option<SiteThread>,
     /// Where in the source, innermost call first. Traces hold no call stacks, so there is one frame
     /// at most, with what it was inlined into.

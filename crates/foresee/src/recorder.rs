@@ -93,7 +93,7 @@ impl Recording {
         known
     }
 
-    /// The first mistake is the one to tell of.
+    /// Only the first mistake is reported.
     fn fail(&mut self, error: RecordError) {
         self.error.get_or_insert(error);
     }
@@ -350,7 +350,18 @@ impl Recorder {
 
     /// Records that the calling thread has waited for the end of a thread.
     ///
-    /// See [`Recorder::fork`] for an example.
+    /// ```
+    /// let recorder = foresee::Recorder::new();
+    /// let fork = recorder.fork("worker");
+    /// let child = fork.child();
+    /// let worker = std::thread::spawn(move || {
+    ///     let _running = fork.begin();
+    ///     // What the thread does from here on is recorded.
+    /// });
+    /// worker.join().expect("it does not panic");
+    /// recorder.joined(child);
+    /// # assert!(recorder.trace().is_ok());
+    /// ```
     #[track_caller]
     pub fn joined(&self, child: Child) {
         let place = Location::caller();
@@ -396,23 +407,59 @@ pub struct Fork {
     child: Child,
 }
 
-/// A thread that was started, for [`Recorder::joined`]; see [`Fork`] for an example.
+/// A thread that was started, for [`Recorder::joined`].
+///
+/// ```
+/// let recorder = foresee::Recorder::new();
+/// let fork = recorder.fork("worker");
+/// let child: foresee::Child = fork.child();
+/// std::thread::spawn(move || drop(fork.begin())).join().expect("it does not panic");
+/// recorder.joined(child);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Child(Option<ThreadId>);
 
-/// A recorded thread runs until this is dropped; see [`Fork`] for an example.
+/// A recorded thread runs until this is dropped.
+///
+/// ```
+/// let fork = foresee::Recorder::new().fork("worker");
+/// let worker = std::thread::spawn(move || {
+///     let running: foresee::Running = fork.begin();
+///     drop(running);
+/// });
+/// # worker.join().expect("it does not panic");
+/// ```
 #[derive(Debug)]
 pub struct Running {
     recorder: Recorder,
 }
 
 impl Fork {
-    /// The thread, for whoever waits for its end.
+    /// The thread, for [`Recorder::joined`].
+    ///
+    /// ```
+    /// let recorder = foresee::Recorder::new();
+    /// let fork = recorder.fork("worker");
+    /// let child = fork.child();
+    /// std::thread::spawn(move || drop(fork.begin())).join().expect("it does not panic");
+    /// recorder.joined(child);
+    /// ```
     pub fn child(&self) -> Child {
         self.child
     }
 
-    /// Says that the calling thread is the one that was started.
+    /// Declares that the calling thread is the one that was started.
+    ///
+    /// ```
+    /// let recorder = foresee::Recorder::new();
+    /// let (fork, x) = (recorder.fork("worker"), recorder.var("x", 0));
+    /// let worker = std::thread::spawn(move || {
+    ///     let _running = fork.begin();
+    ///     x.set(1);
+    /// });
+    /// # worker.join().expect("it does not panic");
+    /// # assert!(recorder.trace().is_ok());
+    /// ```
     pub fn begin(self) -> Running {
         if let Some(number) = self.child.0 {
             self.recorder.recording().threads.insert(thread::current().id(), number);
@@ -441,7 +488,13 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the thread's end, records that, and gives its result.
+    /// Waits for the thread's end, records that, and returns its result.
+    ///
+    /// ```
+    /// let recorder = foresee::Recorder::new();
+    /// let workers = ["left", "right"].map(|name| recorder.spawn(name, || name.len()));
+    /// assert_eq!(workers.map(|worker| worker.join()), [4, 5]);
+    /// ```
     ///
     /// # Panics
     /// If the thread panicked, with its panic.
@@ -470,12 +523,23 @@ pub struct Var<T> {
 
 impl<T: Recordable> Var<T> {
     /// Reads the variable.
+    ///
+    /// ```
+    /// let x = foresee::Recorder::new().var("x", 1);
+    /// assert_eq!(x.get(), 1);
+    /// ```
     #[track_caller]
     pub fn get(&self) -> T {
         self.access(Location::caller(), |value| (*value, Op::Read, [Some(value.value()), None]))
     }
 
     /// Writes the variable.
+    ///
+    /// ```
+    /// let ready = foresee::Recorder::new().var("ready", false);
+    /// ready.set(true);
+    /// assert!(ready.get());
+    /// ```
     #[track_caller]
     pub fn set(&self, new: T) {
         self.access(Location::caller(), |value| {
@@ -484,7 +548,7 @@ impl<T: Recordable> Var<T> {
         });
     }
 
-    /// Changes the variable in one step, as an atomic instruction does, and gives the old value.
+    /// Changes the variable in one step, as an atomic instruction does, and returns the old value.
     /// `change` must not use the recorder, which is locked meanwhile.
     ///
     /// ```
@@ -532,7 +596,13 @@ pub struct Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// Takes the lock. It ignores that a thread panicked with the lock.
+    /// Takes the lock. It ignores that a thread panicked while it held the lock.
+    ///
+    /// ```
+    /// let total = foresee::Recorder::new().mutex("total", 40);
+    /// *total.lock() += 2;
+    /// assert_eq!(*total.lock(), 42);
+    /// ```
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let place = Location::caller();
@@ -544,7 +614,14 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A lock that is held until this is dropped; see [`Mutex`] for an example.
+/// A lock that is held until this is dropped.
+///
+/// ```
+/// let names = foresee::Recorder::new().mutex("names", vec!["a"]);
+/// let mut guard: foresee::MutexGuard<'_, Vec<&str>> = names.lock();
+/// guard.push("b");
+/// assert_eq!(guard.len(), 2);
+/// ```
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,

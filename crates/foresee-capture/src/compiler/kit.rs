@@ -120,7 +120,7 @@ impl Kit {
     }
 }
 
-/// The user's cache. There is none in a folder that users share: its name could be somebody else's.
+/// The user's cache. A folder that users share is not used: another user could own the name.
 fn cache() -> Result<PathBuf, KitError> {
     let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     path("FORESEE_CACHE")
@@ -208,7 +208,7 @@ mod tests {
         let kit = installed(root.path()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(&kit.folder), 0o700);
-        // Of the same length, so that only its contents tell.
+        // Of the same length, so that only the contents differ.
         let mut bad = runtime::OBJECT.to_vec();
         bad[1000] ^= 1;
         fs::write(&kit.object, bad).unwrap();

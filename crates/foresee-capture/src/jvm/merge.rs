@@ -69,7 +69,7 @@ impl Merge {
             let Some(&i) = self.ready.front() else { return Ok(None) };
             let Some(record) = self.threads[i].head else {
                 self.ready.pop_front();
-                // Whoever waits for its end goes on.
+                // Threads that wait for its end continue.
                 self.ready.extend(self.joining.remove(&i).unwrap_or_default());
                 continue;
             };

@@ -227,7 +227,7 @@ type Listed = (usize, usize, Option<(u8, u64)>, Vec<Flag>);
 /// A schedule in the making.
 struct Plan<'s, 'l> {
     steps: &'s Steps<'l>,
-    /// The thread, the number, and the step itself if it is none of the log.
+    /// The thread, the number, and the step itself if it is not in the log.
     listed: Vec<Listed>,
     /// How many steps of each thread are listed or before a listed one.
     done: Vec<usize>,

@@ -184,7 +184,7 @@ impl Image {
                 }
             }
         }
-        // Of a function that is its file's own, only the linker's name has the namespaces.
+        // For a function that is local to its file, only the linker's name has the namespaces.
         if let Some(function) = self.function(address).map(demangle) {
             match found.last_mut() {
                 Some(frame) => {

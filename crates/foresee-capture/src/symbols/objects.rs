@@ -166,7 +166,7 @@ pub(super) fn descend(
                     let end = types.get(f.ty).size.saturating_add(f.offset);
                     f.offset <= offset && offset.saturating_add(size) <= end
                 };
-                // Of a union's members the one that fits exactly, if one does.
+                // The member of a union that fits exactly, if there is one.
                 let exact = |f: &&super::types::Field| {
                     let is_leaf =
                         matches!(types.get(f.ty).shape, Shape::Scalar(_) | Shape::Pointer);

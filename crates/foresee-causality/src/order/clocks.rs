@@ -62,7 +62,7 @@ struct Object<const N: usize> {
     prune_at: usize,
 }
 
-/// So many reads are compared each time.
+/// How many reads are compared each time.
 const FEW_READS: usize = 4;
 
 impl<const N: usize> Default for Object<N> {
@@ -275,7 +275,7 @@ impl<const N: usize> Clocks<N> {
         }
         if let (Follows::All, Some(read)) = (effect.follows, read) {
             self.hear(now, &read);
-            // The latest first, so that nothing is heard that a later one has told already.
+            // The latest first, so that nothing is joined that a later one contains already.
             let mut i = self.object(place).more_reads.len();
             while i > 0 {
                 i -= 1;

@@ -29,7 +29,7 @@ const UNKNOWN: u8 = 3;
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let format = args.analysis.format;
     let is_plain = matches!(format, ReportFormat::Text | ReportFormat::Json);
-    ensure!(is_plain, "a replay is told as text or JSON: use --format text or json");
+    ensure!(is_plain, "a replay is reported as text or JSON: use --format text or json");
     let draws = args.analysis.html.is_some()
         || args.analysis.lattice.is_some()
         || args.analysis.nondeterminism.witness_svg.is_some();

@@ -13,12 +13,12 @@ use foresee_predict::info::RACE;
 use serde_json::Value as Json;
 
 use crate::args::{Language, SelfTestArgs};
-use crate::output;
+use crate::output::Sink;
 
 /// The variable that the programs race on.
 const PLANTED: &str = "planted";
 
-/// What came of a language.
+/// The result for a language.
 enum Tried {
     /// The planted bug was reported.
     Found,
@@ -30,6 +30,7 @@ enum Tried {
 
 /// Tries every language; those that are named must be tried.
 pub(crate) fn run(args: &SelfTestArgs) -> anyhow::Result<u8> {
+    let mut to = Sink::new(&args.output)?;
     let folder = Scratch::new().context("cannot make a folder for the programs")?;
     let (mut found, mut missed) = (0_u32, 0_u32);
     for language in [Language::C, Language::Cxx, Language::Java] {
@@ -51,8 +52,9 @@ pub(crate) fn run(args: &SelfTestArgs) -> anyhow::Result<u8> {
                 format!("{name}: FAILED: {why}\n")
             }
         };
-        output::print(&line)?;
+        to.print(&line)?;
     }
+    to.finish()?;
     Ok(match (found, missed) {
         (_, 1..) => 1,
         (0, 0) => 3,

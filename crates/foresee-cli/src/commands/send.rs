@@ -9,13 +9,14 @@ use foresee_trace::TraceInput;
 
 use crate::args::SendArgs;
 use crate::input::Input;
-use crate::output;
+use crate::output::Sink;
 
 pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
     ensure!(
         !args.input.repair,
         "--repair has no effect here: a trace is sent unchanged, and the observer reports what is wrong"
     );
+    let mut to = Sink::new(&args.output)?;
     let trace = Input::new(&args.input, args.retry > 0)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let path: &Path = &args.input.trace;
@@ -38,11 +39,7 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         0 => String::new(),
         n => format!(", after {n} retries"),
     };
-    output::print(&format!(
-        "{}: {} events sent to {}{again}\n",
-        trace.name(),
-        sent.events,
-        args.to
-    ))?;
+    to.print(&format!("{}: {} events sent to {}{again}\n", trace.name(), sent.events, args.to))?;
+    to.finish()?;
     Ok(0)
 }

@@ -7,13 +7,15 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Cli;
-use crate::output;
+use crate::args::{Cli, OutputArgs};
+use crate::output::{self, Sink};
 
-pub(crate) fn completions(shell: Shell) -> anyhow::Result<u8> {
+pub(crate) fn completions(shell: Shell, output: &OutputArgs) -> anyhow::Result<u8> {
+    let mut to = Sink::new(output)?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "foresee", &mut script);
-    output::print(&String::from_utf8(script)?)?;
+    to.print(&String::from_utf8(script)?)?;
+    to.finish()?;
     Ok(0)
 }
 
@@ -26,8 +28,8 @@ pub(crate) fn help(command: &str) -> anyhow::Result<u8> {
     Ok(2)
 }
 
-pub(crate) fn man(output: Option<&Path>) -> anyhow::Result<u8> {
-    match output {
+pub(crate) fn man(folder: Option<&Path>) -> anyhow::Result<u8> {
+    match folder {
         Some(directory) => {
             fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
             clap_mangen::generate_to(Cli::command(), directory)
@@ -36,7 +38,7 @@ pub(crate) fn man(output: Option<&Path>) -> anyhow::Result<u8> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            crate::output::print(&String::from_utf8(page)?)?;
+            output::print(&String::from_utf8(page)?)?;
         }
     }
     Ok(0)

@@ -33,7 +33,7 @@ impl Context<'_> {
         let (it, names, pool) =
             (&self.trace.events[event as usize], &self.trace.names, &self.trace.pool);
         let mut site = Site::of(role, event.into(), it, names, pool);
-        // Of one that has not happened, what it will see is open.
+        // What an event that has not happened will see is open.
         site.without_values(it, names, pool);
         site
     }

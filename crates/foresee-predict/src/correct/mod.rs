@@ -3,7 +3,7 @@
 //! The states of the program (see `node`) are searched level by level, window by window of the
 //! trace. A window begins after a number of events of the observed run, with every state of the
 //! monitor that some reordering of what came before can have there; the next one begins half a
-//! window later. So sections swap within a window, and what has changed is carried on.
+//! window later. So sections swap within a window, and the next window starts from the result.
 //!
 //! Correct reorderings are those of Smaragdakis, Evans, Sadowski, Yi and Flanagan, *Sound Predictive
 //! Race Detection in Polynomial Time*, POPL 2012, with values in place of writers. The search is our

@@ -1,9 +1,9 @@
 //! A state of the program in the midst of a correct reordering, and the steps out of it.
 //!
-//! The state is how far each thread has come, and who wrote what is in the variables. Which locks
-//! are held follows from that. Only writers that a later read must see are distinguished: futures
-//! compare them with nothing else. Writers of one value count as one if reads cannot distinguish
-//! them.
+//! The state is the number of events that each thread has executed, and the last writer of each
+//! variable. The locks held follow from that. Only writers that a later read must see are
+//! distinguished, since nothing else depends on them. Writers of one value count as one if no read
+//! can distinguish them.
 //!
 //! Most steps do not concern the property and need not be tried in every order. Each reduction can
 //! be switched off, and none changes what is found:
@@ -66,13 +66,13 @@ pub(super) struct Machine<'w> {
 enum Can {
     /// It cannot happen.
     Not,
-    /// As it did.
+    /// It happens as it did in the trace.
     Happen,
     /// It reads another value, and the thread stops.
     Stop,
 }
 
-/// What a step did that concerns the property: the number of an action.
+/// The part of a step that concerns the property: the number of an action.
 pub(super) type Action = Option<u32>;
 
 impl Machine<'_> {
@@ -134,7 +134,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Lets the thread's next event happen.
+    /// Executes the thread's next event.
     fn happen(&self, node: &mut Node, t: usize, item: &Item, can: Can) -> Action {
         node.counts[t] += 1;
         for &(other, begin, wait) in &item.ends {
@@ -169,7 +169,7 @@ impl Machine<'_> {
             Kind::Read => true,
             // Once it has happened, waits cannot end or try-locks cannot fail.
             Kind::Release | Kind::ReleaseShared | Kind::Notify => item.ends.is_empty(),
-            // Of a variable of its own.
+            // No other thread uses the variable.
             Kind::Write | Kind::Rmw if item.object.is_none() => true,
             Kind::Write => {
                 let overwritten = item.object.map(|x| node.writers[x as usize]);
@@ -180,7 +180,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Lets everything happen that may as well happen at once.
+    /// Executes every event that may happen at once.
     pub(super) fn settle(&self, node: &mut Node, path: &mut Vec<u32>) {
         if !self.reductions.eager {
             return;
@@ -238,21 +238,21 @@ impl Machine<'_> {
         false
     }
 
-    /// Whether it takes a lock and nothing else, which is soon enough just before what comes next,
-    /// unless a failed try-lock has to find the lock taken.
+    /// Whether it only takes a lock. Such an event can wait until just before the thread's next
+    /// one, unless a failed try-lock has to find the lock taken.
     pub(super) fn is_put_off(&self, item: &Item) -> bool {
         self.reductions.macros && item.kind.acquires() && item.visible.is_none() && !item.is_met
     }
 
-    /// Lets a thread take a step, if it can; with it, locks that it takes on the way. What has
-    /// happened is added to the path.
+    /// Executes the next step of a thread, if it can happen, with the locks that it takes on the
+    /// way, and adds the events to the path.
     pub(super) fn step(
         &self,
         node: &Node,
         t: usize,
         path: &mut Vec<u32>,
     ) -> Option<(Node, Action)> {
-        // Most threads cannot, and a state is large.
+        // Most threads cannot move, and copying a state is expensive.
         if self.can(node, t, self.next(node, t)?) == Can::Not {
             return None;
         }

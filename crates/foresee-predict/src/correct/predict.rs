@@ -43,7 +43,7 @@ pub struct CorrectLimits {
     pub events: usize,
     /// How long the searches for all properties may take together.
     pub time: Option<Duration>,
-    /// What need not be tried.
+    /// The reductions to apply.
     pub reductions: Reductions,
 }
 
@@ -88,8 +88,8 @@ struct Relevant {
 }
 
 impl Correct {
-    /// Makes ready for a trace with these names. Bindings of which a run with the same causality is
-    /// among the candidates when the trace has ended are not looked for.
+    /// Prepares for a trace with these names. Bindings that have a run with the same causality
+    /// among the candidates at the end of the trace are skipped.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
@@ -176,7 +176,7 @@ impl Analysis for Correct {
                     tally: &mut tally,
                 };
                 match search.all(watch, end.out.candidates) {
-                    // A value that was not known might have made a difference.
+                    // An unknown value might have made a difference.
                     Ok(found) if tally.notes.is_empty() => {
                         tally.found = found.len() as u64;
                         end.out.candidates.reordered.extend(found);
@@ -369,7 +369,7 @@ impl PropertySearch<'_> {
         while at < length {
             let next = visible.partition_point(|v| v.event < at);
             let Some(first) = visible.get(next) else { break };
-            // Nothing concerns the property before.
+            // Nothing before this event concerns the property.
             let from = first.event.saturating_sub(half).max(at);
             if from > at {
                 carried = observe(carried, at..from, &[], configs)?.next;
@@ -408,7 +408,7 @@ impl PropertySearch<'_> {
                     next.push((config, Rc::new(history)));
                 }
             }
-            // The observed run goes on in any case.
+            // The observed run always continues.
             let inside = visible.partition_point(|v| v.event < carry);
             let from = visible.partition_point(|v| v.event < at);
             let observed = observe(carried, at..carry, &visible[from..inside], configs)?;
@@ -440,7 +440,7 @@ impl PropertySearch<'_> {
         let search = Search { machine: &machine, width, max_nodes, max_bytes, until };
         let starts: Vec<Config> = carried.iter().map(|(config, _)| *config).collect();
         let steps = (at..carry).filter(|&event| self.requirements.is_step(event)).count();
-        // After the last window nothing is carried on.
+        // Nothing is carried over after the last window.
         let steps = if end == self.requirements.len() as u32 { usize::MAX } else { steps };
         let found = search.run(&starts, steps, configs)?;
         self.tally.nodes += found.nodes;
@@ -463,14 +463,14 @@ fn switches(steps: &[(Relevant, u64)]) -> Vec<usize> {
     switches
 }
 
-/// What comes of configurations that go on as observed.
+/// The configurations that result from continuing as observed.
 struct Continued {
     next: Vec<(Config, Rc<History>)>,
     /// What led to one that turned bad, and the event at which it did.
     violation: Option<(Rc<History>, u32)>,
 }
 
-/// Lets configurations go on as observed.
+/// Continues configurations as observed.
 fn observe(
     carried: Vec<(Config, Rc<History>)>,
     events: std::ops::Range<u32>,
@@ -494,8 +494,8 @@ fn observe(
     Ok(continued)
 }
 
-/// The whole order: what led to the window, and the run of it. Some of that may have happened
-/// already, because it could as well.
+/// The whole order: the events that led to the window, then the run of the window. Events that
+/// happened early are not repeated.
 fn flatten(history: &Rc<History>, violating: &[u32]) -> Vec<u64> {
     let mut stretches = Vec::new();
     let mut at = Some(history);

@@ -43,10 +43,10 @@ struct Entry {
     path: (u32, u32),
 }
 
-/// The states of the observed run, which are followed in any case.
+/// The states of the observed run, which are always followed.
 type Pins = HashSet<Node, RandomState>;
 
-/// No parent: the entry begins the window. What stands instead is the configuration.
+/// No parent: the entry begins the window, and the configuration takes the parent's place.
 const ROOT: u32 = u32::MAX;
 
 /// Searches a window, beginning with any of these configurations.
@@ -73,7 +73,7 @@ impl Search<'_, '_> {
         let mut path: Vec<u32> = Vec::new();
         self.machine.settle(&mut root, &mut path);
         let mut entries: Vec<Entry> = Vec::new();
-        // Each is there twice, and may stand in a table that is half empty.
+        // Each is stored twice, and its table may be half empty.
         let bytes_per_state = 2 * (size_of_val(&*root.counts) + size_of_val(&*root.writers))
             + size_of::<Entry>()
             + 2 * size_of::<(Node, Config)>();

@@ -1,8 +1,8 @@
 //! A stretch of the trace, ready to be run in other orders.
 //!
-//! Everything before the window has happened as observed. What is left of an event there is that
-//! it happened: a read in the window that saw an earlier write must find the variable as the window
-//! found it, and locks that are held at its beginning stay held until they are given back.
+//! Everything before the window has happened as observed. Of those events only their effect
+//! remains: a read in the window that saw an earlier write must find the variable as it was when
+//! the window began, and locks that are held then stay held until they are released.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ pub(crate) struct Visible {
     pub(crate) event: u32,
     /// Its number among the different things that events do to the property.
     pub(crate) action: u32,
-    /// Whether it does the same if the value that it reads is unknown. Otherwise it is not to
-    /// happen with another value.
+    /// Whether it does the same if the value that it reads is unknown. If not, it must not happen
+    /// with another value.
     pub(crate) is_blind: bool,
 }
 
-/// The variable's value is one that no read to come waits for.
+/// The variable's value is one that no later read needs.
 pub(super) const NOBODY: u32 = u32::MAX;
-/// The variable is as the window found it.
+/// The variable is as it was when the window began.
 pub(super) const BASE: u32 = u32::MAX - 1;
 
 /// One event of the window.
@@ -36,9 +36,10 @@ pub(super) struct Item {
     pub(super) visible: Option<(u32, bool)>,
     /// The variable or lock, if several threads use it, by its number in the window.
     pub(super) object: Option<u32>,
-    /// What a read saw: what stands for a write of the window, or [`BASE`].
+    /// What a read saw: the representative of a write of the window, or [`BASE`].
     pub(super) writer: u32,
-    /// What stands for what a write leaves: itself, or something for all writes of its value.
+    /// The representative of the written value: the write itself, or one for all writes of its
+    /// value.
     pub(super) leaves: u32,
     /// Whether it is a write that no read ever sees.
     pub(super) is_unread: bool,
@@ -48,14 +49,14 @@ pub(super) struct Item {
     pub(super) joined: Option<usize>,
     /// For a notification, the waits it ends: thread and place of the beginning, number of the end.
     pub(super) ends: Vec<(usize, u16, u8)>,
-    /// For the end of a wait, its number among those of the window; the last one stands for all
-    /// that there are more.
+    /// For the end of a wait, its number among those of the window; the last number stands for all
+    /// beyond it.
     pub(super) wait: Option<u8>,
     /// Whether it takes a lock that a try-lock of the window has to find taken.
     pub(super) is_met: bool,
 }
 
-/// A lock that a thread has.
+/// A lock that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hold {
     pub(super) lock: u32,
@@ -67,9 +68,9 @@ pub(super) struct Hold {
 pub(super) struct Window {
     /// The events of each thread.
     pub(super) threads: Vec<Vec<Item>>,
-    /// For each thread the locks it has after each number of its events.
+    /// For each thread, the locks it holds after each number of its events.
     pub(super) held: Vec<Vec<Vec<Hold>>>,
-    /// For each lock the threads that have it at some time.
+    /// For each lock, the threads that hold it at some time.
     pub(super) users: Vec<Vec<usize>>,
     /// For each event of each thread, whether it begins a critical section in which nothing need
     /// matter to others; if not, the section cannot happen at once.
@@ -80,7 +81,7 @@ pub(super) struct Window {
     /// For each write of the window, by event, the reads in the window that see it, as thread and
     /// place, and whether there are any after it.
     readers: HashMap<u32, Readers, RandomState>,
-    /// The same for the values that the window found, by variable.
+    /// The same for the values at the beginning of the window, by variable.
     base_readers: Vec<Readers>,
 }
 
@@ -112,7 +113,7 @@ impl Window {
         }
         let Builder { numbers, places, mut threads, observed, objects, .. } = builder;
         let place = |event: u32| places.get(&event).copied();
-        // Writes of one value are one, where reads cannot tell them apart.
+        // Writes of one value count as one where reads cannot distinguish them.
         let stands_for = |write: u32| {
             let object = requirements.object(write);
             if object == NONE || !requirements.has_free_reads() {
@@ -171,8 +172,8 @@ impl Window {
                         };
                     }
                     Kind::Notify => {
-                        // Of waits that end in the window it is known whether they do; others must
-                        // have begun.
+                        // For waits that end in the window, the search knows whether they do;
+                        // others must have begun.
                         let others = requirements.conditional(event).iter().filter(|&&e| e >= end);
                         needs.extend(others.filter_map(|&e| Some(requirements.condition(e)?.0)));
                     }
@@ -246,7 +247,7 @@ impl Window {
             requirements.open_at(object, start, &mut acquires);
             open.extend(acquires.iter().map(|&a| (requirements.thread(a), object, a)));
         }
-        // In an order that does not depend on hashing.
+        // Sorted, so that the order does not depend on hashing.
         open.sort_unstable();
         let begins: Vec<Vec<Hold>> = (0..window.threads.len())
             .map(|t| {
@@ -281,7 +282,7 @@ impl Window {
         window
     }
 
-    /// Whether a read to come, in the window or after it, must see this value of a variable.
+    /// Whether a later read, in the window or after it, must see this value of a variable.
     pub(super) fn is_wanted(&self, variable: u32, writer: u32, counts: &[u16]) -> bool {
         let readers = match writer {
             NOBODY => return false,
@@ -293,8 +294,8 @@ impl Window {
     }
 }
 
-/// Which events of a thread begin a stretch without anything that surely matters to others, at the
-/// end of which the thread has no more locks than before.
+/// Which events of a thread begin a stretch in which nothing certainly matters to others, and after
+/// which the thread holds no more locks than before.
 fn inert(own: &[Item], held: &[Vec<Hold>]) -> Vec<bool> {
     let may_happen_at_once = |item: &Item| {
         item.visible.is_none()
@@ -320,7 +321,7 @@ fn inert(own: &[Item], held: &[Vec<Hold>]) -> Vec<bool> {
     (0..own.len()).map(begins).collect()
 }
 
-/// The locks that a thread has after each number of its events.
+/// The locks that a thread holds after each number of its events.
 fn held(own: &[Item], begin: Vec<Hold>) -> Vec<Vec<Hold>> {
     let mut all = vec![begin];
     for item in own {

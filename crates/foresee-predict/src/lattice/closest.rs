@@ -21,8 +21,8 @@ use super::witness::Run;
 pub(super) struct Closest {
     /// The violating run with the fewest swaps, up to the violation.
     pub(super) run: Run,
-    /// How many pairs of relevant events it orders otherwise than the observed run, the rest of
-    /// the events added in the order in which they were observed.
+    /// How many pairs of relevant events it orders differently from the observed run, with the
+    /// remaining events appended in the order in which they were observed.
     pub(super) swaps: u64,
     /// How many runs do not violate the property.
     pub(super) harmless: BigUint,
@@ -79,7 +79,7 @@ impl Explorer {
                     let mut counts = entry.counts.clone();
                     counts[column] += 1;
                     if monitor == StateId::BAD {
-                        // What is left can only add to the swaps, and takes long to count.
+                        // The remaining events can only add swaps, and counting them is slow.
                         if best.is_none_or(|b| swaps < b.0) {
                             let total = swaps + self.swaps_left(&counts);
                             if best.is_none_or(|b| total < b.0) {

@@ -66,7 +66,7 @@ impl Packing {
         self.fields[place].column as usize
     }
 
-    /// Takes a cut apart.
+    /// Unpacks a cut.
     #[inline]
     pub(super) fn unpack(&self, cut: &[u64], counts: &mut Vec<u32>) {
         if counts.len() != self.base.len() {

@@ -10,7 +10,7 @@ use foresee_trace::ThreadId;
 pub(super) struct Item {
     /// Its index in the trace.
     pub(super) index: u64,
-    /// The indices of this event and all earlier ones of its thread, added up.
+    /// The sum of the indices of this event and all earlier ones of its thread.
     sum: u64,
     /// Its place among all events of its thread.
     pub(super) time: u32,
@@ -55,16 +55,16 @@ pub(super) struct Column {
     pub(super) thread: ThreadId,
     /// The number of first events that were dropped.
     gone: u32,
-    /// Index and sum of the last event that was let go.
+    /// Index and sum of the last event that was dropped.
     last_gone: (u64, u64),
     items: Vec<Item>,
-    /// What each item needs beyond what the one before it needs; those of item `k` stand from
+    /// What each item needs beyond what its predecessor needs; those of item `k` are from
     /// `starts[k]` to `starts[k + 1]`.
     needs: Vec<Need>,
     starts: Vec<usize>,
     /// How many of each column's events the last item knows.
     knows: Vec<u32>,
-    /// How many events there will have been when the thread ends, once that is known.
+    /// The total number of events of the thread, once it is known to have ended.
     end: Option<u32>,
     /// Where the thread comes from: a column, and how many of its events come before the fork.
     fork: Option<Need>,
@@ -76,7 +76,7 @@ pub(super) struct Column {
     forks: u32,
     /// Forks that come later: after how many events, and how many.
     early_forks: BTreeMap<u32, u32>,
-    /// Levels had been left when the thread was first heard of.
+    /// Levels had been left when the thread first appeared.
     late: bool,
 }
 
@@ -213,7 +213,7 @@ impl Events {
         knows.resize(self.columns.len(), 0);
         for other in (0..self.columns.len()).filter(|&other| other != c) {
             let column = &self.columns[other];
-            // What was let go has happened in every cut, so to need it is to need nothing.
+            // Dropped events have happened in every cut, so they are no requirement.
             let old = knows[other].max(column.gone);
             let mut k = old;
             if k < column.count() {
@@ -285,7 +285,7 @@ impl Events {
         }
     }
 
-    /// Takes over what had to wait.
+    /// Accepts the events that had to wait.
     fn settle(&mut self, c: usize) {
         let threads = self.columns.len();
         let column = &mut self.columns[c];
@@ -351,7 +351,7 @@ impl Events {
         self.complete || self.columns.iter().enumerate().all(known)
     }
 
-    /// A level is left: what is not known by now comes too late for it.
+    /// A level is left: events that arrive from now on are too late for it.
     pub(super) fn begin(&mut self) {
         self.begun = true;
     }
@@ -370,7 +370,7 @@ impl Events {
     pub(super) fn let_go(&mut self, least: &[u32]) {
         for (column, &least) in self.columns.iter_mut().zip(least) {
             let n = (least - column.gone) as usize;
-            // Moving what stays must not cost more than what goes.
+            // Moving the events that stay must not cost more than dropping the others saves.
             if n < column.items.len() / 2 + 16 {
                 continue;
             }
@@ -408,7 +408,7 @@ impl Events {
         self.rank(a).cmp(&self.rank(b)).then_with(|| counts(a).cmp(&counts(b)))
     }
 
-    /// The columns in the order in which their events were observed, if none was let go.
+    /// The columns in the order in which their events were observed, if none was dropped.
     pub(super) fn observed(&self) -> Vec<u32> {
         let of = |(c, column): (usize, &Column)| {
             column.items.iter().map(move |item| (item.index, c as u32)).collect::<Vec<_>>()

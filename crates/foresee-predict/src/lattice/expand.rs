@@ -72,7 +72,7 @@ impl Expander {
         Expander { workers, least: Vec::new(), most: Vec::new() }
     }
 
-    /// Forgets what the tables said, because numbers have changed.
+    /// Clears the workers' caches, because numbers have changed.
     pub(super) fn forget(&mut self) {
         self.workers.iter_mut().for_each(|worker| worker.memo.clear());
     }
@@ -184,7 +184,7 @@ impl Worker {
         self.most.resize(ground.events.columns().len(), 0);
         self.memo.catch_up(tables);
         for (n, from) in level.cuts.chunks_exact(words).enumerate() {
-            // The level is given up as soon as it is too large, not when it is built.
+            // Gives up as soon as the level is too large, not when it is complete.
             if self.part.len() > room {
                 break;
             }

@@ -54,8 +54,7 @@ pub struct Limits {
 const LIVE_MEMORY: usize = 1 << 20;
 
 impl Limits {
-    /// Keeps little of the past: there may be many running programs, and each goes on for as long as
-    /// it likes.
+    /// Keeps little of the past: there may be many running programs, and each may run forever.
     pub(crate) fn keep_little(&mut self) {
         (self.history, self.kept_events) = (LIVE_MEMORY, LIVE_MEMORY);
     }
@@ -78,7 +77,7 @@ impl Default for Limits {
     }
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Debug)]
 pub(super) struct Searched {
     pub(super) outcome: Outcome,
@@ -107,13 +106,14 @@ pub(super) struct Explorer {
     bad: Vec<Bad>,
     narrowing: Narrowing,
     limits: Limits,
-    /// Nothing is wanted but the first violation.
+    /// Only the first violation is wanted.
     first_only: bool,
     spent: Duration,
     over: bool,
     /// Levels up to the first violation, as long as the events that led there are kept as well.
     history: Option<History>,
-    /// From which level on how many events of each column were known; for the history only.
+    /// For the history only: the numbers of events known in each column, with the level from which
+    /// they hold.
     pub(super) known: Vec<(usize, Vec<u32>)>,
     tables_after_tidying: usize,
 }
@@ -167,18 +167,18 @@ impl Explorer {
         self.events.bytes() + self.level.bytes()
     }
 
-    /// Limits the time that it spends from now on.
+    /// Limits the time spent from now on.
     pub(super) fn spend_at_most(&mut self, time: Option<Duration>) {
         let more = time.map(|time| self.spent + time);
         self.limits.time = self.limits.time.and_then(|all| Some(all.min(more?)));
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the search is complete.
     pub(super) fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Nothing is wanted but the first violation.
+    /// Only the first violation is wanted.
     pub(super) fn end_with_violation(&mut self) {
         self.first_only = true;
     }
@@ -288,7 +288,7 @@ impl Explorer {
         std::mem::swap(&mut self.level, &mut self.next);
         self.over = self.first_only && self.found.violation.is_some();
         if !self.events.is_complete() && self.events.bytes() > self.limits.kept_events {
-            // The witness has to be found in another pass, if it comes to that.
+            // A witness, if one is needed, takes another pass.
             self.history = None;
             self.known = Vec::new();
         }
@@ -312,7 +312,7 @@ impl Explorer {
     fn enforce_limits(&mut self, room: usize, arrived: u64) {
         let outcome = match self.limits.time {
             _ if self.depth() as u64 == arrived && self.events.is_complete() => return,
-            // Events are missing that others wait for.
+            // Some events wait for others that are missing.
             _ if self.level.len() == 0 => Outcome::EventLimit,
             _ if self.found.cuts > self.limits.cuts => Outcome::StateLimit,
             _ if self.level.len() > room => Outcome::MemoryLimit,
@@ -323,8 +323,8 @@ impl Explorer {
         self.cut_off(outcome, self.depth() + 1);
     }
 
-    /// Whether some run of the events so far violates the property, as if the trace ended here; looks
-    /// for so long, and changes nothing.
+    /// Whether some run of the events so far violates the property, as if the trace ended here.
+    /// Searches for at most this long, and changes nothing.
     pub(super) fn foresees(
         &self,
         meaning: &mut Meaning<'_>,
@@ -363,7 +363,7 @@ impl Explorer {
         Ok(ahead.found.violation.is_some())
     }
 
-    /// Everything has arrived, or will never. Goes through the levels that are left.
+    /// Nothing more will arrive. Goes through the remaining levels.
     pub(super) fn finish(
         &mut self,
         meaning: &mut Meaning<'_>,
@@ -380,8 +380,8 @@ impl Explorer {
         Ok(())
     }
 
-    /// Forgets states and values that nothing speaks of any more, so that the memory of a long
-    /// search depends on its levels and not on its length.
+    /// Drops states and values that nothing refers to any more, so that the memory of a long search
+    /// depends on its levels and not on its length.
     pub(super) fn tidy(&mut self, writes: &mut Writes, projection: &Projection) {
         let tables = self.tables.len() + writes.len();
         if self.history.is_some() || tables < 2 * self.tables_after_tidying {

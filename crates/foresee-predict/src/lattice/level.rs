@@ -45,8 +45,8 @@ impl Level {
         counts
     }
 
-    /// Makes room for cuts with the given number of events of each column, and `more` than is needed if there
-    /// will be more.
+    /// Makes room for cuts with the given number of events of each column, and for `more` if the packing has
+    /// to change.
     pub(super) fn make_room(&mut self, known: &[u32], more: bool) {
         if self.packing.has_room(known) {
             return;
@@ -90,7 +90,7 @@ impl Level {
         (self.cuts.len() + self.runs.numbers.len() + self.len()) * 8
     }
 
-    /// Moves the cuts of another level, which has others, behind these.
+    /// Appends the cuts of another level, none of which is in this one.
     pub(super) fn append(&mut self, other: &mut Level) {
         self.cuts.append(&mut other.cuts);
         self.states.append(&mut other.states);
@@ -174,7 +174,7 @@ impl Runs {
             return;
         }
         let top = self.numbers.chunks(self.width).map(|n| n[self.width - 1]).max().unwrap_or(0);
-        // The sums must not run over.
+        // The sums must not overflow.
         if top > u64::MAX / (terms as u64 + 1) {
             spare.width += 1;
         }
@@ -261,7 +261,7 @@ fn add_rough(a: (f64, u64), b: (f64, u64)) -> (f64, u64) {
     normal(large.0 + small.0 * 2f64.powi(-shift), large.1)
 }
 
-/// Levels that were passed, as far as there is room: every one, or every second, fourth and so on.
+/// The levels passed so far, as far as there is room: every one, or every second, fourth and so on.
 #[derive(Debug)]
 pub(super) struct History {
     levels: Vec<(usize, Level)>,

@@ -22,7 +22,7 @@
 //! | `witness` | back from a violation to a run that shows it |
 //! | `closest` | the violating run with the fewest swaps |
 //! | `picture` | a small lattice as data to be drawn |
-//! | `tally` | what came of it, in numbers and in words |
+//! | `tally` | the result, in numbers and in words |
 
 mod closest;
 mod cut;

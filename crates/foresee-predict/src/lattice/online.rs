@@ -43,16 +43,16 @@ pub enum Notice {
     Event(Message),
     /// A thread forks another.
     Fork {
-        /// Who forks.
+        /// The forking thread.
         parent: ThreadId,
-        /// Who is forked.
+        /// The new thread.
         child: ThreadId,
         /// How many relevant events of the parent came before.
         count: u32,
     },
     /// A thread ends.
     End {
-        /// Which one.
+        /// The thread.
         thread: ThreadId,
         /// How many relevant events it had.
         count: u32,
@@ -65,7 +65,7 @@ pub enum Notice {
 #[derive(Debug)]
 pub struct Stamper {
     clocks: Clocks<2>,
-    /// For each thread, its relevant events and its forks so far, if it was heard of.
+    /// For each thread that has appeared, its relevant events and its forks so far.
     threads: Vec<Option<(u32, u32)>>,
 }
 
@@ -130,7 +130,7 @@ pub struct Coverage {
     pub first_cut_off: Option<usize>,
     /// How many cuts were looked at.
     pub cuts: u64,
-    /// In how many levels.
+    /// The number of levels.
     pub levels: usize,
     /// How many cuts the widest level has.
     pub widest: usize,
@@ -240,7 +240,7 @@ mod tests {
         let property = Compiled::all(&spec).unwrap().remove(0);
         let limits = Limits { window: Some(4), ..Limits::default() };
         let mut online = Online::new(&spec, property, &resolved, &names, limits, &threads).unwrap();
-        // It has a history at first, and less to keep when it has given that up.
+        // It starts with a history, and keeps less once it has dropped that.
         let (initial, start) = beginning(&online.projection, &mut online.property).unwrap();
         let limits = Limits { kept_events: 4096, ..limits };
         online.explorer = Explorer::new(initial, start, limits);

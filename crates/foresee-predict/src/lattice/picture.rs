@@ -23,7 +23,7 @@ use cuts::{Cut, Cuts, Item, Items};
 pub struct Picture {
     /// The name of the property.
     pub property: String,
-    /// What it says, with the named formulas it uses.
+    /// Its text, with the named formulas it uses.
     pub text: String,
     /// What each parameter stands for.
     pub binding: Vec<(String, String)>,
@@ -111,7 +111,7 @@ impl Picture {
     pub const MAX_CUTS: usize = 400;
 
     /// The lattice of a property, with all initial values in the specification. The observed run is
-    /// always marked; the violating one, if there is one to be shown, is `witness`: the beginning of
+    /// always marked; the violating one, if any, is `witness`: the beginning of
     /// an order of the trace's events, the observed one or another, that ends with the violation.
     pub fn new(
         trace: &Trace,
@@ -213,7 +213,7 @@ impl Cuts {
     }
 }
 
-/// A property as its specification says it, after the named formulas it uses.
+/// A property as written in its specification, after the named formulas it uses.
 fn text(spec: &Spec, property: usize) -> String {
     let mut used = Spec { properties: vec![spec.properties[property].clone()], ..Spec::default() };
     // A named formula can use only those before it.

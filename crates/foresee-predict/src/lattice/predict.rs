@@ -32,8 +32,8 @@ pub struct Prediction {
     pub property: usize,
     /// What each parameter stands for.
     pub binding: Vec<(String, Object)>,
-    /// The runs that show it. `None` if the search had let go of the events that led there: then
-    /// they have to be looked for again, see [`Prediction::runs`].
+    /// The runs that show it. `None` if the search had dropped the events that led there: then they
+    /// have to be searched for again, see [`Prediction::runs`].
     runs: Option<ViolatingRuns>,
     limits: Limits,
 }
@@ -49,7 +49,7 @@ pub struct ViolatingRuns {
 }
 
 impl Prediction {
-    /// The runs that show the violation, looked for again in the trace if need be.
+    /// The runs that show the violation, searched for again in the trace if necessary.
     pub fn runs(
         &self,
         spec: &Spec,
@@ -77,7 +77,7 @@ impl Prediction {
     }
 }
 
-/// How many cuts with monitor states a lattice may have for a second, closer look.
+/// The largest lattice, in cuts with monitor states, that a second pass examines.
 const CLOSER_LOOK: usize = 200_000;
 
 /// Checks every run with the same causality, one lattice for each property and binding.
@@ -91,9 +91,9 @@ pub struct Lattice {
     clocks: Clocks,
     limits: Limits,
     watches: Vec<MonitoredProperty>,
-    /// For traces that are still being made.
+    /// For traces that are still being written.
     early: Option<Early>,
-    /// Which threads have been heard of.
+    /// The threads that have appeared.
     threads: Vec<bool>,
 }
 
@@ -120,7 +120,7 @@ struct MonitoredProperty {
     occurred: u64,
     /// There were more relevant events than are kept. The first ones are an execution, too.
     cut_off: bool,
-    /// What went wrong with the search, which is then given up.
+    /// The error that ended the search.
     error: Option<TooManyStates>,
 }
 
@@ -130,7 +130,8 @@ enum Steps {
     ByBinding(BoundSteps<BoundStep>),
 }
 
-/// How many threads may have relevant events: what each knows of each other one is kept.
+/// The maximum number of threads with relevant events: the search keeps what each knows of each
+/// other.
 const MOST_COLUMNS: usize = 4096;
 
 /// A step of a property with parameters.
@@ -207,7 +208,7 @@ impl ObservedRun {
 }
 
 impl Lattice {
-    /// Makes ready for a trace with these names, with all initial values in the specification.
+    /// Prepares for a trace with these names, with all initial values in the specification.
     pub fn new(
         spec: &Spec,
         properties: Vec<Compiled>,
@@ -431,7 +432,7 @@ impl MonitoredProperty {
             return Ok(());
         }
         if search.observed.step(step, projection, property)? {
-            // Nothing needs to be predicted where the observed run fails.
+            // If the observed run fails, there is nothing to predict.
             search.explorer.stop();
         }
         if search.explorer.is_over() {
@@ -562,8 +563,8 @@ impl MonitoredProperty {
     }
 }
 
-/// A run of relevant events as a schedule; the relevant events that are left come after it, in the
-/// order in which they were observed.
+/// A run of relevant events as a schedule; the remaining relevant events follow in the order in
+/// which they were observed.
 fn schedule(run: &Run, events: &Events) -> Schedule {
     let epoch = |column: u32, k: u32| {
         let column = &events.columns()[column as usize];

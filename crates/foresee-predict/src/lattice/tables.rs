@@ -1,8 +1,8 @@
 //! Program states and sets of monitor states, each once and by number.
 //!
-//! Cuts are many, the states they carry are few: a cut keeps two numbers, and what a step does to
-//! them is looked up. The tables that give numbers are shared by all workers; each worker
-//! remembers the answers it got in a [`Memo`] of its own and asks only when something is new.
+//! There are many cuts and few states: a cut keeps two numbers, and the effect of a step on them is
+//! looked up. All workers share the tables that assign numbers; each worker caches the answers in
+//! its own [`Memo`] and asks only for what is new.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -38,7 +38,7 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
         number
     }
 
-    /// Forgets all but some; the new number of each that stays.
+    /// Drops all but some, and returns the new number of each that stays.
     fn retain(&mut self, used: impl IntoIterator<Item = u32>) -> Map<u32, u32> {
         let old = std::mem::take(&mut self.things);
         self.numbers.clear();
@@ -52,9 +52,9 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
 
 /// The different writes of a trace, by number.
 ///
-/// Writes of one variable that mean the same to the property are one: of a water level only
-/// matters whether it is above the marks. This keeps the number of program states small without
-/// changing any verdict.
+/// Writes of one variable that mean the same to the property count as one: for a water level, all
+/// that matters is whether it is above the marks. This keeps the number of program states small
+/// without changing any verdict.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     writes: Vec<(u16, Option<Value>)>,
@@ -78,7 +78,7 @@ impl Writes {
         if number == next {
             self.writes.push(write);
         }
-        // Of values that mean something by themselves, any number of different ones may come.
+        // Values that matter individually may be of any number.
         if self.numbers.len() >= MAX_REMEMBERED && number != next {
             self.numbers.clear();
         }
@@ -91,14 +91,14 @@ impl Writes {
         self.writes.len()
     }
 
-    /// Starts anew with those that are `used`; their new numbers.
+    /// Keeps only those that are `used`, and returns their new numbers.
     pub(super) fn retain(&mut self, used: &[u32], projection: &Projection) -> Map<u32, u32> {
         let old = std::mem::take(self);
         used.iter().map(|&n| (n, self.number(old.writes[n as usize], projection))).collect()
     }
 }
 
-/// How many values are remembered by themselves when others mean the same.
+/// How many values are remembered individually although others mean the same.
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// The program states and sets of monitor states met so far.
@@ -109,7 +109,7 @@ pub(super) struct Tables {
     troubles: EvalWarnings,
 }
 
-/// What is needed to find out what a step does.
+/// The data that determines the effect of a step.
 pub(super) struct Meaning<'a> {
     pub(super) projection: &'a Projection,
     pub(super) writes: &'a Writes,
@@ -131,7 +131,7 @@ impl Tables {
         self.states.things.len() + self.sets.things.len()
     }
 
-    /// What went wrong with values so far.
+    /// The problems with values so far.
     pub(super) fn troubles(&self) -> &EvalWarnings {
         &self.troubles
     }
@@ -146,7 +146,7 @@ impl Tables {
         self.states.things[state as usize].letter().0
     }
 
-    /// Forgets all states and sets but these; the new numbers of each.
+    /// Drops all states and sets but these, and returns the new numbers of each.
     pub(super) fn retain(
         &mut self,
         states: &[u32],
@@ -182,7 +182,7 @@ impl Tables {
         Ok((self.sets.number(next), bad))
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     fn union(&mut self, a: u32, b: u32) -> u32 {
         let mut union = self.set(a).clone();
         union.union_with(self.set(b));
@@ -190,7 +190,7 @@ impl Tables {
     }
 }
 
-/// Tables that several workers ask.
+/// Tables shared by several workers.
 pub(super) struct Shared<'a, 'm> {
     inner: Mutex<(&'a mut Tables, &'a mut Meaning<'m>)>,
 }
@@ -206,7 +206,7 @@ impl<'a, 'm> Shared<'a, 'm> {
     }
 }
 
-/// What a worker remembers of the tables.
+/// A worker's cache of the tables.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     bits: Vec<u64>,
@@ -221,7 +221,7 @@ impl Memo {
         *self = Memo::default();
     }
 
-    /// Learns of the states that others have met.
+    /// Adds the states that others have met.
     pub(super) fn catch_up(&mut self, shared: &Shared<'_, '_>) {
         self.learn(shared.lock().0);
     }
@@ -276,7 +276,7 @@ impl Memo {
         }
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[inline]
     pub(super) fn union(&mut self, a: u32, b: u32, shared: &Shared<'_, '_>) -> u32 {
         if a == b {

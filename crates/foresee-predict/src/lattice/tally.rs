@@ -30,15 +30,15 @@ pub(super) struct SearchStats {
     pub(super) outcome: Option<Outcome>,
     pub(super) first_cut_off: Option<usize>,
     pub(super) trouble: Option<String>,
-    /// What went wrong with values.
+    /// The problems with values.
     pub(super) troubles: EvalWarnings,
     pub(super) notes: Vec<String>,
-    /// Why no run could have violated the property, so that its silence means nothing.
+    /// Why no run could have violated the property, in which case no finding means nothing.
     pub(super) vacuous: Option<String>,
 }
 
 impl SearchStats {
-    /// Adds what a search showed.
+    /// Adds the result of a search.
     pub(super) fn add(&mut self, found: &Searched) {
         self.lattices += 1;
         self.cuts += found.cuts;
@@ -62,7 +62,7 @@ impl SearchStats {
             _ if nothing => Outcome::NothingRelevant,
             Some(Outcome::Exhausted) if !self.notes.is_empty() => Outcome::UnknownValues,
             Some(outcome) => outcome,
-            // Only observed violations, of which there is nothing to predict.
+            // Every violation was observed, so there is nothing to predict.
             None => Outcome::Exhausted,
         };
         let mut stats = vec![("relevant_events", Stat::Count(self.steps))];
@@ -75,7 +75,7 @@ impl SearchStats {
             stats.push(("widest_level", Stat::Count(self.widest)));
             stats.push(("widest_level_bytes", Stat::Count(self.widest_bytes)));
         }
-        // Runs of different bindings do not add up to anything.
+        // A sum of the runs of different bindings would mean nothing.
         if self.lattices == 1 {
             stats.extend(self.runs.as_ref().map(|runs| match runs {
                 Count::Exact(n) => ("runs", Stat::Text(n.to_string())),

@@ -3,7 +3,7 @@
 use super::events::Events;
 use super::level::Level;
 
-/// Narrows levels, with memory that is used again and again.
+/// Narrows levels; its memory is reused.
 #[derive(Debug, Default)]
 pub(super) struct Narrowing {
     counts: Vec<u32>,
@@ -25,7 +25,7 @@ impl Narrowing {
         order.extend(0..level.len() as u32);
         order.select_nth_unstable_by(window.max(1) - 1, |&a, &b| {
             let (a, b) = (a as usize, b as usize);
-            // Ties are rare enough to take the cuts apart again.
+            // Ties are rare enough to unpack the cuts again.
             ranks[a].cmp(&ranks[b]).then_with(|| events.compare(&level.counts(a), &level.counts(b)))
         });
         order.truncate(window.max(1));

@@ -246,7 +246,7 @@ impl States {
 
 /// The steps by their threads.
 struct Columns {
-    /// Of each thread its steps, by number, and for each how many of every column it needs.
+    /// The steps of each thread, by number, and for each how many of every column it needs.
     steps: Vec<Vec<(usize, Box<[u32]>)>>,
 }
 

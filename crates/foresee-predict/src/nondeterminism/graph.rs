@@ -11,9 +11,9 @@
 //! a particular witness come on top in `decide`.
 //!
 //! Checks and sliced searches have a structure of their own for what events need:
-//! [`Requirements`](crate::reorder::Requirements). They share the [kinds of events](Kind), the
-//! search for [objects that several threads use](Users), [lock edges](LockEdge) and
-//! [wake-ups](Wakeups), but not the relation, because they answer different questions.
+//! [`Requirements`](crate::reorder::Requirements). Both find what one event needs in the same
+//! [walk](Needs), and which objects several threads use in the same [table](Users), but store it
+//! differently, because they answer different questions.
 //!
 //! - Requirements hold every event of the trace in some twenty bytes, grow while the trace is read,
 //!   and leave it to each search which reads count, since most look for runs in which the last read
@@ -29,12 +29,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use foldhash::fast::RandomState;
-use foresee_causality::Wakeups;
 use foresee_trace::{Event, Id, LockEdge, Op, Trace, entry};
 
 use super::locks::Sections;
 use crate::analysis::AnalysisError;
-pub(super) use crate::reorder::{Kind, NONE};
+pub(super) use crate::needs::{Kind, NONE};
+use crate::needs::{Need, Needs};
 use crate::users::Users;
 
 /// A node, and what it has to do with others.
@@ -150,9 +150,7 @@ impl Graph {
             is_cut_short: false,
             is_too_large: false,
         };
-        let mut forks = vec![NONE; threads];
-        let mut last_write: Vec<Option<u32>> = Vec::new();
-        let mut wakeups = Wakeups::default();
+        let mut needs = Needs::default();
         let mut failed = Vec::new();
         for (i, event) in trace.events.iter().enumerate() {
             if deadline.is_over_at(i) {
@@ -184,8 +182,12 @@ impl Graph {
             }
             let (id, thread) = (graph.nodes.len() as u32, event.thread().index());
             let own = &mut graph.own[thread];
-            let previous = own.last().copied().unwrap_or(forks[thread]);
             own.push(id);
+            let need = needs.step(id, event);
+            let previous = match need.previous {
+                NONE => needs.fork(thread),
+                previous => previous,
+            };
             let mut node = Node {
                 kind: Kind::Mark,
                 thread: thread as u32,
@@ -195,45 +197,29 @@ impl Graph {
                 previous,
                 needs: NONE,
             };
-            if is_access {
-                graph.access(id, event, &mut node, &mut last_write);
-            }
-            match op {
-                Op::Fork => forks[event.other().index()] = id,
-                Op::Join => {
-                    let other = event.other().index();
-                    node.needs = graph.own[other].last().copied().unwrap_or(forks[other]);
+            match need.kind {
+                Kind::Read | Kind::Write | Kind::Rmw => graph.access(id, event, &need, &mut node),
+                Kind::WaitEnd if need.partner != NONE => {
+                    node.needs = need.partner;
+                    // A thread does nothing else while it waits.
+                    graph.ended.entry(need.partner).or_default().push((previous, id));
                 }
-                Op::WaitBegin => wakeups.begin(event.cond(), event.thread(), id),
-                Op::Notify | Op::NotifyAll => {
-                    wakeups.notify(event.cond(), id, op == Op::NotifyAll);
+                Kind::Busy if need.partner != NONE => {
+                    node.needs = need.partner;
+                    failed.push(id);
                 }
-                Op::WaitEnd => {
-                    if let Some(notification) = wakeups.end(event.cond(), event.thread()) {
-                        node.needs = notification;
-                        // A thread does nothing else while it waits.
-                        graph.ended.entry(notification).or_default().push((previous, id));
-                    }
-                }
-                Op::Wait => node.needs = wakeups.latest(event.cond()).unwrap_or(NONE),
-                Op::Busy | Op::BusyShared => {
-                    let shared = op == Op::BusyShared;
-                    let lock = event.lock().index();
-                    if let Some(section) = graph.sections.in_the_way(lock, node.thread, shared) {
-                        node.needs = graph.sections.get(section).acquire;
-                        failed.push((id, section));
-                    }
-                }
+                Kind::Join | Kind::Wait => node.needs = need.partner,
                 _ => {}
             }
             if let Some(edge) = lock {
-                graph.lock(id, edge, &mut node);
+                graph.lock(id, edge, &need, &mut node);
             }
             graph.sections.note_holds(thread);
             graph.nodes.push(node);
             graph.events.push(i as u32);
         }
-        for (busy, section) in failed {
+        for busy in failed {
+            let section = graph.node(graph.node(busy).needs).object;
             let release = graph.sections.get(section).release;
             if release != NONE {
                 graph.ended.entry(release).or_default().push((busy, busy));
@@ -243,18 +229,13 @@ impl Graph {
         Ok(graph)
     }
 
-    fn access(&mut self, id: u32, event: &Event, node: &mut Node, last: &mut Vec<Option<u32>>) {
-        let (op, variable) = (event.op(), event.var().index());
-        node.object = variable as u32;
-        node.kind = Kind::of_access(op);
-        let accesses = entry(&mut self.variables, variable);
+    fn access(&mut self, id: u32, event: &Event, need: &Need, node: &mut Node) {
+        node.object = event.var().0;
+        node.kind = need.kind;
+        node.saw = need.partner;
+        let accesses = entry(&mut self.variables, event.var().index());
         accesses.all.push(id);
-        let last = entry(last, variable);
-        if op.reads() {
-            node.saw = last.unwrap_or(NONE);
-        }
-        if op.writes() {
-            *last = Some(id);
+        if need.kind.writes() {
             match accesses.writes.iter_mut().find(|(thread, _)| *thread == node.thread) {
                 Some((_, writes)) => writes.push(id),
                 None => accesses.writes.push((node.thread, vec![id])),
@@ -262,15 +243,15 @@ impl Graph {
         }
     }
 
-    fn lock(&mut self, id: u32, edge: LockEdge, node: &mut Node) {
+    fn lock(&mut self, id: u32, edge: LockEdge, need: &Need, node: &mut Node) {
         let LockEdge { lock, shared, takes } = edge;
-        node.kind = if takes { Kind::Acquire } else { Kind::Release };
-        node.object = match takes {
-            true => self.sections.open(lock.index(), node.thread, shared, id),
-            false => self.sections.close(lock.index(), node.thread, shared, id),
-        };
-        if node.object == NONE {
-            node.kind = Kind::Mark;
+        if takes {
+            node.kind = Kind::Acquire;
+            node.object = self.sections.open(lock.index(), node.thread, shared, id);
+        } else if need.acquire != NONE {
+            node.kind = Kind::Release;
+            node.object = self.node(need.acquire).object;
+            self.sections.close(node.object, id);
         }
     }
 

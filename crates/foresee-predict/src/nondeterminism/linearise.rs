@@ -143,7 +143,7 @@ impl Lineariser {
         self.state[node as usize] = self.attempt * 2;
         while let Some(&mut (node, ref mut next)) = self.stack.last_mut() {
             let place = *next;
-            // Otherwise whoever finds what is waited for says what comes next.
+            // Otherwise the step that it waits for decides what comes next.
             if place < WAITS {
                 *next += 1;
             }

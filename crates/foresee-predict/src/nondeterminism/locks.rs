@@ -67,38 +67,24 @@ impl Sections {
         section
     }
 
-    /// Ends the thread's latest section of this kind. A release without one, which a repaired trace
-    /// could have, ends nothing.
-    pub(super) fn close(&mut self, lock: usize, thread: u32, shared: bool, node: u32) -> u32 {
+    /// Ends a section.
+    pub(super) fn close(&mut self, section: u32, node: u32) {
+        let ended = &mut self.all[section as usize];
+        ended.release = node;
+        let thread = ended.thread as usize;
         let mut inner = Vec::new();
-        let mut list = self.now[thread as usize];
-        while list != NONE {
-            let (section, rest) = self.lists[list as usize];
-            let it = &mut self.all[section as usize];
-            if it.lock == lock as u32 && it.shared == shared {
-                it.release = node;
-                let mut rest = rest;
-                for section in inner.into_iter().rev() {
-                    rest = self.push(section, rest);
-                }
-                self.now[thread as usize] = rest;
-                return section;
-            }
-            inner.push(section);
+        let mut list = self.now[thread];
+        while let Some(&(one, rest)) = self.lists.get(list as usize) {
             list = rest;
+            if one == section {
+                break;
+            }
+            inner.push(one);
         }
-        NONE
-    }
-
-    /// The section, now open, that keeps a thread from taking a lock: the one that began first.
-    pub(super) fn in_the_way(&self, lock: usize, thread: u32, shared: bool) -> Option<u32> {
-        let wanted = Section { lock: lock as u32, thread, shared, acquire: NONE, release: NONE };
-        let last = self.by_lock.get(lock)?.iter().filter_map(|(_, own)| own.last().copied());
-        let is_in_the_way = |&section: &u32| {
-            let section = self.get(section);
-            section.release == NONE && section.excludes(&wanted)
-        };
-        last.filter(is_in_the_way).min()
+        for section in inner.into_iter().rev() {
+            list = self.push(section, list);
+        }
+        self.now[thread] = list;
     }
 
     fn push(&mut self, section: u32, rest: u32) -> u32 {

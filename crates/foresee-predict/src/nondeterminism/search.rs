@@ -221,7 +221,7 @@ impl<'t> Search<'t> {
             Target::Read(read) => {
                 let node = self.graph.node(read);
                 let event = &self.trace.events[self.graph.events[read as usize] as usize];
-                // Of a read-modify-write the old value comes first.
+                // For a read-modify-write, the old value comes first.
                 let values = self.trace.pool.values(event);
                 let value = match node.kind {
                     Kind::Rmw if values.len() < 2 => None,

@@ -127,7 +127,7 @@ pub(super) struct Core {
     table: EventTable,
     /// For each atom of the table where its users begin.
     starts: Vec<u32>,
-    /// Who uses each atom: the pattern, and the atom's bit there.
+    /// The users of each atom: the pattern, and the atom's bit there.
     users: Vec<(u32, u8)>,
     map: LaneMap,
     pub(super) seen: Vec<Seen>,

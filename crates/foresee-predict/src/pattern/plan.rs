@@ -32,7 +32,7 @@ const MAX_OWN_LANES: usize = 8;
 /// How many positions a sequence may have whose candidates are not ordered.
 pub(super) const MAX_UNORDERED: usize = 60;
 
-/// Who has which lane.
+/// The owner of each lane.
 #[derive(Debug, Default)]
 pub(super) struct LaneMap {
     own: HashMap<Chain, u32, RandomState>,

@@ -1,8 +1,8 @@
 //! The order that slices stand for, and what is wrong with it.
 //!
-//! Emitted are the kept events by slice and, inside a slice, by their place in the file. Two things
+//! The kept events are emitted by slice and, inside a slice, by their place in the file. Two things
 //! can be wrong: an active read finds another write than the one it saw, or a lock is taken while
-//! another thread has it. Either involves the events of one object only, so objects are looked at
+//! another thread holds it. Either involves the events of one object only, so objects are examined
 //! one by one, and only those whose events have changed.
 //!
 //! Each such conflict can be settled in two ways, each of which lowers one event. In terms of the
@@ -15,20 +15,21 @@
 //! | sections `a1..r1`, then `a2..r2` | `s(r1) <= s(a2)` | `s(r2) < s(a1)` |
 //!
 //! A read that may see any write of its value and finds another one `v` has more ways out: it comes
-//! before `v`, or one of the writes of its value comes after `v` and before it. Which writes those
-//! are is bounded, the one that it saw first, then those nearest to it in the file.
+//! before `v`, or one of the writes of its value comes after `v` and before it. The number of
+//! writes tried is bounded: first the one that it saw, then those nearest to it in the file.
 
 use super::goal::Sight;
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
 use super::slices::Slices;
+use crate::needs::{Kind, NONE};
 
-/// How many writes of its value before it, and after it in the file, a read may be given.
+/// How many writes of its value are tried for a read, before it and after it in the file.
 const EARLIER: usize = 3;
 const LATER: usize = 2;
-/// How many ways out of a conflict there are at most.
+/// The maximum number of ways out of a conflict.
 const MOST_WAYS: usize = 2 + EARLIER + LATER;
 
-/// Two uses of one object that get into each other's way.
+/// Two uses of one object that conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// An active read, and a write that is not the one it saw.
@@ -53,7 +54,7 @@ pub(crate) struct Way {
     pub(crate) second: Option<Lowering>,
 }
 
-/// The ways to settle a conflict that are left; the one to try first comes first.
+/// The remaining ways to settle a conflict, the most promising first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ways {
     ways: [Option<Way>; MOST_WAYS],
@@ -73,7 +74,7 @@ impl Ways {
         self.count - self.taken
     }
 
-    /// Takes the next one out.
+    /// Removes the next one.
     pub(crate) fn next(&mut self) -> Option<Way> {
         let way = self.ways.get(self.taken).copied().flatten();
         self.taken += usize::from(way.is_some());
@@ -82,8 +83,8 @@ impl Ways {
 }
 
 impl Conflict {
-    /// Whether it is with something before the anchor, so that it might be settled in another way if
-    /// that could change, too.
+    /// Whether it involves an event before the anchor, so that an earlier anchor might allow another
+    /// way to settle it.
     pub(crate) fn is_anchored(self, slices: &Slices, requirements: &Requirements) -> bool {
         let fixed = match self {
             Conflict::Read { read, .. } => requirements.partner(read),
@@ -141,14 +142,14 @@ impl Conflict {
                 }
                 let in_order = possible(end1, s(second));
                 let reversed = possible(end2, s(first).saturating_sub(1));
-                // The slices lean one way already.
+                // The slices already favour one way.
                 if s(second) < s(first) { two(reversed, in_order) } else { two(in_order, reversed) }
             }
         }
     }
 }
 
-/// The slice of an event that is to come before another, at the latest.
+/// The latest slice of an event that must come before another.
 fn before(event: u32, other: u32, slice: u8) -> u8 {
     if event < other { slice } else { slice.saturating_sub(1) }
 }
@@ -170,7 +171,7 @@ fn value_ways(
     if finds(last.unwrap_or_else(|| requirements.written_before(read, slices.anchor))) {
         return None;
     }
-    // Brings a write before the read, and what it finds now before that.
+    // Moves a write before the read, and the write that it finds now before that one.
     let mut bring = |write: u32| {
         if write == NONE || write == read || write < slices.anchor {
             return None;
@@ -206,7 +207,7 @@ fn collect<const N: usize>(ways: impl Iterator<Item = Option<Way>>) -> [Option<W
     all
 }
 
-/// Room for walks, kept from one to the next.
+/// Buffers for walks, reused from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Walker {
     order: Vec<u64>,
@@ -256,7 +257,7 @@ impl Walker {
                     settle(slices, Conflict::Value { read: event })?;
                 }
             } else if counts && last != NONE {
-                // What happened before the anchor is as good as the initial value.
+                // A write before the anchor counts as the initial value.
                 let writer = requirements.partner(event);
                 let seen = if writer != NONE && writer < slices.anchor { NONE } else { writer };
                 if last != seen && !requirements.is_alike(event, last) {
@@ -300,7 +301,7 @@ impl Walker {
                 }
                 let (first, second) = (holder.min(event), holder.max(event));
                 settle(slices, Conflict::Sections { first, second })?;
-                // Now one of the two ends before the other begins, if it was settled.
+                // If it was settled, one of the two now ends before the other begins.
                 let ends_before = |a: u32, b: u32| {
                     let end = requirements.partner(a);
                     let (end, begin) = (slices.end_of(end), slices.slice(b));
@@ -310,7 +311,7 @@ impl Walker {
                     is_over = true;
                     i += 1;
                 } else {
-                    // If it was left as it is, only neighbours are compared.
+                    // If it was not settled, only neighbours are compared.
                     open.swap_remove(i);
                 }
             }

@@ -14,7 +14,7 @@ pub struct Wanted {
     pub keeps_value: bool,
 }
 
-/// What is asked of a reordering.
+/// The requirements on a reordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Goal<'g> {
     /// These events happen, in this order.
@@ -38,7 +38,7 @@ impl Goal<'_> {
     }
 }
 
-/// What reads that count must see.
+/// What active reads must see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
     /// The write that they saw, though another one of the same value may come in between.
@@ -65,9 +65,9 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// One slice an event, which finds most of what there is.
+    /// One slice per event, which finds most reorderings.
     pub const QUICK: Effort = Effort { slices: 1, failures: 16, work: 10_000_000 };
-    /// Two slices an event, which finds nearly all of it.
+    /// Two slices per event, which finds nearly all.
     pub const THOROUGH: Effort = Effort { slices: 2, failures: 64, work: 10_000_000 };
 }
 
@@ -84,8 +84,8 @@ pub enum Answer {
     /// None was found.
     No {
         /// Which of the events came too early, by their places among the executed and then the next
-        /// ones, as bits. If there is one, no reordering has it where it is asked for; if there is
-        /// none at all, later events of the same threads will not do either.
+        /// ones, as bits. No reordering has such an event where the goal wants it. If no bit is
+        /// set, later events of the same threads fail, too.
         blamed: u128,
         /// Whether the search was given up before it had tried everything.
         gave_up: bool,

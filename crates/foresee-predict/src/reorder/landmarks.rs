@@ -1,19 +1,20 @@
 //! Known requirements of some events of each thread.
 //!
-//! Whether a goal is conceivable is decided by following everything that it needs, back to its first
-//! event. That is much if its events are far apart; but then one of them nearly always needs another,
-//! by a chain of values that were read. So every now and then the clock of a thread is kept: for each
-//! thread the latest event that is needed. What the landmark before an event needs, the event needs,
-//! too. This never rules out what is conceivable; that something is not ruled out means nothing.
+//! To decide whether a goal is conceivable, the search follows everything that it needs, back to its
+//! first event. That is expensive if its events are far apart; but then one of them nearly always
+//! needs another, by a chain of values that were read. So the clock of a thread is kept at intervals:
+//! for each thread, the latest event that is needed. An event needs whatever the landmark before it
+//! needs. This never rules out a conceivable goal, and it need not rule out an inconceivable one.
 //!
-//! Followed are the order of threads, forks, joins and the writes that reads saw: all of them, or only
-//! those where no other of the same value would have done.
+//! Landmarks follow program order, forks, joins and the writes that reads saw: all of them, or only
+//! those that no other write of the same value could replace.
 
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::ThreadId;
 
 use super::goal::{Goal, Sight};
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of events of a thread from one landmark to the next.
 pub(super) const STRIDE: u32 = 64;
@@ -24,7 +25,7 @@ pub(super) const FAR: u32 = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Landmarks {
     store: ClockStore,
-    /// For each thread the events at which it has one, in their order, and what they need.
+    /// For each thread, the events with a landmark in their order, and what they need.
     threads: Vec<Vec<(u32, Clock)>>,
 }
 
@@ -41,7 +42,7 @@ impl Landmarks {
         let mut this = Landmarks::default();
         this.threads.resize(requirements.thread_count(), Vec::new());
         let mut threads = vec![Thread::default(); requirements.thread_count()];
-        // What the last write of each variable needs, and each fork; clocks count from one.
+        // What the last write of each variable and each fork needs; clocks count from one.
         let mut written = vec![Clock::EMPTY; requirements.object_count().div_ceil(2)];
         let mut kept = 0;
         for event in 0..requirements.len() as u32 {
@@ -59,7 +60,7 @@ impl Landmarks {
                 }
             };
             if !requirements.has_previous(event) && requirements.previous(event) != NONE {
-                // What its parent knows by now is more, so only the fork itself counts.
+                // By now its parent knows more, so only the fork itself counts.
                 hear(requirements.previous(event), Clock::EMPTY);
             }
             let partner = requirements.partner(event);
@@ -128,8 +129,8 @@ mod tests {
     use super::super::repair::Search;
     use super::*;
 
-    /// What is ruled out is not conceivable, and without waits and failed try-locks nothing else is
-    /// ruled out if every event has a landmark, but for what a fork brings along.
+    /// Only inconceivable goals are ruled out. Without waits and failed try-locks, and with a
+    /// landmark at every event, all of them are, except through forks.
     #[test]
     fn what_is_ruled_out_is_not_conceivable() {
         let (mut ruled_out, mut missed) = (0, 0);

@@ -1,6 +1,6 @@
 //! Prediction through locks: what could have happened if locks only exclude each other.
 //!
-//! The order in which threads took a lock is mostly chance. A *correct reordering* (see
+//! The order in which threads take a lock is mostly chance. A *correct reordering* (see
 //! [`foresee_causality::judge`]) preserves the inputs of each thread, and may swap critical
 //! sections and leave out events. The search for such a reordering has a goal, and cuts the trace
 //! into few *slices*, each in the order of the file. After Farzan and Mathur,
@@ -13,7 +13,7 @@
 //! | `values` | which writes a read could have seen just as well |
 //! | `sections` | the critical sections of each lock, and those that a thread is in |
 //! | `landmarks` | known requirements of some events, to decide goals with distant events |
-//! | `slices` | which events are kept, in which slice; taken back when a choice was wrong |
+//! | `slices` | which events are kept, in which slice; undone when a choice was wrong |
 //! | `emission` | the order that slices stand for, and the conflicts in it |
 //! | `goal` | the question: these events in this order, then those next |
 //! | `repair` | the search for the answer |
@@ -31,8 +31,8 @@ mod slices;
 mod tuples;
 mod values;
 
+pub(crate) use crate::needs::{Kind, NONE};
 pub use goal::{Answer, Effort, Goal, Sight, Wanted};
 pub use repair::Search;
-pub(crate) use requirements::{Kind, NONE};
 pub use requirements::{Requirements, TooManyEvents};
 pub use sliced::{Sliced, SlicedLimits};

@@ -1,10 +1,11 @@
 //! The search for a reordering: take what is needed, emit it, repair what is wrong.
 //!
-//! First everything that the goal needs is kept, as late as possible. Then conflicts are settled,
-//! each by one of two lowerings, or a few more where a read may see several writes. Those that leave
-//! no choice come first; only when none of them is left a choice is made, the likeliest way first,
-//! and the next when that has led nowhere, a bounded number of times. Each lowering follows from what has been chosen so far, so without the bound the
-//! search is exact for its number of slices.
+//! First, everything that the goal needs is kept, as late as possible. Then conflicts are settled,
+//! each by one of two lowerings, or a few more where a read may see several writes. Those that
+//! leave no choice come first. When none of them is left, the search makes a choice, the likeliest
+//! way first, and tries the next one if that fails, a bounded number of times. Each lowering
+//! follows from the choices so far, so without the bound the search is exact for its number of
+//! slices.
 
 use foresee_causality::judge::Reads;
 
@@ -14,7 +15,7 @@ use super::landmarks::FAR;
 use super::requirements::Requirements;
 use super::slices::{Contradiction, LEFT_OUT, Slices};
 
-/// How far needs are followed if only other writes than those that were seen would do.
+/// How far requirements are followed if only writes other than those that were seen are possible.
 const MOST_DOUBT: u64 = 500;
 
 /// Answers goals for one trace.
@@ -24,7 +25,7 @@ pub struct Search<'r> {
     slices: Slices,
     walker: Walker,
     choices: Vec<Choice>,
-    /// For each choice, the objects that were still to be looked at.
+    /// For each choice, the objects still to be examined.
     saved: Vec<u32>,
     /// The objects with conflicts that leave a choice.
     undecided: Vec<u32>,
@@ -36,11 +37,11 @@ pub struct Search<'r> {
 /// A conflict that was settled in one of several ways.
 #[derive(Debug)]
 struct Choice {
-    /// How far the trail had come.
+    /// The length of the trail at the choice.
     mark: usize,
     /// The other ways.
     others: Ways,
-    /// Where the objects to be looked at start in `saved`.
+    /// Where the objects still to be examined start in `saved`.
     saved: usize,
 }
 
@@ -48,7 +49,7 @@ struct Choice {
 struct Failed;
 
 impl<'r> Search<'r> {
-    /// Makes ready to search.
+    /// Prepares the search.
     pub fn new(requirements: &'r Requirements, reads: Reads) -> Search<'r> {
         Search {
             requirements,
@@ -99,7 +100,7 @@ impl<'r> Search<'r> {
         for &event in goal.next {
             self.slices.limit(event, self.requirements);
         }
-        // Beyond that, what is needed is not even followed.
+        // Requirements beyond the limit are not followed.
         self.slices.until = until;
         let answer = self.search(goal, effort, until);
         self.slices.until = u64::MAX;
@@ -114,21 +115,21 @@ impl<'r> Search<'r> {
         answer
     }
 
-    /// Whether anything speaks for a goal: what it needs, whatever else is chosen, has none of its
-    /// next events in it and keeps its executed ones in order. If not, no reordering reaches it.
+    /// Whether a goal is conceivable: its hard requirements contain none of its next events and
+    /// keep its executed ones in order. If not, no reordering reaches it.
     ///
-    /// What is needed comes earlier in the trace, so nothing before the goal's first event can need
+    /// Requirements come earlier in the trace, so nothing before the goal's first event can need
     /// any event of the goal.
     pub fn is_conceivable(&mut self, goal: &Goal<'_>) -> bool {
         self.conceive(goal) != Some(false)
     }
 
-    /// The same; nothing if every read would have to see another write than it saw, of the same value,
-    /// and it takes too long to tell.
+    /// The same; `None` if only other writes of the same values are possible and deciding takes too
+    /// long.
     pub fn conceive(&mut self, goal: &Goal<'_>) -> Option<bool> {
         let Some((first, last)) = goal.extent() else { return Some(true) };
         let mut is_doubtful = false;
-        // Following what is needed takes long if it is far away.
+        // Following distant requirements is slow.
         if last - first > FAR {
             let rule_out =
                 |sight| self.requirements.landmarks(sight).rule_out(goal, self.requirements);
@@ -284,8 +285,8 @@ impl<'r> Search<'r> {
     }
 }
 
-/// The events to blame if an event cannot be lowered, as far as known without doing it: its thread
-/// must not come there at all, or would take an event of the goal along that is then too early.
+/// The events to blame if an event cannot be lowered, as far as known without trying: its thread
+/// must stop before it, or lowering it would make an event of the goal come too early.
 fn refused(
     slices: &Slices,
     way: Lowering,

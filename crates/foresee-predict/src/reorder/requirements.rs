@@ -9,102 +9,29 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
-use foresee_causality::Wakeups;
-use foresee_trace::{Event, Id, LockId, Op, Pool, ThreadId, entry};
+use foresee_trace::{Event, Id, Op, Pool, ThreadId, entry};
 
 use super::goal::Sight;
 use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
 use super::values::{self, Values};
+use crate::needs::{Kind, NONE, Need, Needs};
 use crate::users::Users;
 
 /// How many reads of a section are remembered until their variable is written.
 const MOST_PENDING: usize = 16;
 
-/// No event, no object.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// What an event is to a reordering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    /// Nothing but a step of its thread.
-    Mark,
-    Read,
-    Write,
-    /// A read that always counts, and a write.
-    Rmw,
-    Acquire,
-    AcquireShared,
-    Release,
-    ReleaseShared,
-    Join,
-    /// An acquire that also needs a notification.
-    WaitEnd,
-    /// The end of a wait whose beginning was not noted.
-    Wait,
-    Notify,
-    /// Finds a lock taken.
-    Busy,
-    /// Not a step.
-    Init,
-}
-
-const KINDS: [Kind; 14] = [
-    Kind::Mark,
-    Kind::Read,
-    Kind::Write,
-    Kind::Rmw,
-    Kind::Acquire,
-    Kind::AcquireShared,
-    Kind::Release,
-    Kind::ReleaseShared,
-    Kind::Join,
-    Kind::WaitEnd,
-    Kind::Wait,
-    Kind::Notify,
-    Kind::Busy,
-    Kind::Init,
-];
-
-impl Kind {
-    /// What an access does to its variable.
-    #[inline]
-    pub(crate) fn of_access(op: Op) -> Kind {
-        match (op.reads(), op.writes()) {
-            (true, true) => Kind::Rmw,
-            (true, false) => Kind::Read,
-            _ => Kind::Write,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn reads(self) -> bool {
-        matches!(self, Kind::Read | Kind::Rmw)
-    }
-
-    #[inline]
-    pub(crate) fn writes(self) -> bool {
-        matches!(self, Kind::Write | Kind::Rmw)
-    }
-
-    #[inline]
-    pub(crate) fn acquires(self) -> bool {
-        matches!(self, Kind::Acquire | Kind::AcquireShared | Kind::WaitEnd)
-    }
-}
-
 /// The hard requirements of all events of a trace, twenty bytes an event.
 #[derive(Debug, Default)]
 pub struct Requirements {
     rows: Vec<Row>,
-    /// For each thread its fork.
+    /// The fork of each thread.
     forks: Vec<u32>,
     /// For events that are only possible if one event comes before another, these two: for ends of
     /// waits the beginning and the notification; for failed try-locks themselves and the release of
     /// the section that was in their way.
     conditions: HashMap<u32, (u32, u32), RandomState>,
-    /// For the latter of the two, the events that are only possible so.
+    /// For the latter of the two, the events that depend on this order.
     conditional: HashMap<u32, Vec<u32>, RandomState>,
     sections: Sections,
     values: Values,
@@ -120,7 +47,7 @@ pub struct Requirements {
     building: Building,
 }
 
-/// What is kept of an event. Searches that come to it ask for most of this at once.
+/// The data kept for an event. Searches need most of it at once.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     /// The thread and, in the low byte, the kind.
@@ -128,19 +55,15 @@ struct Row {
     /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
     object: u32,
     previous: u32,
-    /// Of a read the write it saw, of an acquire its release, of a join the last event of the
-    /// thread, of a bare wait its notification, of a failed try-lock the acquire in its way.
+    /// For a read, the write it saw; for an acquire, its release; for a join, the last event of the
+    /// thread; for a bare wait, its notification; for a failed try-lock, the acquire in its way.
     partner: u32,
 }
 
 /// What is only needed while the trace is read.
 #[derive(Debug, Default)]
 struct Building {
-    last: Vec<u32>,
-    writers: Vec<u32>,
-    /// For each lock the sections that are open: whose, whether shared, and since when.
-    open: Vec<Vec<(ThreadId, bool, u32)>>,
-    wakeups: Wakeups<u32>,
+    needs: Needs,
     sections: Counts,
     /// The try-locks that failed.
     failed: Vec<u32>,
@@ -158,15 +81,8 @@ pub struct TooManyEvents;
 impl Row {
     #[inline]
     fn kind(&self) -> Kind {
-        KINDS[(self.head & 0xff) as usize]
+        Kind::ALL[(self.head & 0xff) as usize]
     }
-}
-
-fn entry_or_none(table: &mut Vec<u32>, index: usize) -> &mut u32 {
-    if index >= table.len() {
-        table.resize(index + 1, NONE);
-    }
-    &mut table[index]
 }
 
 impl Requirements {
@@ -176,82 +92,23 @@ impl Requirements {
         if i >= NONE - 1 || event.target().is_some_and(|t| t >= NONE / 2) {
             return Err(TooManyEvents);
         }
-        let (op, t) = (event.op(), event.thread());
-        let (mut object, mut partner, mut kind) = (NONE, NONE, Kind::Mark);
-        let now = &mut self.building;
-        let previous = match op {
-            // Not a step: nothing precedes it and nothing needs it.
-            Op::Init => NONE,
-            _ => std::mem::replace(entry_or_none(&mut now.last, t.index()), i),
-        };
-        match op {
-            Op::Read | Op::VolatileRead | Op::Write | Op::VolatileWrite | Op::Rmw => {
-                object = event.var().0 * 2;
-                let writer = entry_or_none(&mut now.writers, event.var().index());
-                if op.reads() {
-                    partner = *writer;
-                }
-                if op.writes() {
-                    *writer = i;
-                }
-                kind = Kind::of_access(op);
-            }
-            Op::Acquire | Op::AcquireShared => {
-                let shared = op == Op::AcquireShared;
-                kind = if shared { Kind::AcquireShared } else { Kind::Acquire };
-                object = self.open_section(event.lock(), t, shared, i);
-            }
-            Op::Release | Op::ReleaseShared => {
-                let shared = op == Op::ReleaseShared;
-                kind = if shared { Kind::ReleaseShared } else { Kind::Release };
-                object = self.close_section(event.lock(), t, shared, i);
-            }
-            Op::WaitBegin => {
-                now.wakeups.begin(event.cond(), t, i);
-                if let Some(lock) = event.wait_lock() {
-                    kind = Kind::Release;
-                    object = self.close_section(lock, t, false, i);
-                }
-            }
-            Op::WaitEnd => {
-                kind = Kind::WaitEnd;
-                if let Some(notification) = now.wakeups.end(event.cond(), t) {
-                    self.conditions.insert(i, (previous, notification));
-                    self.conditional.entry(notification).or_default().push(i);
-                }
-                if let Some(lock) = event.wait_lock() {
-                    object = self.open_section(lock, t, false, i);
-                }
-            }
-            Op::Wait => {
-                kind = Kind::Wait;
-                partner = now.wakeups.latest(event.cond()).unwrap_or(NONE);
-            }
-            Op::Notify | Op::NotifyAll => {
-                kind = Kind::Notify;
-                now.wakeups.notify(event.cond(), i, op == Op::NotifyAll);
-            }
-            Op::Busy | Op::BusyShared => {
-                kind = Kind::Busy;
-                let is_shared = op == Op::BusyShared;
-                let open = entry(&mut now.open, event.lock().index());
-                let in_the_way = open.iter().filter(|s| s.0 != t && !(is_shared && s.1));
-                if let Some(acquire) = in_the_way.map(|s| s.2).min() {
-                    partner = acquire;
-                    now.failed.push(i);
-                }
-            }
-            Op::Init => kind = Kind::Init,
-            Op::Fork => *entry_or_none(&mut self.forks, event.other().index()) = i,
-            Op::Join => {
-                kind = Kind::Join;
-                // Even a thread without events was forked before it could be joined.
-                partner = match *entry_or_none(&mut now.last, event.other().index()) {
-                    NONE => *entry_or_none(&mut self.forks, event.other().index()),
-                    last => last,
-                };
-            }
-            _ => {}
+        let Need { kind, object, previous, mut partner, acquire } =
+            self.building.needs.step(i, event);
+        let t = event.thread();
+        if kind == Kind::WaitEnd && partner != NONE {
+            self.conditions.insert(i, (previous, partner));
+            self.conditional.entry(partner).or_default().push(i);
+            // The release of its section takes this place.
+            partner = NONE;
+        }
+        if kind == Kind::Busy && partner != NONE {
+            self.building.failed.push(i);
+        }
+        if acquire != NONE {
+            self.rows[acquire as usize].partner = i;
+        }
+        if kind.acquires() && object != NONE {
+            self.building.sections.add((object / 2) as usize, kind == Kind::AcquireShared);
         }
         if object != NONE {
             self.building.users.add(object as usize, t.0);
@@ -262,7 +119,7 @@ impl Requirements {
         Ok(())
     }
 
-    /// Finds out which reads are only to be written back.
+    /// Finds the reads whose value is only written back.
     #[inline]
     fn note_updates(&mut self, i: u32, t: ThreadId, kind: Kind, object: u32) {
         if i.is_multiple_of(64) {
@@ -290,22 +147,7 @@ impl Requirements {
         }
     }
 
-    fn open_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
-        entry(&mut self.building.open, lock.index()).push((t, shared, i));
-        self.building.sections.add(lock.index(), shared);
-        lock.0 * 2 + 1
-    }
-
-    fn close_section(&mut self, lock: LockId, t: ThreadId, shared: bool, i: u32) -> u32 {
-        let open = entry(&mut self.building.open, lock.index());
-        if let Some(at) = open.iter().rposition(|s| s.0 == t && s.1 == shared) {
-            let (_, _, acquire) = open.swap_remove(at);
-            self.rows[acquire as usize].partner = i;
-        }
-        lock.0 * 2 + 1
-    }
-
-    /// Takes the next event, or forgets everything if that would exceed the given number of events.
+    /// Takes the next event, or drops everything if that would exceed the given number of events.
     pub(crate) fn push_within(
         &mut self,
         most: usize,
@@ -322,10 +164,11 @@ impl Requirements {
         pushed
     }
 
-    /// The trace has ended: objects that one thread has for itself drop out, because its own order
-    /// settles everything about them.
+    /// The trace has ended. Drops objects that only one thread uses, because program order settles
+    /// everything about them.
     pub fn finish(&mut self) {
-        let Building { users, failed, sections, .. } = std::mem::take(&mut self.building);
+        let Building { users, failed, sections, needs, .. } = std::mem::take(&mut self.building);
+        self.forks = needs.into_forks();
         for busy in failed {
             let release = self.partner(self.partner(busy));
             if release != NONE {
@@ -426,7 +269,7 @@ impl Requirements {
         self.values.is_alike(read, self.object(read) / 2, write)
     }
 
-    /// The writes that leave what a free read found, in their order.
+    /// The writes of the value that a free read found, in their order.
     pub(crate) fn alike(&self, read: u32) -> &[u32] {
         self.values.alike(read, self.object(read) / 2)
     }
@@ -436,8 +279,8 @@ impl Requirements {
         self.values.last_before(object / 2, event)
     }
 
-    /// What stands for a write and all others of its value, if no read can tell them apart: the
-    /// write `base` if it is of that value, or else one of them.
+    /// The representative of a write and all others of its value, if no read can distinguish them:
+    /// the write `base` if it has that value, or else one of them.
     pub(crate) fn stands_for(&self, write: u32, base: u32) -> Option<u32> {
         self.values.stands_for(self.object(write) / 2, write, base)
     }
@@ -475,7 +318,7 @@ impl Requirements {
         self.conditions.get(&event).copied()
     }
 
-    /// The events for which others must come before this one.
+    /// The events that require others to come before this one.
     pub(crate) fn conditional(&self, event: u32) -> &[u32] {
         // Most traces have none.
         if self.conditional.is_empty() {
@@ -493,7 +336,7 @@ impl Requirements {
         self.thread_count
     }
 
-    /// What some events need for certain, if reads must see this; found out when it is first asked for.
+    /// What some events certainly need, if reads must see this; computed on first use.
     pub(crate) fn landmarks(&self, sight: Sight) -> &Landmarks {
         let all = match sight {
             Sight::Values if self.has_free_reads() => &self.landmarks_by_value,

@@ -12,8 +12,8 @@ pub(super) struct Sections {
     /// For each lock where its sections begin in the list, and one more.
     starts: Vec<u32>,
     acquires: Vec<u32>,
-    /// For locks that are shared by some, and each section of theirs: the last release of it and of
-    /// those before it. Exclusive sections end in their order.
+    /// For each section of a lock that is also taken shared: the last release of it and of those
+    /// before it. Exclusive sections end in their order.
     latest: HashMap<usize, Vec<u32>, RandomState>,
 }
 
@@ -107,7 +107,7 @@ impl Sections {
 /// The number of a thread's events from one note of its sections to the next.
 pub(super) const STRIDE: u32 = 256;
 
-/// The sections that each thread is in, now and then.
+/// The sections that each thread is in, noted at intervals.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     /// For each thread, events before which its sections are noted, and where they stand in the list.
@@ -132,7 +132,7 @@ impl Inside {
                 this.acquires.extend_from_slice(open);
             }
             if requirements.kind(event).acquires() {
-                // What has ended is dropped before there is too much of it.
+                // Sections that have ended are dropped before they take too much memory.
                 if open.len() as u32 > stride {
                     open.retain(|&acquire| requirements.partner(acquire) >= event);
                 }

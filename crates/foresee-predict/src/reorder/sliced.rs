@@ -25,8 +25,8 @@ use crate::shares::Shares;
 
 /// The number of bindings up to which the whole trace is searched for each.
 const FEW_BINDINGS: usize = 16;
-/// How far back from the first event of a tuple events may change, step by step. Whatever is not
-/// found near is looked for farther away, at more cost; with many bindings, only near.
+/// How far back from the first event of a tuple events may change, step by step. If a near search
+/// fails, the next one reaches farther, at more cost; with many bindings, only near ones are made.
 const LOOK_BACK: [u32; 3] = [200, 10_000, u32::MAX];
 /// How many tuples are tried for one choice of threads, and how many such choices for a binding.
 const TRIES: usize = 64;
@@ -76,9 +76,9 @@ pub struct Sliced {
     requirements: Requirements,
     too_long: Option<TooManyEvents>,
     clocks: Clocks,
-    /// For each thread what it needed up to now.
+    /// What each thread has needed so far.
     known: Vec<Option<Clock>>,
-    /// What must not be forgotten.
+    /// The clocks that must be kept.
     stamps: Vec<Stamp>,
     watches: Vec<PropertySteps<Candidate>>,
     limits: SlicedLimits,
@@ -194,7 +194,7 @@ impl Analysis for Sliced {
                     tally.trouble = Some(error.to_string());
                 }
             }
-            // Where the observed run or a simpler one fails there was nothing left to look for.
+            // If the observed run or a simpler one fails, there was nothing left to search for.
             if tally.searched > 0 || tally.trouble.is_some() {
                 analysed.push(tally.analysed(watch));
             }
@@ -253,7 +253,7 @@ impl PropertySearch<'_, '_> {
         look_back: &[u32],
     ) -> Option<(u32, Vec<u32>)> {
         if sequences.iter().any(|sequence| is_observed(sequence, steps)) {
-            // Nothing needs to be predicted where the observed run fails.
+            // If the observed run fails, there is nothing to predict.
             self.tally.observed += 1;
             return None;
         }
@@ -362,7 +362,7 @@ fn is_observed(sequence: &[Position], steps: &[(Candidate, u64)]) -> bool {
     next.peek().is_none()
 }
 
-/// What the search for one property came to.
+/// The result of the search for one property.
 #[derive(Default)]
 struct SearchStats {
     bindings: Option<u64>,

@@ -2,17 +2,18 @@
 //!
 //! The reordering is cut into stretches, the slices. An event in slice `k` comes after all events
 //! of slices before `k`; inside a slice the order of the file is kept. So a reordering is one
-//! number an event, and everything that is ever learned only *lowers* numbers: an event that is
-//! needed comes at the latest together with the one that needs it.
+//! number per event, and the search only ever *lowers* numbers: an event that is needed comes no
+//! later than the one that needs it.
 //!
-//! Each change is remembered, so that it can be taken back.
+//! Each change is recorded, so that it can be undone.
 
 use std::collections::VecDeque;
 
 use foresee_causality::judge::Reads;
 
 use super::goal::Sight;
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of an event that is not kept.
 pub(crate) const LEFT_OUT: u8 = 0x7f;
@@ -26,17 +27,17 @@ pub(crate) struct Contradiction {
     pub(crate) limit: u32,
 }
 
-/// The slices of all events, with what it takes to change them and to change them back.
+/// The slices of all events, with the data to change them and to undo changes.
 #[derive(Debug)]
 pub(crate) struct Slices {
-    /// For each event its slice, and whether it is an active read.
+    /// The slice of each event, and whether it is an active read.
     numbers: Vec<u8>,
-    /// What was changed: the event and what it was.
+    /// The trail of changes: each event with its old value.
     trail: Vec<(u32, u8)>,
     /// For each object the kept events that use it, in the order in which they came in.
     kept: Vec<Vec<u32>>,
-    /// The objects whose events changed since they were last looked at, those first that changed
-    /// first: they are nearest to the goal.
+    /// The objects whose events changed since they were last examined, in the order of their
+    /// changes: the first are nearest to the goal.
     dirty: VecDeque<u32>,
     is_dirty: Vec<bool>,
     todo: Vec<(u32, u8)>,
@@ -45,11 +46,11 @@ pub(crate) struct Slices {
     /// For each thread the event that it must not reach.
     limits: Vec<u32>,
     reads: Reads,
-    /// What reads that count must see.
+    /// What active reads must see.
     pub(crate) sight: Sight,
-    /// How much was done since this was last set to zero.
+    /// The work done since this was last set to zero.
     pub(crate) work: u64,
-    /// How much may be done; what is needed beyond that is not followed.
+    /// The limit of this work; requirements beyond it are not followed.
     pub(crate) until: u64,
 }
 
@@ -78,7 +79,7 @@ impl Slices {
         if event < self.anchor { 0 } else { self.numbers[event as usize] & !ACTIVE }
     }
 
-    /// The slice of a release that there may not be.
+    /// The slice of a release that may not exist.
     #[inline]
     pub(crate) fn end_of(&self, release: u32) -> u8 {
         if release == NONE { LEFT_OUT } else { self.slice(release) }
@@ -102,7 +103,7 @@ impl Slices {
     /// All events kept beyond the anchor, in no order.
     pub(crate) fn kept(&self) -> impl Iterator<Item = u32> + '_ {
         let entered = |&(event, before): &(u32, u8)| {
-            // An event comes in once, but may be activated before it does.
+            // An event is added once, but may be activated before.
             (before & !ACTIVE == LEFT_OUT && self.is_kept(event)).then_some(event)
         };
         let mut all: Vec<u32> = self.trail.iter().filter_map(entered).collect();
@@ -111,7 +112,7 @@ impl Slices {
         all.into_iter()
     }
 
-    /// Whether a thread must stop before it comes to this event.
+    /// Whether a thread must stop before this event.
     #[inline]
     pub(crate) fn is_future(&self, event: u32, requirements: &Requirements) -> bool {
         event >= self.limits[requirements.thread(event) as usize]
@@ -127,7 +128,7 @@ impl Slices {
         self.limits[requirements.thread(event) as usize] = NONE;
     }
 
-    /// Makes a read count.
+    /// Makes a read active.
     pub(crate) fn activate(&mut self, read: u32, requirements: &Requirements) {
         self.mark_active(read, requirements);
     }
@@ -143,7 +144,7 @@ impl Slices {
         self.settle(requirements)
     }
 
-    /// Keeps what the event before it would need, so that `event` can come next.
+    /// Keeps everything that precedes `event`, so that it can come next.
     pub(crate) fn bring_before(
         &mut self,
         event: u32,
@@ -184,7 +185,7 @@ impl Slices {
         }
     }
 
-    /// Whether a read counts for nothing, whatever comes after it.
+    /// Whether a read never becomes active, whatever comes after it.
     #[inline]
     fn may_see_anything(&self, read: u32, requirements: &Requirements) -> bool {
         match self.sight {
@@ -194,7 +195,7 @@ impl Slices {
         }
     }
 
-    /// The write that must come before a read that counts.
+    /// The write that must come before an active read.
     #[inline]
     fn needed_by(&self, read: u32, requirements: &Requirements) -> u32 {
         match self.sight {
@@ -288,7 +289,7 @@ impl Slices {
                 }
                 Kind::Notify | Kind::Release | Kind::ReleaseShared => {
                     // Waits that end must have begun, and try-locks that fail must have failed;
-                    // others are none of its business.
+                    // others do not matter here.
                     for &conditional in requirements.conditional(event) {
                         if let Some((before, _)) = requirements.condition(conditional)
                             && self.is_kept(conditional)
@@ -303,12 +304,12 @@ impl Slices {
         Ok(())
     }
 
-    /// Where the trail is now.
+    /// The current length of the trail.
     pub(crate) fn mark(&self) -> usize {
         self.trail.len()
     }
 
-    /// Takes back everything since the mark.
+    /// Undoes everything since the mark.
     pub(crate) fn undo(&mut self, mark: usize, requirements: &Requirements) {
         self.todo.clear();
         while self.trail.len() > mark {
@@ -322,19 +323,19 @@ impl Slices {
         }
     }
 
-    /// An object whose events changed, if there is one; it counts as looked at.
+    /// Removes and returns an object whose events changed, if there is one.
     pub(crate) fn take_dirty(&mut self) -> Option<u32> {
         let object = self.dirty.pop_front()?;
         self.is_dirty[object as usize] = false;
         Some(object)
     }
 
-    /// The objects still to be looked at.
+    /// The objects still to be examined.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         self.dirty.iter().copied()
     }
 
-    /// Replaces the objects to be looked at.
+    /// Replaces the objects to be examined.
     pub(crate) fn set_dirty(&mut self, objects: &[u32]) {
         for object in self.dirty.drain(..) {
             self.is_dirty[object as usize] = false;

@@ -22,13 +22,13 @@ pub(crate) struct Candidate {
 
 /// The result of a try.
 pub(crate) enum Tried {
-    /// That is it.
+    /// The reordering was found.
     Found,
     /// Some events came too early; see [`super::Answer::No`].
     TooEarly(u128),
-    /// There is nothing to be hoped for from these threads.
+    /// No tuple of these threads can succeed.
     Hopeless,
-    /// There is no time for more.
+    /// The budget is exhausted.
     Stop,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Tuples<'t> {
     clocks: Option<&'t Clocks>,
     /// For each position its chains.
     chains: Vec<Vec<Chain>>,
-    /// For each position the chain, and how far in it.
+    /// For each position, the chain and the place in it.
     chosen: Vec<usize>,
     pointers: Vec<usize>,
     wanted: Vec<Wanted>,
@@ -165,7 +165,7 @@ impl<'t> Tuples<'t> {
         Flow::Continue
     }
 
-    /// Moves that one of the blamed positions on whose next event is the earliest.
+    /// Advances the blamed position whose next event is the earliest.
     fn advance(&mut self, blamed: u128) -> bool {
         let next = |at: &usize| {
             let member = self.chains[*at][self.chosen[*at]].members.get(self.pointers[*at] + 1)?;

@@ -1,20 +1,20 @@
 //! Which writes a read could have seen just as well: those of the same value.
 //!
-//! A thread that reads a value does the same whoever wrote it. So a read needs not the very write
-//! that it saw, but some write of that value, the initial one included. Which of them could be the
-//! last before the read is a matter of the search; most can be ruled out at once. A write cannot be
-//! seen if another one, of another value, comes after it and before the read for certain, or if it
-//! needs the read itself. A read for which only the write that it saw is left is *bound* to it. Of
-//! the others it is known at least that the first write that is left comes before the read, if all
-//! that are left are of one thread.
+//! A thread that reads a value does the same whichever write stored it. So a read does not need the
+//! very write that it saw, but some write of that value, the initial one included. The search
+//! decides which of them is the last before the read; most can be ruled out at once. A write cannot
+//! be seen if another one, of another value, certainly comes after it and before the read, or if it
+//! needs the read itself. A read for which only the write that it saw remains is *bound* to it. For
+//! the others, if all remaining writes are of one thread, at least the first of them comes before
+//! the read.
 //!
-//! What comes before something for certain is found as it is for [landmarks](super::landmarks), by
-//! clocks over the order of threads, forks, joins and what bound reads saw, in two passes: the
-//! second knows from the first what later writes need.
+//! As for [landmarks](super::landmarks), clocks over program order, forks, joins and what bound
+//! reads saw show what certainly comes before what. There are two passes: the second knows from the
+//! first what later writes need.
 //!
-//! Values are kept as numbers of 32 bits, four bytes an event: small whole numbers as they are,
-//! others by where they were first seen. Zero is a value that is not known, or that says nothing
-//! because it may be an address.
+//! Values are kept as numbers of 32 bits, four bytes per event: small integers as they are, others
+//! by where they were first seen. Zero is an unknown value, or one that means nothing because it
+//! may be an address.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,30 +22,31 @@ use foldhash::fast::RandomState;
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::{Event, Op, Pool, ThreadId, Value};
 
-use super::requirements::{Kind, NONE, Requirements};
+use super::requirements::Requirements;
+use crate::needs::{Kind, NONE};
 
 /// The number of values other than small integers that are distinguished.
 const MOST_OTHERS: usize = 1 << 20;
-/// How many writes before a read are looked at for one that hides others.
+/// How many writes before a read are examined for one that hides others.
 const LOOK_BACK: usize = 64;
-/// Set in numbers of values that are not small whole numbers.
+/// Set in the numbers of values other than small integers.
 const OTHER: u32 = 1 << 31;
 
 /// The values of all events of a trace, and what follows from them.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    /// For each event the value that it left, or found if it only reads.
+    /// For each event, the value that it wrote, or read if it only reads.
     codes: Vec<u32>,
-    /// For read-modify-writes, in their order, what they found.
+    /// The values that read-modify-writes read, in their order.
     found: Vec<(u32, u32)>,
-    /// For each variable what it held at first.
+    /// The initial value of each variable.
     initial: Vec<u32>,
     others: HashMap<Value, u32, RandomState>,
-    /// The reads that need not see what they saw, with what they still need.
+    /// The reads that may see another write, with what they still need.
     free: HashMap<u32, u32, RandomState>,
-    /// For each variable and value that such a read found, the writes of it in their order.
+    /// For each variable and value of such a read, the writes of that value in their order.
     alike: HashMap<(u32, u32), Vec<u32>, RandomState>,
-    /// For each variable that such a read is of, all writes in their order.
+    /// For each variable of such a read, all its writes in their order.
     writes: HashMap<u32, Vec<u32>, RandomState>,
     /// The variables and values for which some read has no recorded value.
     untold: HashSet<(u32, u32), RandomState>,
@@ -96,7 +97,7 @@ impl Values {
         }
     }
 
-    /// The value that a read found.
+    /// The value that a read saw.
     #[inline]
     fn found(&self, read: u32) -> u32 {
         let at = self.found.partition_point(|&(rmw, _)| rmw < read);
@@ -106,7 +107,7 @@ impl Values {
         }
     }
 
-    /// Nothing is to follow from what a read found.
+    /// Ignores the value of a read.
     fn forget(&mut self, read: u32) {
         match self.found.binary_search_by_key(&read, |&(rmw, _)| rmw) {
             Ok(at) => self.found[at].1 = 0,
@@ -114,7 +115,7 @@ impl Values {
         }
     }
 
-    /// The value that a variable holds after a write, or before any.
+    /// The value of a variable after a write, or its initial value.
     #[inline]
     fn left(&self, variable: u32, write: u32) -> u32 {
         match write {
@@ -128,27 +129,26 @@ impl Values {
         !self.free.is_empty()
     }
 
-    /// What a read still needs although it may see something else; nothing if it may not.
+    /// What a read needs although it may see another write; `None` if it may not.
     #[inline]
     pub(super) fn need_of_free(&self, read: u32) -> Option<u32> {
         if self.free.is_empty() { None } else { self.free.get(&read).copied() }
     }
 
-    /// Whether a read of a variable finds the same after another write (or none) as it did.
+    /// Whether a read of a variable would see the same value after another write, or after none.
     #[inline]
     pub(super) fn is_alike(&self, read: u32, variable: u32, write: u32) -> bool {
         let found = self.found(read);
         found != 0 && found == self.left(variable, write)
     }
 
-    /// The writes of a variable that leave what a read found, in their order.
+    /// The writes of the value that a read saw, in their order.
     pub(super) fn alike(&self, read: u32, variable: u32) -> &[u32] {
         self.alike.get(&(variable, self.found(read))).map_or(&[], Vec::as_slice)
     }
 
-    /// A write that stands for all that leave what this one leaves, if it makes no difference to any
-    /// read which of them it sees. With `base` that is the last write before some event, if that
-    /// leaves the same.
+    /// The representative of all writes of this one's value, if no read distinguishes them. With
+    /// `base`, it is the last write before some event if that has the same value.
     pub(super) fn stands_for(&self, variable: u32, write: u32, base: u32) -> Option<u32> {
         let code = self.left(variable, write);
         let key = (variable, code);
@@ -167,18 +167,18 @@ impl Values {
     }
 }
 
-/// What is known of a variable and a value while reads are being bound.
+/// Data about a variable and a value while reads are being bound.
 #[derive(Debug, Default)]
 struct Group {
     /// The writes, in their order.
     writes: Vec<u32>,
-    /// The same by threads.
+    /// The same by thread.
     threads: Vec<(u32, Vec<u32>)>,
     is_initial: bool,
 }
 
-/// Finds out which reads are bound to what they saw. The trace has ended, and only variables that
-/// several threads use are left.
+/// Finds the reads that are bound to the write they saw. The trace has ended, and only variables
+/// that several threads use remain.
 pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
     let mut groups: HashMap<(u32, u32), Group, RandomState> = HashMap::default();
     let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
@@ -204,7 +204,7 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
     for same in pairs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let (variable, code, _) = same[0];
         let is_initial = values.left(variable, NONE) == code;
-        // One write and nothing else is what every read of it saw, unless its own value is unknown.
+        // If there is only one write, every read saw it, unless its own value is unknown.
         let mut group = Group { is_initial, ..Group::default() };
         for &(_, _, event) in same {
             group.writes.push(event);
@@ -223,7 +223,7 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
             let variable = requirements.object(read) / 2;
             let (found, writer) = (values.found(read), requirements.partner(read));
             let left = values.left(variable, writer);
-            // What was not written where it was seen is of a write that is not in the trace.
+            // The value was stored by a write that is not in the trace.
             if found != 0 && left != 0 && left != found {
                 wrong.push(read);
             }
@@ -277,9 +277,9 @@ struct Binder<'b> {
     groups: &'b HashMap<(u32, u32), Group, RandomState>,
     doubtful: &'b [u32],
     store: ClockStore,
-    /// For each variable with a doubtful read its writes so far and what they need.
+    /// For each variable with a doubtful read, its writes so far and what they need.
     writes: HashMap<u32, Vec<(u32, Clock)>, RandomState>,
-    /// What writes of the pass before needed.
+    /// What writes needed in the previous pass.
     needed: HashMap<u32, Clock, RandomState>,
     free: HashMap<u32, u32, RandomState>,
 }
@@ -389,7 +389,7 @@ impl<'b> Binder<'b> {
         let before = |clock: Clock, event: u32| {
             self.store.get(clock, ThreadId(requirements.thread(event)))[0] > event
         };
-        // Writes of another value that come before the read for certain, and hide what they need.
+        // Writes of another value that certainly come before the read, and hide what they need.
         let mut hiding: [(u32, Clock); 8] = [(NONE, Clock::EMPTY); 8];
         let mut count = 0;
         let list = self.writes.get(&variable).map_or(&[][..], Vec::as_slice);
@@ -425,7 +425,7 @@ impl<'b> Binder<'b> {
             let from = hidden(*thread);
             let visible = &writes[writes.partition_point(|&write| write < from)..];
             let visible = match *thread == own {
-                // The last one of its own that is before it.
+                // The thread's own last write before the read.
                 true => {
                     let before = visible.partition_point(|&write| write < read);
                     &visible[before.saturating_sub(1)..before]
@@ -449,12 +449,12 @@ impl<'b> Binder<'b> {
     }
 }
 
-/// The writes that are left for a read.
+/// The writes that a read may still see.
 #[derive(Default)]
 struct Left {
-    /// Whether there are others than the one that it saw.
+    /// Whether there are any besides the one that it saw.
     others: bool,
-    /// In how many threads they are; the initial value is one more.
+    /// The number of their threads; the initial value counts as one more.
     threads: usize,
     /// The first of the thread that was added last.
     first: u32,
@@ -473,9 +473,9 @@ impl Left {
 
 /// What a read may have seen.
 enum Seen {
-    /// Nothing but what it saw.
+    /// Only the write that it saw.
     Bound,
-    /// Something not before this, or anything.
+    /// A write that is not before this one, or any.
     After(u32),
 }
 
@@ -484,7 +484,8 @@ mod tests {
     use foresee_testkit::trace;
     use foresee_trace::Trace;
 
-    use super::super::requirements::{NONE, Requirements};
+    use super::super::requirements::Requirements;
+    use crate::needs::NONE;
 
     /// The reads that are not bound, with what they need.
     fn free(trace: &Trace) -> Vec<(u32, u32)> {
@@ -501,7 +502,7 @@ mod tests {
         assert_eq!(free(&trace! { T1: w(x)=1, w(x)=2; T2: r(x)=2 }), []);
         // Any of two writes of one thread: the first one is needed in any case.
         assert_eq!(free(&trace! { T1: w(x)=1, w(x)=1; T2: r(x)=1 }), [(2, 0)]);
-        // Of two threads none is.
+        // With two threads, neither is.
         assert_eq!(free(&trace! { T1: w(x)=1; T3: w(x)=1; T2: r(x)=1 }), [(2, NONE)]);
         // The initial value, unless the thread has written something else since.
         assert_eq!(

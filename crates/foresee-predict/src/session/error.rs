@@ -19,7 +19,7 @@ pub enum SessionError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The stored part of a growing trace cannot be read.
-    #[error("what was put aside of the trace")]
+    #[error("the saved copy of the trace")]
     Stored(#[source] ReadError),
     /// An index cannot be used.
     #[cfg(feature = "index")]

@@ -246,7 +246,7 @@ impl<'a> Attempt<'a> {
     fn give_up(&self, parts: &[Part], candidates: &mut [Candidates], analysed: &mut [Analysed]) {
         let why = match self.program.is_all_stored() {
             true => "the trace is too long to confirm that in the memory that may be taken",
-            false => "the trace was too long to be put aside, so that nothing can be confirmed",
+            false => "the trace was too long to be saved, so nothing can be confirmed",
         };
         let mut given_up = Vec::new();
         for (part, candidates) in parts.iter().zip(candidates) {

@@ -108,7 +108,7 @@ pub struct Silent;
 
 impl Listener for Silent {}
 
-/// What came of a trace.
+/// The result for a trace.
 #[derive(Debug)]
 pub struct Examined {
     /// Everything there is to say.
@@ -206,7 +206,7 @@ impl Session {
         CHECKS.iter().filter(is_wanted).collect()
     }
 
-    /// Whether a check is made, whoever asked for it.
+    /// Whether a check is made, by request or by default.
     pub fn makes(&self, check: &str) -> bool {
         self.kinds().iter().any(|kind| kind.name == check)
     }

@@ -128,7 +128,7 @@ fn searches(
         analyses.push(Box::new(Observed::new(spec, compile()?, resolved, names)));
     }
     let is_asked = session.asks_for(MONITORABILITY);
-    // Of patterns every order is looked at anyway, by thousands; but not if it is one of notes.
+    // Patterns look at every order anyway, by the thousands; but not if the order comes from notes.
     if !is_patterns || is_asked || order == FileOrder::Notes {
         let options = settings.monitorability(order, is_asked);
         let monitorability = Monitorability::new(spec, compile()?, resolved, names, options);

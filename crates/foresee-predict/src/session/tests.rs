@@ -173,7 +173,7 @@ fn memory_files_and_streams_have_equal_reports() {
         let is_predicted = |f: &&Finding| f.kind == FindingKind::Predicted;
         predicted += examined.report.findings.iter().filter(is_predicted).count();
         early += heard.found.iter().filter(is_predicted).count();
-        // Whoever draws a witness finds its events.
+        // The events of a witness are there to be drawn.
         let events = examined.trace.map_or(0, |trace| trace.events.len() as u64);
         let witnesses = examined.report.findings.iter().filter_map(|f| f.witness.as_ref());
         witnesses.flat_map(|w| &w.order).for_each(|&event| assert!(event < events, "{seed}"));

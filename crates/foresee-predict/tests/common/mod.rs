@@ -134,7 +134,7 @@ impl<'t> Tied<'t> {
         let step = |(state, program): &(StateId, ProgramState), step: oracle::Step| {
             let mut event = self.trace.events[step.event];
             if step.other_writer {
-                // Nobody knows the value it reads, so it must mean the same without it.
+                // The value it reads is unknown, so it must mean the same without it.
                 let known = lens.step(&event, &self.trace.pool);
                 event = event.with_values(&[], &mut Pool::default());
                 if lens.step(&event, &self.trace.pool) != known {

@@ -107,7 +107,7 @@ static OTHER_PATH: Path = Path(UnsafeCell::new(Text::new()));
 impl Path {
     /// Makes it `directory/process.number.ending`.
     fn set(&self, process: u32, number: u64, ending: &[u8]) -> *const u8 {
-        // SAFETY: nobody else uses it, see above.
+        // SAFETY: nothing else uses it, see above.
         let path = unsafe { &mut *self.0.get() };
         path.clear();
         path.push(config::directory()).push(b"/").number(u64::from(process));

@@ -247,7 +247,7 @@ pub(super) fn want(at: usize, size: usize) {
     let found = WANTED.iter().find(is_last);
     if let Some(wanted) = found.filter(|wanted| wanted[0].load(Relaxed) == 0) {
         wanted[1].store(at + size, Relaxed);
-        // Who finds the beginning finds the end.
+        // A thread that finds the beginning finds the end.
         wanted[0].store(at, Release);
         config::want_calls();
     }

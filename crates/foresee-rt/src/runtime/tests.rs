@@ -352,7 +352,8 @@ fn the_filter_keeps_what_threads_share() {
         let records = records.iter().filter(|r| at(r, own)).count();
         assert!(records <= 1, "{records} of {number}'s own memory");
     }
-    // Of each stretch in which one thread has the memory, the last write is recorded, at once or late.
+    // For each stretch in which one thread has the memory, the last write is recorded, at once or
+    // late.
     let mut last = owners.into_inner().unwrap();
     last.dedup();
     let writers: Vec<u32> = records

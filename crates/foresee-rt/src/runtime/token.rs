@@ -129,7 +129,7 @@ pub(super) unsafe fn release(t: *mut Thread) {
     let queue = queue::lock();
     let owner = OWNER.load(Ordering::SeqCst);
     if owner == id || owner == FREE {
-        // SAFETY: the token is this thread's, or was and is nobody's.
+        // SAFETY: this thread has the token, or had it and no thread has it now.
         unsafe { pass_on(queue, owner, number) };
     }
 }

@@ -124,7 +124,7 @@ impl Atomicity {
             let Some(region) = region else { continue };
             let begin = self.regions.all()[region as usize].begin;
             let place = |event: u32| events[event as usize].loc().0;
-            // Of many that are alike a few are looked at closely.
+            // Among many similar ones, only a few are examined closely.
             let it = &events[event as usize];
             let places = match [place(begin), place(event)] {
                 [0, _] | [_, 0] => [0, 0, it.thread().0, it.var().0],

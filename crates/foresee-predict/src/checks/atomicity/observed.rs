@@ -60,7 +60,7 @@ struct Access {
 #[derive(Debug, Default)]
 struct Variable {
     written: Option<Access>,
-    /// Who has read it since: the last read of each thread.
+    /// The reads since then: the last one of each thread.
     reads: Vec<Access>,
 }
 
@@ -192,7 +192,7 @@ impl Observed {
         self.collect();
     }
 
-    /// Lets go of clocks that nothing holds.
+    /// Drops clocks that nothing refers to.
     fn collect(&mut self) {
         let kept = self.variables.len() * 2;
         let all = || self.variables.iter().flat_map(|v| v.written.iter().chain(&v.reads));

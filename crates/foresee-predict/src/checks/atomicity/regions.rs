@@ -94,7 +94,7 @@ impl Regions {
                 self.all.push(Region { thread: t.0, begin: i, end: NONE, name: event.sym() });
                 Change::Begins
             }
-            // Of a call that began before the capture.
+            // The return of a call that began before the capture.
             (false, 0) => Change::None,
             (false, depth) => {
                 thread.depth -= 1;

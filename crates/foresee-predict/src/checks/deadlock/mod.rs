@@ -65,11 +65,12 @@ use waits::{Wait, Waits, is_for_ever};
 pub(super) const KIND: CheckKind =
     CheckKind { name: DEADLOCK, new: |_| Box::new(Deadlocks::default()) };
 
-/// What is looked for. Silence about anything else would be taken for more than it is.
+/// The kinds of deadlocks that the check covers. Without this list, silence would seem to cover
+/// more.
 const SCOPE: &str = "threads that wait for locks, for conditions and for the end of others; not for \
                      semaphores, barriers or input";
 
-/// Why nothing is proved of a run that leaves threads waiting.
+/// Why nothing can be proved about a run that leaves threads waiting.
 const LEFT_WAITING: &str = "a thread still waited when the run ended";
 
 /// How many steps may be taken on whole chains of requests.
@@ -86,12 +87,12 @@ struct Deadlocks {
     rings: Vec<Vec<Ring>>,
     /// For the candidates after these, waits that may never end.
     endless: Vec<Vec<Wait>>,
-    /// For the candidates after these, locks that a thread had when it ended.
+    /// For the candidates after these, locks that a thread held when it ended.
     kept: Vec<Kept>,
 }
 
-/// Where one thread of a ring is stuck, as far as reports tell rings apart: a place in the source,
-/// or without one what is wanted there.
+/// Where one thread of a ring is stuck, as far as reports distinguish rings: a place in the source
+/// or, without one, the requested thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     At(LocId),
@@ -322,7 +323,7 @@ impl Check for Deadlocks {
     }
 }
 
-/// Whether a thread has ended with a lock that another one is about to wait for.
+/// Whether a thread has ended while holding a lock that another one is about to request.
 fn confirm_kept(
     context: &Context<'_>,
     kept: &Kept,

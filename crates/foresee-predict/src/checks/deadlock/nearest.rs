@@ -1,9 +1,9 @@
 //! Which events of a ring's requests to try: those that are close together first.
 //!
-//! What lies between the events of a ring are the steps that a reordering has to do without, so
-//! near ones are the likeliest, and the cheapest to try.
+//! A reordering has to omit the steps between the events of a ring, so close events are the
+//! likeliest, and the cheapest to try.
 
-/// How many combinations are all looked at.
+/// Up to this many combinations are examined completely.
 const FEW: usize = 256;
 
 /// At most `most` tuples with one event from each list, the narrowest first. The lists are in the

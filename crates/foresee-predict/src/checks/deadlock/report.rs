@@ -1,4 +1,4 @@
-//! Describes deadlocks: which threads have which locks, and what each of them wants.
+//! Describes deadlocks: which threads hold which locks, and what each of them requests.
 
 use foresee_trace::{
     Blocked, Detail, Fact, HeldLock, Op, RingEdge, Role, TargetKind, ThreadId, Verdict, Wants,
@@ -52,7 +52,8 @@ pub(crate) fn ring<'p>(
     Description { verdict, message, sites, about: Vec::new(), details }
 }
 
-/// The same for a thread that waits, when everybody has notified or is stuck before it can.
+/// The same for a thread that waits, when every other thread has notified or is stuck before it
+/// can.
 pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Description {
     let (thread, place) = (context.thread_of(wait.begin), context.place_of(wait.begin));
     let names: Vec<&str> = stuck.iter().map(|&event| context.thread_of(event)).collect();
@@ -89,7 +90,7 @@ pub(crate) fn endless(context: &Context<'_>, wait: &Wait, stuck: &[u32]) -> Desc
     Description { verdict: Verdict::EndlessWait, message, sites, about: Vec::new(), details }
 }
 
-/// The same for a thread that waits for a lock which another one had when it ended.
+/// The same for a thread that waits for a lock that another one held when it ended.
 pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Description {
     let names = &context.trace.names;
     let lock = names.locks.get(kept.hold.lock);
@@ -109,7 +110,7 @@ pub(crate) fn kept(context: &Context<'_>, kept: &Kept, stuck: u32) -> Descriptio
     Description { verdict: Verdict::LockNeverReleased, message, sites, about: Vec::new(), details }
 }
 
-/// Threads that the run itself leaves stuck: those of one cause, and who waits besides.
+/// Threads that the run itself leaves stuck: those of one cause, and the others that wait.
 pub(crate) fn observed(context: &Context<'_>, cause: &[Stuck], all: &[Stuck]) -> ObservedViolation {
     let trace = context.trace;
     let names = &trace.names;

@@ -1,4 +1,4 @@
-//! Where threads could get stuck: what each of them wanted while it had something else.
+//! Where threads could get stuck: what each of them requested while it held something else.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,8 @@ impl Want {
     }
 }
 
-/// All events at which the same thread wants the same thing at the same place, and has the same.
+/// All events at which a thread requests the same thing at the same place while it holds the same
+/// things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Class {
     pub(crate) thread: ThreadId,
@@ -50,7 +51,7 @@ pub(crate) struct Class {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) class: Class,
-    /// The locks that its thread has.
+    /// The locks that its thread holds.
     pub(crate) has: Box<[Hold]>,
     /// In the order of the trace.
     pub(crate) events: Vec<u32>,
@@ -63,17 +64,17 @@ pub(crate) struct Requests {
     numbers: HashMap<Class, usize, RandomState>,
     /// For each thread, how it takes the lock that it takes next.
     patience: Vec<Patience>,
-    /// For each thread what keeps others out while it runs.
+    /// For each thread, what its ancestors hold while it runs.
     guards: Vec<Option<Guards>>,
 }
 
-/// What the parent of a thread has from before it forks it to after it joins it.
+/// What the parent of a thread holds from before the fork to after the join.
 #[derive(Debug)]
 struct Guards {
     parent: ThreadId,
-    /// What the parent had at the fork, and since which event.
+    /// What the parent held at the fork, and since which event.
     at_fork: Vec<(Hold, u32)>,
-    /// What it still had at the join.
+    /// What it still held at the join.
     kept: Vec<Hold>,
     is_joined: bool,
 }
@@ -91,7 +92,7 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// What an event says of the acquire that follows it in its thread.
+    /// What an event says about the next acquire of its thread.
     pub(crate) fn after(event: &Event) -> Patience {
         match event.op() {
             Op::Try => Patience::None,
@@ -110,7 +111,7 @@ impl Requests {
             self.guard(event, lock_state);
         }
         let Some(wants) = Want::of(event) else {
-            // What is said of a lock is said by the event just before it.
+            // The event just before an acquire describes it.
             if matches!(event.op(), Op::Try | Op::TryFor | Op::WaitBegin) {
                 *entry(&mut self.patience, event.thread().index()) = Patience::after(event);
             }
@@ -123,7 +124,7 @@ impl Requests {
             return;
         }
         if let Want::Lock(hold) = wants {
-            // Who has it to himself does not wait for it.
+            // A thread that holds the lock exclusively does not wait for it.
             let own = Hold { shared: false, ..hold };
             if lock_state.held(event.thread()).iter().any(|held| held.hold == own) {
                 return;
@@ -134,7 +135,7 @@ impl Requests {
         self.add(index, class, |set| lock_state.locksets.get(set).into());
     }
 
-    /// A thread is forked or joined, perhaps by one that has locks.
+    /// A thread is forked or joined, perhaps by one that holds locks.
     fn guard(&mut self, event: &Event, lock_state: &LockState) {
         let guards = entry(&mut self.guards, event.other().index());
         let held = lock_state.held(event.thread()).iter().map(|held| (held.hold, held.acquire));
@@ -148,11 +149,11 @@ impl Requests {
         }
     }
 
-    /// The locks that are kept as long as a thread runs, and by whom: by its parent, and as long as
-    /// that runs, which waits for it.
+    /// The locks that are held as long as a thread runs, with their holders: its parent, which
+    /// waits for it, and the parent's own ancestors.
     fn guards_of(&self, mut thread: ThreadId) -> Vec<(u32, (Thing, bool))> {
         let mut all = Vec::new();
-        // A parent was there before, so this comes to an end.
+        // A parent started earlier, so this terminates.
         while let Some(Some(guards)) = self.guards.get(thread.index())
             && guards.is_joined
         {
@@ -220,7 +221,7 @@ impl Requests {
         self.classes.iter().find(|class| class.events.binary_search(&event).is_ok())
     }
 
-    /// The classes as rings know them.
+    /// The classes as input for the search for rings.
     pub(crate) fn as_requests(&self) -> Vec<Request> {
         let request = |Places { class, has, .. }: &Places| Request {
             thread: class.thread.0,

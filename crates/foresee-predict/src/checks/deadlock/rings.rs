@@ -1,10 +1,10 @@
-//! Rings of requests: who could wait for whom, by locks and joins alone.
+//! Rings of requests: which threads could wait for each other, by locks and joins alone.
 //!
-//! A request stands for all places where a thread wants one thing while it has others. One request
-//! waits for another if what it wants is among what the other has. Threads count as things, too: a
-//! thread has itself, and a join wants another. The graph from what is had to what is wanted is cut
-//! into strongly connected components first, which takes nearly all requests out of the question;
-//! rings are looked for in what is left, the short ones first.
+//! A request stands for all places where a thread requests one thing while it holds others. One
+//! request waits for another if it requests something that the other holds. Threads count as
+//! things, too: a thread holds itself, and a join requests another. The graph from things held to
+//! things requested is first cut into strongly connected components, which rules out nearly all
+//! requests; the search then looks for rings in the rest, the short ones first.
 
 use foresee_support::components::components_of_pairs;
 
@@ -22,29 +22,29 @@ impl Thing {
     }
 }
 
-/// A thing, and whether it is had or wanted together with others.
+/// A thing, and whether it is held or requested in shared mode.
 pub(crate) type Hold = (Thing, bool);
 
-/// What a thread has, and what it wants besides.
+/// What a thread holds, and what it requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) thread: u32,
     /// Without the thread itself.
     pub(crate) has: Vec<Hold>,
-    /// What other threads, by number, have as long as it runs.
+    /// What other threads, by number, hold as long as it runs.
     pub(crate) guards: Vec<(u32, Hold)>,
     pub(crate) wants: Hold,
 }
 
 impl Request {
-    /// Whether it has to wait until the other gives something back.
+    /// Whether it has to wait until the other releases something.
     fn waits_for(&self, other: &Request) -> bool {
         let (thing, shared) = self.wants;
         let is_kept = |&(had, together): &Hold| had == thing && !(shared && together);
         thing == Thing::thread(other.thread) || other.has.iter().any(is_kept)
     }
 
-    /// Whether both can stand where they are at once: no lock is in two hands.
+    /// Whether both can be there at once: no lock is held by both.
     fn can_be_beside(&self, other: &Request) -> bool {
         let excludes = |(owner, (a, shared)): (u32, Hold)| {
             let is_it = |(by, (b, both)): (u32, Hold)| owner != by && a == b && !(shared && both);
@@ -53,7 +53,7 @@ impl Request {
         !self.kept().any(excludes)
     }
 
-    /// What is held while the thread stands there, and by which thread.
+    /// What is held while the thread is there, and by which thread.
     fn kept(&self) -> impl Iterator<Item = (u32, Hold)> {
         self.has.iter().map(|&hold| (self.thread, hold)).chain(self.guards.iter().copied())
     }
@@ -61,7 +61,7 @@ impl Request {
 
 /// The maximum number of threads of a ring. The result states whether there could be longer ones.
 pub(crate) const LONGEST: usize = 8;
-/// Up to how many threads every ring is collected, as far as there is room.
+/// Rings of up to this many threads are all collected, as far as there is room.
 const SHORT: usize = 4;
 
 /// Requests, by number, each of which waits for the next, and the last for the first.
@@ -81,7 +81,7 @@ impl Ring {
 #[derive(Debug, Default)]
 pub(crate) struct Rings {
     pub(crate) found: Vec<Ring>,
-    /// Those in which two threads would need to have a lock at once.
+    /// The rings in which two threads would have to hold a lock at once.
     pub(crate) guarded: Vec<Ring>,
     /// Whether the search was ended before it had seen all.
     pub(crate) is_cut: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Limits {
     pub(crate) long: usize,
     /// How many steps the search for short ones may take.
     pub(crate) steps: u64,
-    /// How many that for the others.
+    /// How many steps the search for the others may take.
     pub(crate) long_steps: u64,
 }
 
@@ -155,7 +155,7 @@ fn entangled(requests: &[Request]) -> Vec<u32> {
     (0..requests.len() as u32).filter(|&i| is_in(&requests[i as usize])).collect()
 }
 
-/// For each thing that is wanted, the requests that have it, sorted.
+/// For each thing that is requested, the requests that hold it, sorted.
 fn holders(requests: &[Request], among: &[u32]) -> Vec<(Thing, u32)> {
     let mut holders = Vec::new();
     for &i in among {
@@ -178,8 +178,8 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
-    /// Makes the path a ring of this length in every way. The first request of a ring is the one
-    /// with the least number, so that each is found once.
+    /// Extends the path to rings of this length in every way. A ring starts with its lowest
+    /// request, so that each is found once.
     fn extend(&mut self, length: usize) {
         let requests = self.requests;
         let (first, last) = (self.path[0], self.path[self.path.len() - 1]);
@@ -227,7 +227,7 @@ impl Search<'_> {
         }
     }
 
-    /// The path, and perhaps one more.
+    /// The path, and possibly one more request.
     fn ring(&self, last: Option<u32>) -> Ring {
         let mut ring = Ring { requests: [0; LONGEST], len: 0 };
         for &request in self.path.iter().chain(&last) {
@@ -283,7 +283,7 @@ mod tests {
         let with_it = request(2, &[(1, false), (7, false)], (0, false));
         let rings = rings(&[by(9, a.clone()), with_it], Limits::default());
         assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
-        // Children of one parent do not keep each other out.
+        // Children of one parent do not exclude each other.
         assert_eq!(found(&[by(9, a.clone()), by(9, b.clone())]).len(), 1);
         assert!(found(&[by(9, a), by(8, b)]).is_empty());
     }

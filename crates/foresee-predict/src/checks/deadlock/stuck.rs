@@ -26,9 +26,9 @@ pub(crate) struct Stuck {
 /// Why a thread waits forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Because {
-    /// Another thread, or the thread itself, has what it wants, and is stuck.
+    /// Another thread, or the thread itself, holds what it requests, and is stuck.
     Of(ThreadId),
-    /// A thread has ended with the lock that it wants, which it took at this event.
+    /// A thread has ended while holding the lock, which it took at this event.
     Kept(ThreadId, u32),
     /// No thread is left that could do what it waits for.
     Nobody,
@@ -50,14 +50,14 @@ struct Thread {
     is_known: bool,
     has_ended: bool,
     pending: Option<Pending>,
-    /// Whether what it waits for has happened, as far as one can see.
+    /// Whether what it waits for has happened, as far as the trace shows.
     is_helped: bool,
 }
 
-/// How things are at the end of a trace.
+/// The state at the end of a trace.
 pub(crate) struct End {
     threads: Vec<Thread>,
-    /// For each lock who has it, whether together with others, and since which event.
+    /// For each lock, its holders, whether they share it, and since which event.
     holders: Vec<Vec<(ThreadId, bool, u32)>>,
     /// The threads that wait for what others do to a variable.
     for_changes: Vec<ThreadId>,
@@ -75,7 +75,7 @@ impl End {
         };
         let uninstrumented = trace.names.threads.lookup(EXTERNAL);
         let mut wakeups = Wakeups::default();
-        // For each condition whether some wait for it has a limit in time, and when it was notified last.
+        // For each condition, whether some wait for it is timed, and its last notification.
         let (mut timed, mut notified) = (Vec::<bool>::new(), Vec::<u32>::new());
         let mut previous: Vec<Option<Op>> = Vec::new();
         for (i, event) in (0..).zip(&trace.events) {
@@ -105,7 +105,7 @@ impl End {
         }
         for (t, thread) in end.threads.iter_mut().enumerate() {
             if let Some(Pending::Cond(cond, _)) = thread.pending {
-                // If waits may end by themselves, it is unknown which one a notification has ended.
+                // If waits may time out, it is unknown which one a notification has ended.
                 thread.is_helped = match timed.get(cond.index()) {
                     Some(true) => notified.get(cond.index()).is_some_and(|&at| at > thread.last),
                     _ => wakeups.is_woken(cond, ThreadId::new(t)),
@@ -169,7 +169,7 @@ impl End {
         self.threads.iter().any(|thread| thread.pending.is_some())
     }
 
-    /// Why a thread cannot go on, if those that are stuck cannot.
+    /// Why a thread cannot continue, if those that are stuck cannot.
     fn why(&self, t: usize) -> Option<Because> {
         let thread = &self.threads[t];
         match thread.pending? {
@@ -178,7 +178,7 @@ impl End {
                 let is_stuck = self.is_stuck.get(other.index()) == Some(&true);
                 is_stuck.then_some(Because::Of(other))
             }
-            // It is about to take its lock back.
+            // It is about to reacquire its lock.
             Pending::Cond(_, lock) if thread.is_helped => {
                 self.why_not_taken(t, Hold { lock: lock?, shared: false })
             }

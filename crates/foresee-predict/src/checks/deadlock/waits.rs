@@ -1,12 +1,11 @@
 //! Waits that never end: the notification comes too early, or never.
 //!
 //! A wait that has begun ends when a thread notifies it. There are two ways for it never to end:
-//! all notifications of the condition come before it begins, so that it is *lost*, or those that do
-//! not are of threads that want a lock which the one that waits keeps, so that it is *nested* in
+//! all notifications of the condition come before it begins, so that it is *lost*, or the threads
+//! that could still notify need a lock that the waiting thread holds, so that it is *nested* in
 //! what they need. Notifications that come after the end of the wait in program order, by fork or
-//! by join, do not count: they cannot come either. What other notifications come after is not
-//! looked at, since a thread that sees something else may still notify. Waits that end by
-//! themselves after some time are left aside.
+//! by join, do not count: they cannot come either. Other causes that delay a notification are
+//! ignored, since a thread that sees another value may still notify. Timed waits are left out.
 //!
 //! `guards` decides which waits are safe.
 
@@ -24,9 +23,9 @@ use crate::reorder::{Requirements, Wanted};
 
 /// How many waits of one pair of places are tried.
 const TRIES: usize = 4;
-/// How many pairs of places.
+/// How many pairs of places are tried.
 const MOST_PLACES: usize = 256;
-/// How many threads that notify one goal has.
+/// How many notifying threads one goal has.
 const MOST_THREADS: usize = 3;
 
 /// A wait, and the notification that ended it.
@@ -37,7 +36,7 @@ pub(crate) struct Wait {
     pub(crate) notification: u32,
     cond: CondId,
     thread: ThreadId,
-    /// The locks that the thread keeps while it waits.
+    /// The locks that the thread holds while it waits.
     keeps: Box<[Hold]>,
     /// The threads that can notify without its end.
     notifiers: Vec<Notifier>,
@@ -49,7 +48,7 @@ struct Notifier {
     thread: ThreadId,
     /// Its last notification.
     last: Option<u32>,
-    /// Where it wants something that the waiting thread keeps, and its notification before that.
+    /// Where it requests something that the waiting thread holds, and its notification before that.
     wants: Option<Stop>,
     /// The last such place before its last notification.
     stop: Option<Stop>,
@@ -64,28 +63,29 @@ struct Stop {
 /// The waits of a trace that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    /// Ends of waits without a limit in time, and what is kept meanwhile.
+    /// Ends of waits without a time limit, and the locks held meanwhile.
     ends: Vec<(u32, Box<[Hold]>)>,
-    /// For each thread how long it waits for what it takes next.
+    /// For each thread, how long it waits for what it takes next.
     patience: Vec<Patience>,
     /// The number of waits with only their end recorded.
     pub(crate) bare: u64,
 }
 
-/// What is to be tried, and what is settled.
+/// What to try, and what is settled.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     /// By pairs of places: where it begins and where it is notified.
     pub(crate) groups: Vec<Vec<Wait>>,
     /// How many pairs of places are safe.
     pub(crate) safe: u64,
-    /// How many pairs of places there are besides, and waits that nothing noted ended.
+    /// How many other pairs of places there are, and waits that ended without a recorded
+    /// notification.
     pub(crate) not_tried: u64,
     /// How many conditions are waited for by several threads, one of which is woken at a time.
     pub(crate) contended: u64,
 }
 
-/// What is known of the waits of a pair of places.
+/// The data about the waits of a pair of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Safe,
@@ -119,7 +119,7 @@ impl Waits {
         }
     }
 
-    /// The locks that threads keep while they wait, with these threads.
+    /// The locks that threads hold while they wait, with these threads.
     pub(crate) fn kept<'w>(&'w self, trace: &'w Trace) -> impl Iterator<Item = (ThreadId, Hold)> {
         let thread = |end: u32| trace.events[end as usize].thread();
         let each = move |(end, keeps): &'w (u32, Box<[Hold]>)| {
@@ -203,7 +203,7 @@ fn contended(trace: &Trace, waits: impl Iterator<Item = (u32, u32)>) -> u64 {
     conditions.values().filter(|&&(_, several, singly)| several && singly).count() as u64
 }
 
-/// Which threads cannot go on, as the trace goes by, because some events do not happen.
+/// Tracks, event by event, which threads cannot continue because some events do not happen.
 #[derive(Clone, Debug, Default)]
 struct Late {
     threads: Vec<bool>,
@@ -227,7 +227,8 @@ impl Late {
     }
 }
 
-/// Finds for each wait who can notify without its end, and who wants what it keeps before.
+/// Finds for each wait which threads can notify before it ends, and which of them first request
+/// what it holds.
 fn find_notifiers(trace: &Trace, groups: &mut [Vec<Wait>]) {
     let mut waits: Vec<(&mut Wait, Late)> =
         groups.iter_mut().flatten().map(|wait| (wait, Late::default())).collect();
@@ -314,7 +315,7 @@ impl Wait {
     }
 }
 
-/// The orders in which events can come, as they are first.
+/// All permutations of the events, the given order first.
 fn orders(events: &[u32]) -> Vec<Vec<u32>> {
     if events.len() < 2 {
         return vec![events.to_vec()];

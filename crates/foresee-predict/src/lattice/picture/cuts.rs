@@ -33,7 +33,7 @@ pub(super) struct Items {
 pub(super) struct Cut {
     pub(super) counts: Vec<u32>,
     pub(super) program: ProgramState,
-    /// In how many runs up to here the monitor is in each state.
+    /// For each state of the monitor, the number of runs up to here that reach it.
     pub(super) runs: BTreeMap<StateId, BigUint>,
     pub(super) violated: bool,
 }

@@ -42,9 +42,10 @@ pub(super) struct Chances {
     pub(super) region: Chance,
     pub(super) unrelated: Chance,
     pub(super) again: Chance,
-    /// Of a fork at any event; chosen so that all forks happen in about the first quarter.
+    /// The chance of a fork at any event; chosen so that all forks happen in about the first
+    /// quarter.
     pub(super) fork: Chance,
-    /// Of the end of a thread, at any event near the end of the trace.
+    /// The chance that a thread ends, at any event near the end of the trace.
     pub(super) end: Chance,
 }
 

@@ -40,7 +40,7 @@ public final class Agent {
         }
     }
 
-    /** The JVM is not captured: this is left for the report, or else told. */
+    /** The JVM is not captured: leaves the reason for the report, or prints it. */
     private static void give(String configuration, Throwable why) {
         String reason = why.getClass() == IllegalArgumentException.class || why.getClass() == IllegalStateException.class ? why.getMessage() : why.toString();
         try {

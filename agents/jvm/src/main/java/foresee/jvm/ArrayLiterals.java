@@ -7,7 +7,8 @@ import org.objectweb.asm.Opcodes;
 
 /**
  * Leaves the stores of array literals alone: {@code int[] primes = {2, 3, 5}} stores constants at constant places of an array that
- * no one else has yet. Recording them is of no use, and makes initialisers of large tables too large for a class file.
+ * no other thread can see yet. Recording them is useless, and makes initialisers of large tables too large for a class
+ * file.
  */
 final class ArrayLiterals extends MethodVisitor {
     private final CodeRewriter code;
@@ -98,7 +99,7 @@ final class ArrayLiterals extends MethodVisitor {
 
     @Override
     public void visitFrame(int type, int localCount, Object[] locals, int stackCount, Object[] stack) {
-        // Somebody may jump here. Labels without a frame are for lines.
+        // A jump may lead here. Labels without a frame are for line numbers.
         steps = 0;
         super.visitFrame(type, localCount, locals, stackCount, stack);
     }

@@ -100,7 +100,7 @@ final class ClassRewriter extends ClassVisitor {
         return Sites.add(owner, field, loader, place, lines).number;
     }
 
-    /** Tells the names of the class, before its code can run. */
+    /** Writes the names of the class to the log, before its code can run. */
     void tell() {
         Log.flush(lines);
     }

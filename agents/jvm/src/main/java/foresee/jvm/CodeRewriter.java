@@ -175,7 +175,8 @@ final class CodeRewriter extends MethodVisitor {
     public void visitFieldInsn(int opcode, String owner, String field, String descriptor) {
         boolean isOwn = owner.equals(type.facts.name);
         boolean isWrite = opcode == Opcodes.PUTFIELD || opcode == Opcodes.PUTSTATIC;
-        // An object under construction can be given to no other method. No one else has it either, but by then its number
+        // An object under construction cannot be passed to another method. No other thread has it either, but by then its
+        // number
         // would have to be known: such a write is seen when the field is first read.
         boolean isEarly = isWrite && isOwn && !isConstructed;
         if (Transformer.isJdk(owner) || isOwn && type.facts.finals.contains(field + ":" + descriptor) || isEarly || !type.hasHelpers()) {

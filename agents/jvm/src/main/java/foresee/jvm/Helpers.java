@@ -17,7 +17,7 @@ final class Helpers {
 
     /** A helper: what makes it the same as another, its type (with the site as the last argument), and its code. */
     record Redirect(String key, String type, ClassRewriter.Body body) {
-        /** Whether the call stays as it is, and is only told about: its key says why. */
+        /** Whether the call stays as it is and is only recorded: its key says why. */
         boolean isUnfollowed() {
             return body == null;
         }

@@ -154,11 +154,11 @@ final class Ids {
 
     private static long add(Object object, int hash, Segment segment, ThreadLog log) {
         if (log == ThreadLog.IDLE) {
-            // Nothing is recorded, so nothing need be told apart.
+            // Nothing is recorded, so objects need not be distinguished.
             return 0;
         }
         long fresh = log.nextId();
-        // What is known about an object is told before others can use its number.
+        // The log describes an object before others can use its number.
         log.tellObject(fresh, Log.number(object.getClass()));
         if (object instanceof String text && text.length() <= LONGEST_TEXT) {
             Log.write("O", fresh, text);

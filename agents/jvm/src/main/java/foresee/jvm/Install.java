@@ -63,7 +63,8 @@ public final class Install {
         for (Class<?> type : instrumentation.getAllLoadedClasses()) {
             String name = type.getName();
             boolean isOurs = type.getClassLoader() != null && !type.isArray() && !Transformer.isLeftOut(name.replace('.', '/'));
-            // The JVM does not tell when it could not call the transformer, as for want of stack.
+            // The JVM does not report that it could not call the transformer, for example because
+            // the stack was full.
             if (isOurs && !isGenerated(type) && !Sites.isDeclared(type)) {
                 Log.unordered("the class " + name + " was not transformed");
             }

@@ -157,7 +157,8 @@ final class JdkRewriter {
     }
 
     private static MethodVisitor completable(boolean isNested, boolean isSignaller, String name, MethodVisitor next) {
-        // Who waits has not learnt anything as long as there is no result; elsewhere the program goes on in another way.
+        // A thread that waits has learnt nothing as long as there is no result; elsewhere the program continues in
+        // another way.
         boolean isWaiting = switch (name) {
             case "get", "join", "waitingGet", "timedGet", "isReleasable", "block", "postComplete" -> true;
             default -> false;

@@ -57,7 +57,7 @@ final class Log {
         }
     }
 
-    /** The number of a class, which has been told. */
+    /** The number of a class that the log has named. */
     static int number(Class<?> type) {
         return CLASSES.get(type);
     }
@@ -66,7 +66,7 @@ final class Log {
         return threads.incrementAndGet();
     }
 
-    /** Whether so many more bytes of records are allowed; if not, recording ends. */
+    /** Whether this many more bytes of records are allowed; if not, recording ends. */
     static boolean mayTake(long bytes) {
         if (used.addAndGet(bytes) <= limit) {
             return true;
@@ -110,7 +110,8 @@ final class Log {
             try {
                 names.write(bytes);
             } catch (IOException e) {
-                // Without names, records are worth nothing; the missing end tells the reader.
+                // Records are useless without names; the missing end shows the reader that they are
+                // incomplete.
                 isOn = false;
             }
         }

@@ -8,7 +8,7 @@ import java.util.WeakHashMap;
 
 /** The places in the program where something is recorded, and the fields that they access. */
 final class Sites {
-    /** A field that is not recorded: nobody can see it change. */
+    /** A field that is not recorded: no thread can see it change. */
     static final int FINAL = -1;
 
     private static final int STATIC = 0x8;

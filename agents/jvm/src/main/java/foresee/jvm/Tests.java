@@ -6,9 +6,9 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Marks where each test of JUnit 4, of the JUnit platform (JUnit 5) and of TestNG begins and ends. Each of them tells its
- * listeners in one place, and there a call is inserted. What it is told is asked for its name by reflection, because the
- * agent is compiled without any of them.
+ * Marks where each test of JUnit 4, of the JUnit platform (JUnit 5) and of TestNG begins and ends. Each of them notifies
+ * its listeners in one place, where a call is inserted. The name of the test is read by reflection, because the agent is
+ * compiled without any of them.
  */
 public final class Tests {
     private static final String NOTIFIER = "org/junit/runner/notification/RunNotifier";

@@ -75,7 +75,7 @@ public final class Threads {
         }
     }
 
-    /** After a call that may have told that a thread has ended. */
+    /** After a call that may have shown that a thread has ended. */
     public static void joined(Object other, int site) {
         if (Log.isOn && other instanceof Thread thread && thread != Thread.currentThread() && thread.getState() == Thread.State.TERMINATED) {
             ThreadLog log = ThreadLog.current();
