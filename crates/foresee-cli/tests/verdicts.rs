@@ -126,3 +126,28 @@ fn a_program_with_unrelated_steps_has_its_violation_predicted() {
         assert!(text.contains("PREDICTED p"), "{text}");
     }
 }
+
+/// An index of a part of the trace answers for that part only.
+#[test]
+fn an_index_of_a_trace_that_was_cut_short_is_not_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (whole, cut) = (path("whole.fse"), path("cut.fse"));
+    let text: String = (0..50).map(|i| format!("T{}|w(x)={i}|\n", i % 3)).collect();
+    let (status, _) = foresee(&["trace", "convert", "-", "--to", "native", "-o", &whole], &text);
+    assert_eq!(status, Some(0));
+    let bytes = std::fs::read(&whole).unwrap();
+    // Without the mark at its end.
+    std::fs::write(&cut, &bytes[..bytes.len() - 4]).unwrap();
+    for (trace, expected) in [(&whole, 0), (&cut, 3)] {
+        let (status, text) = foresee(&["index", trace], "");
+        assert_eq!(status, Some(expected), "{text}");
+        assert_eq!(text.contains("note: the trace was cut short"), expected == 3, "{text}");
+        let (status, text) =
+            foresee(&["check", trace, "--pattern", "write(x)@T1 .. write(x)@T0"], "");
+        assert_eq!(status, Some(1), "what is found is found\n{text}");
+        let (status, text) =
+            foresee(&["check", trace, "--pattern", "write(x)@T0 .. write(x)@T3"], "");
+        assert_eq!(status, Some(3), "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -87,18 +87,7 @@ impl Listener {
         match address {
             Address::Tcp(address) => Ok(Listener::Tcp(TcpListener::bind(address)?)),
             #[cfg(unix)]
-            Address::Unix(path) => {
-                use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-                // A socket file that a dead observer left behind; a live one accepts connections.
-                let is_socket = path.metadata().is_ok_and(|file| file.file_type().is_socket());
-                if is_socket && UnixStream::connect(path).is_err() {
-                    std::fs::remove_file(path)?;
-                }
-                let listener = UnixListener::bind(path)?;
-                // No other user of this machine may connect.
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-                Ok(Listener::Unix(listener, path.clone()))
-            }
+            Address::Unix(path) => Ok(Listener::Unix(bind_privately(path)?, path.clone())),
             #[cfg(not(unix))]
             Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -128,6 +117,34 @@ impl Listener {
             }
         }
     }
+}
+
+/// Listens on a socket to which no other user of this machine can connect at any moment: it gets its
+/// mode in a folder that only this user can enter, and its name after that.
+#[cfg(unix)]
+fn bind_privately(path: &Path) -> io::Result<UnixListener> {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    // A socket file that a dead observer left behind; a live one accepts connections.
+    let is_socket = path.metadata().is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        std::fs::remove_file(path)?;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // The names are short, because addresses of sockets are.
+    let private = tempfile::Builder::new()
+        .prefix(".")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(folder.unwrap_or(Path::new(".")))?;
+    let unnamed = private.path().join("s");
+    let listener = UnixListener::bind(&unnamed)?;
+    std::fs::set_permissions(&unnamed, Permissions::from_mode(0o600))?;
+    // Unlike renaming, this replaces nothing that has come into being by now.
+    std::fs::hard_link(&unnamed, path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => io::Error::new(io::ErrorKind::AddrInUse, error),
+        _ => error,
+    })?;
+    Ok(listener)
 }
 
 #[cfg(unix)]
@@ -206,5 +223,27 @@ mod tests {
         for bad in ["", "7777", "unix:", "127.0.0.1"] {
             assert!(bad.parse::<Address>().is_err(), "{bad}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_socket_is_private_replaces_only_dead_ones_and_leaves_nothing_behind() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+        // A dead observer's.
+        drop(UnixListener::bind(&path).unwrap());
+        let address = Address::Unix(path.clone());
+        let listener = Listener::bind(&address).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(address.connect().is_ok() && names() == 1);
+        assert_eq!(Listener::bind(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+        assert_eq!(names(), 0);
+        std::fs::write(&path, "not a socket").unwrap();
+        assert_eq!(Listener::bind(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read(&path).unwrap(), b"not a socket");
+        assert_eq!(names(), 1);
     }
 }

@@ -4,13 +4,14 @@
 //! case whose answer is not complete is skipped, never passed, and one that foresee lost to a mistake
 //! of its own is an error.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
 use foresee_predict::Analysed;
 use foresee_support::svg::Xml;
 use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
-use crate::report::{Report, is_answered};
+use crate::report::{Answers, Report};
 use crate::sarif::headline;
 use crate::text;
 
@@ -32,9 +33,9 @@ pub fn report(report: &Report) -> String {
 }
 
 fn write(report: &Report, out: &mut String) -> fmt::Result {
-    let cases = cases(report);
+    let (cases, answers) = (cases(report), Answers::of(report));
     let count = |status: fn(&Verdict<'_>) -> bool| {
-        cases.iter().filter(|case| status(&verdict(case, report))).count()
+        cases.iter().filter(|case| status(&verdict(case, report, &answers))).count()
     };
     let failures = count(|verdict| matches!(verdict, Verdict::Failed));
     let errors = count(|verdict| matches!(verdict, Verdict::Lost(_)));
@@ -56,7 +57,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         let name = Visible(case.name).to_string();
         let (name, suite) = (Xml(&name), Xml(&suite));
         writeln!(out, "    <testcase name=\"{name}\" classname=\"{suite}\">")?;
-        match verdict(case, report) {
+        match verdict(case, report, &answers) {
             Verdict::Passed => {}
             Verdict::Failed => {
                 for &(i, finding) in &case.findings {
@@ -108,7 +109,7 @@ enum Verdict<'a> {
     Lost(std::borrow::Cow<'a, str>),
 }
 
-fn verdict<'a>(case: &Case<'a>, report: &'a Report) -> Verdict<'a> {
+fn verdict<'a>(case: &Case<'a>, report: &'a Report, answers: &Answers<'_>) -> Verdict<'a> {
     let is_conditional = |finding: &Finding| finding.kind == FindingKind::Conditional;
     if case.findings.iter().any(|(_, finding)| !is_conditional(finding)) {
         return Verdict::Failed;
@@ -123,30 +124,29 @@ fn verdict<'a>(case: &Case<'a>, report: &'a Report) -> Verdict<'a> {
     if let Some(why) = remarks.cut_short.as_deref().or(remarks.partial.as_deref()) {
         return Verdict::Open(why.into());
     }
-    match case.analysed.iter().find(|one| !is_answered(one, report)) {
+    match case.analysed.iter().find(|one| !answers.has(one)) {
         Some(one) => Verdict::Open((&one.statement).into()),
         None => Verdict::Passed,
     }
 }
 
 /// The questions, in the order in which they were first looked at.
-fn cases(report: &Report) -> Vec<Case<'_>> {
-    let mut cases: Vec<Case<'_>> = Vec::new();
+fn cases<'r>(report: &'r Report) -> Vec<Case<'r>> {
+    let mut cases: Vec<Case<'r>> = Vec::new();
+    let mut numbers: HashMap<&'r str, usize> = HashMap::new();
+    let mut number = |name: &'r str, cases: &mut Vec<Case<'r>>| {
+        *numbers.entry(name).or_insert_with(|| {
+            cases.push(Case { name, analysed: Vec::new(), findings: Vec::new() });
+            cases.len() - 1
+        })
+    };
     for one in &report.analysed {
-        let name = one.property.as_deref().unwrap_or(one.name);
-        match cases.iter_mut().find(|case| case.name == name) {
-            Some(case) => case.analysed.push(one),
-            None => cases.push(Case { name, analysed: vec![one], findings: Vec::new() }),
-        }
+        let case = number(one.property.as_deref().unwrap_or(one.name), &mut cases);
+        cases[case].analysed.push(one);
     }
     for (i, finding) in report.findings.iter().enumerate() {
-        match cases.iter_mut().find(|case| case.name == finding.property) {
-            Some(case) => case.findings.push((i, finding)),
-            None => {
-                let (name, findings) = (finding.property.as_str(), vec![(i, finding)]);
-                cases.push(Case { name, analysed: Vec::new(), findings });
-            }
-        }
+        let case = number(&finding.property, &mut cases);
+        cases[case].findings.push((i, finding));
     }
     cases
 }

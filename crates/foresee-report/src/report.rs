@@ -1,6 +1,6 @@
 //! Everything one command has to say.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
 use foresee_predict::Analysed;
@@ -118,19 +118,28 @@ pub(crate) fn missing(report: &Report) -> Vec<String> {
     let partial =
         remarks.partial.iter().map(|why| format!("the trace does not hold everything: {why}"));
     let nothing = report.analysed.is_empty().then(|| "nothing was looked for".to_owned());
-    let open = report.analysed.iter().filter(|one| !is_answered(one, report)).map(|one| {
+    let answers = Answers::of(report);
+    let open = report.analysed.iter().filter(|one| !answers.has(one)).map(|one| {
         let about = one.property.as_ref().map_or(String::new(), |property| format!(" {property}"));
         format!("{}{about}: {}", one.name, one.statement)
     });
     cut.chain(partial).chain(nothing).chain(open).collect()
 }
 
-/// Whether an analysis answered its question. The observed run, and searches beyond that causality
-/// that were not cut, leave the answer to another analysis of their property; two properties of one
-/// name do not answer for each other.
-pub(crate) fn is_answered(one: &Analysed, report: &Report) -> bool {
-    let exhausted = |a: &Analysed| a.outcome == Outcome::Exhausted;
-    let leaves_it = one.info().is_some_and(|info| info.defers_after(one.outcome));
-    let about = |other: &&Analysed| leaves_it && one.property == other.property;
-    exhausted(one) || report.analysed.iter().filter(about).any(exhausted)
+/// The properties that some analysis answered.
+pub(crate) struct Answers<'r>(HashSet<Option<&'r str>>);
+
+impl<'r> Answers<'r> {
+    pub(crate) fn of(report: &'r Report) -> Answers<'r> {
+        let exhausted = report.analysed.iter().filter(|one| one.outcome == Outcome::Exhausted);
+        Answers(exhausted.map(|one| one.property.as_deref()).collect())
+    }
+
+    /// Whether an analysis answered its question. The observed run, and searches beyond that
+    /// causality that were not cut, leave the answer to another analysis of their property; two
+    /// properties of one name do not answer for each other.
+    pub(crate) fn has(&self, one: &Analysed) -> bool {
+        let leaves_it = one.info().is_some_and(|info| info.defers_after(one.outcome));
+        one.outcome == Outcome::Exhausted || leaves_it && self.0.contains(&one.property.as_deref())
+    }
 }

@@ -1,10 +1,11 @@
 //! Reports as text, for a terminal or a log.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind, Outcome, Visible};
+use foresee_trace::{Confirmation, Confirmed, FindingKind, Outcome, Visible};
 
 use crate::diagram::{Arrow, Diagram, Row};
 use crate::report::{Report, exit_status};
@@ -156,20 +157,33 @@ pub fn report(report: &Report, style: Style) -> String {
     out
 }
 
-/// Whether another result covers this one: the whole lattice includes the observed run, and a
-/// prediction shows that the verdict depends on the schedule.
-fn is_covered(one: &Analysed, report: &Report) -> bool {
-    let covers = |other: &Analysed| {
-        other.info().is_some_and(AnalysisInfo::covers_observed) && other.property == one.property
-    };
-    let is_shown = |finding: &Finding| {
-        finding.kind == FindingKind::Predicted && Some(&finding.property) == one.property.as_ref()
-    };
-    let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
-    // The reason why monitoring was given up is always shown.
-    let is_given_up = one.outcome == Outcome::StateLimit;
-    one.name == OBSERVED && !is_given_up && report.analysed.iter().any(covers)
-        || is_warning && report.findings.iter().any(is_shown)
+/// What other results cover, by property.
+struct Covered<'r> {
+    /// The whole lattice includes the observed run.
+    runs: HashSet<Option<&'r str>>,
+    /// A prediction shows that the verdict depends on the schedule.
+    verdicts: HashSet<&'r str>,
+}
+
+impl<'r> Covered<'r> {
+    fn by(report: &'r Report) -> Covered<'r> {
+        let covers = |one: &&Analysed| one.info().is_some_and(AnalysisInfo::covers_observed);
+        let covering = report.analysed.iter().filter(covers);
+        let predicted = report.findings.iter().filter(|f| f.kind == FindingKind::Predicted);
+        Covered {
+            runs: covering.map(|one| one.property.as_deref()).collect(),
+            verdicts: predicted.map(|finding| finding.property.as_str()).collect(),
+        }
+    }
+
+    fn has(&self, one: &Analysed) -> bool {
+        let property = one.property.as_deref();
+        let is_warning = one.name == MONITORABILITY && one.outcome == Outcome::Window;
+        // The reason why monitoring was given up is always shown.
+        let is_given_up = one.outcome == Outcome::StateLimit;
+        one.name == OBSERVED && !is_given_up && self.runs.contains(&property)
+            || is_warning && property.is_some_and(|name| self.verdicts.contains(name))
+    }
 }
 
 fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
@@ -259,7 +273,8 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
             writeln!(out, "\nand {more} more of {property}: --format json lists them all")?;
         }
     }
-    for one in report.analysed.iter().filter(|one| !is_covered(one, report)) {
+    let covered = Covered::by(report);
+    for one in report.analysed.iter().filter(|one| !covered.has(one)) {
         let property = one.property.as_ref().map_or(String::new(), |p| format!(" {p}"));
         let title = format!("{}{property}", one.name);
         let title = style.bold(&Visible(&title).to_string());

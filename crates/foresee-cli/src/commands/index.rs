@@ -60,22 +60,26 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     };
     let out = OutputFile::create(&path).and_then(|out| builder.write(out, &about));
     out.and_then(OutputFile::finish).with_context(|| format!("cannot write {place}"))?;
+    for warning in &remarks.warnings {
+        output::note(warning);
+    }
     // A pipe cannot be read back.
     if is_file(&path) {
         describe(&path, &place)?;
     }
-    Ok(0)
+    let missing =
+        [("was cut short", &remarks.cut_short), ("does not hold everything", &remarks.partial)];
+    for (how, why) in missing {
+        if let Some(why) = why {
+            output::note(&format!("the trace {how}: {why}; the index covers what there is"));
+        }
+    }
+    Ok(if remarks.cut_short.is_some() || remarks.partial.is_some() { 3 } else { 0 })
 }
 
 /// Prints a summary of the index, read back from the file.
 fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
     let index = Index::open(path).with_context(|| place.to_owned())?;
-    for warning in &index.remarks().warnings {
-        output::note(warning);
-    }
-    if let Some(why) = &index.remarks().cut_short {
-        output::note(&format!("the trace was cut short: {why}"));
-    }
     let (events, bytes) = (index.events(), index.bytes()?);
     let each = bytes as f64 / events.max(1) as f64;
     output::print(&format!(

@@ -66,7 +66,9 @@ impl LockState {
     pub(crate) fn take(&mut self, index: u32, thread: ThreadId, hold: Hold) {
         let Holding { held, set } = entry(&mut self.threads, thread.index());
         held.push(Held { hold, acquire: index, before: Some(*set) });
-        *set = self.locksets.intern(held.iter().map(|h| h.hold));
+        let extended = self.locksets.extend(*set, hold);
+        let intern = || self.locksets.intern(held.iter().map(|h| h.hold));
+        *set = extended.unwrap_or_else(intern);
     }
 
     /// A thread releases a lock.

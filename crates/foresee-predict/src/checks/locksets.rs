@@ -34,9 +34,10 @@ impl LockSetId {
 /// All sets that were ever held.
 #[derive(Clone, Debug)]
 pub(crate) struct LockSets {
-    /// The sets one after the other, each sorted and without duplicates, and the end of each.
+    /// The sets, each sorted and without duplicates. One that begins with all of the set before it
+    /// shares its place, so that n locks inside one another do not take n² places.
     holds: Vec<Hold>,
-    ends: Vec<u32>,
+    sets: Vec<Set>,
     /// A trie of sorted sets: the children of the root, the other children, and the set at each
     /// node. Nearly all sets that are looked up have one lock.
     first: Vec<u32>,
@@ -49,7 +50,7 @@ impl Default for LockSets {
     fn default() -> Self {
         LockSets {
             holds: Vec::new(),
-            ends: vec![0],
+            sets: vec![Set { start: 0, end: 0, node: ROOT }],
             first: Vec::new(),
             steps: HashMap::default(),
             nodes: vec![Some(LockSetId::EMPTY)],
@@ -58,15 +59,22 @@ impl Default for LockSets {
     }
 }
 
-/// The root of the tree, to which no lock leads.
+/// Where the locks of a set stand, and its node in the trie.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    start: u32,
+    end: u32,
+    node: u32,
+}
+
+/// The root of the trie, to which no lock leads.
 const ROOT: u32 = 0;
 
 impl LockSets {
     /// The locks of a set.
     pub(crate) fn get(&self, set: LockSetId) -> &[Hold] {
-        let at = set.0 as usize;
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.holds[start as usize..self.ends[at] as usize]
+        let Set { start, end, .. } = self.sets[set.0 as usize];
+        &self.holds[start as usize..end as usize]
     }
 
     /// The set of these locks.
@@ -75,30 +83,63 @@ impl LockSets {
         self.room.extend(holds);
         self.room.sort_unstable();
         self.room.dedup();
-        let mut node = ROOT;
-        for &hold in &self.room {
-            let next = match node {
-                ROOT => entry(&mut self.first, hold.lock.index() * 2 + usize::from(hold.shared)),
-                _ => self.steps.entry((node, hold)).or_insert(ROOT),
-            };
-            if *next == ROOT {
-                *next = self.nodes.len() as u32;
-                self.nodes.push(None);
-            }
-            node = *next;
+        let room = std::mem::take(&mut self.room);
+        let node = room.iter().fold(ROOT, |node, &hold| self.step(node, hold));
+        let set = self.nodes[node as usize].unwrap_or_else(|| {
+            let start = self.holds.len() as u32;
+            self.holds.extend_from_slice(&room);
+            self.add(start, node)
+        });
+        self.room = room;
+        set
+    }
+
+    /// A set with one more lock that comes after all others, if it does.
+    pub(crate) fn extend(&mut self, set: LockSetId, hold: Hold) -> Option<LockSetId> {
+        let Set { start, end, node } = self.sets[set.0 as usize];
+        if self.get(set).last().is_some_and(|&last| last >= hold) {
+            return None;
         }
-        *self.nodes[node as usize].get_or_insert_with(|| {
-            self.holds.extend_from_slice(&self.room);
-            self.ends.push(self.holds.len() as u32);
-            LockSetId(self.ends.len() as u32 - 1)
-        })
+        let node = self.step(node, hold);
+        if let Some(known) = self.nodes[node as usize] {
+            return Some(known);
+        }
+        let mut first = start;
+        if end as usize != self.holds.len() {
+            first = self.holds.len() as u32;
+            self.holds.extend_from_within(start as usize..end as usize);
+        }
+        self.holds.push(hold);
+        Some(self.add(first, node))
+    }
+
+    /// The node that a lock leads to.
+    fn step(&mut self, node: u32, hold: Hold) -> u32 {
+        let next = match node {
+            ROOT => entry(&mut self.first, hold.lock.index() * 2 + usize::from(hold.shared)),
+            _ => self.steps.entry((node, hold)).or_insert(ROOT),
+        };
+        if *next == ROOT {
+            *next = self.nodes.len() as u32;
+            self.nodes.push(None);
+        }
+        *next
+    }
+
+    /// A new set, whose locks stand at the end.
+    fn add(&mut self, start: u32, node: u32) -> LockSetId {
+        let set = LockSetId(self.sets.len() as u32);
+        self.sets.push(Set { start, end: self.holds.len() as u32, node });
+        self.nodes[node as usize] = Some(set);
+        set
     }
 
     /// The memory that all sets take, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let step = size_of::<((u32, Hold), u32)>() + 1;
         self.holds.capacity() * size_of::<Hold>()
-            + (self.ends.capacity() + self.first.capacity()) * size_of::<u32>()
+            + self.sets.capacity() * size_of::<Set>()
+            + self.first.capacity() * size_of::<u32>()
             + self.nodes.capacity() * size_of::<Option<LockSetId>>()
             + self.steps.capacity() * step
     }
@@ -127,5 +168,27 @@ mod tests {
         assert!(sets.exclude(ab, just_a) && sets.exclude(just_a, just_a));
         assert!(!sets.exclude(just_a, just_b) && !sets.exclude(ab, just_b));
         assert!(!sets.exclude(ab, LockSetId::EMPTY));
+    }
+
+    #[test]
+    fn locks_inside_one_another_share_their_places() {
+        let mut sets = LockSets::default();
+        let hold = |lock| Hold { lock: LockId(lock), shared: false };
+        let mut nested = vec![LockSetId::EMPTY];
+        for lock in 0..100 {
+            nested.extend(sets.extend(nested[lock as usize], hold(lock)));
+        }
+        assert_eq!((nested.len(), sets.holds.len()), (101, 100));
+        // Another set in between, and the same sets in another way.
+        let odd = sets.intern([hold(3), hold(1)].into_iter());
+        assert_eq!(sets.extend(odd, hold(2)), None);
+        let more = sets.extend(nested[2], hold(7)).expect("it comes after the others");
+        assert_eq!(sets.get(more), [hold(0), hold(1), hold(7)]);
+        assert_eq!(sets.extend(nested[1], hold(1)), Some(nested[2]));
+        for (count, &set) in nested.iter().enumerate() {
+            let holds: Vec<Hold> = (0..count as u32).map(hold).collect();
+            assert_eq!(sets.get(set), holds);
+            assert_eq!(sets.intern(holds.into_iter().rev()), set);
+        }
     }
 }

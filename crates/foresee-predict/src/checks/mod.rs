@@ -57,6 +57,7 @@ use attempt::Budget;
 use lock_state::LockState;
 pub(crate) use lock_state::{given, taken};
 pub(crate) use locksets::Hold;
+use locksets::LockSets;
 pub use race::{Algorithm, MemoryModel};
 use tally::{SearchStats, Words};
 use tries::{Candidate, Chains, Found, Tried};
@@ -132,6 +133,8 @@ pub(crate) struct Context<'c> {
     pub(crate) trace: &'c Trace,
     pub(crate) requirements: &'c Requirements,
     pub(crate) options: &'c Options,
+    /// All sets of locks that threads held.
+    pub(crate) locksets: &'c LockSets,
     /// Whether the trace continues after the events that are kept.
     pub(crate) is_cut: bool,
     /// How many bytes are left for what a check finds out about the events.
@@ -228,6 +231,11 @@ pub(crate) trait Check {
     /// Processes the next event of the trace, with the locks held just before it.
     fn event(&mut self, index: u32, event: &Event, lock_state: &LockState);
 
+    /// How many bytes it holds that grow with sets of locks.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// The candidates, at the end of the trace.
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError>;
 
@@ -289,6 +297,9 @@ pub struct CheckKind {
 pub const CHECKS: &[CheckKind] =
     &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, order::KIND];
 
+/// How many events are read between two looks at the memory.
+const WEIGHED_EVERY: usize = 64;
+
 /// The selected checks, in one pass over the trace.
 pub struct Checks {
     /// The name of the first check.
@@ -321,12 +332,14 @@ impl Checks {
         }
     }
 
-    /// How many bytes all events so far need. Sets of few locks take next to nothing, but those of n
-    /// nested locks take n².
+    /// How many bytes all events so far need. Sets of few locks take next to nothing, but those of
+    /// thousands do. Checks make more of them when they have read all: of each as much again.
     fn weight(&self) -> usize {
+        let of_checks: usize = self.checks.iter().map(|check| check.bytes()).sum();
         self.events * BYTES_PER_EVENT
             + self.variables * BYTES_PER_VARIABLE
-            + self.lock_state.locksets.bytes()
+            + 2 * self.lock_state.locksets.bytes()
+            + of_checks
     }
 }
 
@@ -345,7 +358,7 @@ impl Analysis for Checks {
             }
             // A prefix of a run is a run, so findings in it are valid.
             self.is_cut = self.events >= self.options.trace
-                || self.weight() > most
+                || i.is_multiple_of(WEIGHED_EVERY) && self.weight() > most
                 || self.requirements.push(event, &batch.pool).is_err();
             if self.is_cut {
                 return Ok(Flow::Stop);
@@ -388,6 +401,7 @@ impl Checks {
             trace: kept.trace,
             requirements: &requirements,
             options: &self.options,
+            locksets: &self.lock_state.locksets,
             is_cut: self.is_cut,
             room: self.options.memory.saturating_sub(self.weight()),
         };

@@ -1,9 +1,10 @@
 //! The relevant events of one property: those that have arrived and are still needed.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, HashMap};
 
-use foresee_trace::ThreadId;
+use foldhash::fast::RandomState;
+use foresee_trace::{ThreadId, entry};
 
 /// What a relevant event does to the property.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +59,8 @@ pub(super) struct Column {
     /// Index and sum of the last event that was dropped.
     last_gone: (u64, u64),
     items: Vec<Item>,
-    /// What each item needs beyond what its predecessor needs; those of item `k` are from
-    /// `starts[k]` to `starts[k + 1]`.
+    /// What each item needs beyond what the one before it needs, and beyond what most of these need
+    /// themselves; those of item `k` stand from `starts[k]` to `starts[k + 1]`.
     needs: Vec<Need>,
     starts: Vec<usize>,
     /// How many of each column's events the last item knows.
@@ -160,6 +161,7 @@ impl Column {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     columns: Vec<Column>,
+    of_thread: HashMap<ThreadId, u32, RandomState>,
     /// The columns by thread, for an order that does not depend on what arrived first.
     by_thread: Vec<u32>,
     /// Every thread that there will be is known, with its end.
@@ -167,7 +169,14 @@ pub(super) struct Events {
     /// Levels have been left, so a thread that was not forked comes too late for some cuts.
     begun: bool,
     queued: usize,
+    /// The lengths of all columns' `needs` and `knows`.
+    needs: usize,
+    knows: usize,
 }
+
+/// How many of the events that an event needs are asked what they need themselves. The latest one
+/// nearly always knows all others.
+const MOST_ASKED: usize = 16;
 
 impl Events {
     pub(super) fn columns(&self) -> &[Column] {
@@ -176,16 +185,15 @@ impl Events {
 
     /// The column of a thread.
     pub(super) fn column(&mut self, thread: ThreadId) -> usize {
-        match self.columns.iter().position(|c| c.thread == thread) {
-            Some(c) => c,
-            None => {
-                let c = self.columns.len();
-                let before = |&o: &u32| self.columns[o as usize].thread < thread;
-                self.by_thread.insert(self.by_thread.partition_point(before), c as u32);
-                self.columns.push(Column::new(thread, self.begun));
-                c
-            }
+        if let Some(&c) = self.of_thread.get(&thread) {
+            return c as usize;
         }
+        let c = self.columns.len();
+        let before = |&o: &u32| self.columns[o as usize].thread < thread;
+        self.by_thread.insert(self.by_thread.partition_point(before), c as u32);
+        self.columns.push(Column::new(thread, self.begun));
+        self.of_thread.insert(thread, c as u32);
+        c
     }
 
     /// How many events have arrived, without gaps in their threads.
@@ -195,9 +203,10 @@ impl Events {
 
     /// About how many bytes the events take.
     pub(super) fn bytes(&self) -> usize {
-        let needs: usize = self.columns.iter().map(|c| c.needs.len()).sum();
-        let knows: usize = self.columns.iter().map(|c| size_of_val(&*c.knows)).sum();
-        knows + self.queued * (size_of::<Item>() + size_of::<usize>()) + needs * size_of::<Need>()
+        self.knows * size_of::<u32>()
+            + self.queued * (size_of::<Item>() + size_of::<usize>())
+            + self.needs * size_of::<Need>()
+            + self.columns.len() * size_of::<Column>()
     }
 
     /// Adds the next event of a thread, in the order in which they were observed. `times` says
@@ -210,6 +219,8 @@ impl Events {
     ) {
         let c = self.column(thread);
         let mut knows = std::mem::take(&mut self.columns[c].knows);
+        let mut needs = Vec::new();
+        self.knows += self.columns.len() - knows.len();
         knows.resize(self.columns.len(), 0);
         for other in (0..self.columns.len()).filter(|&other| other != c) {
             let column = &self.columns[other];
@@ -224,14 +235,42 @@ impl Events {
                 }
             }
             if k > old {
-                self.columns[c].needs.push(Need { column: other as u32, count: k });
+                needs.push(Need { column: other as u32, count: k });
             }
             knows[other] = k;
         }
+        self.drop_implied(&mut needs);
+        self.needs += needs.len();
         let column = &mut self.columns[c];
+        column.needs.extend(needs);
         column.knows = knows;
         column.push(item);
         self.queued += 1;
+    }
+
+    /// Leaves out what other events among these need anyhow, as far as that is known. Each thread of a
+    /// chain knows all threads before it, but needs only the last.
+    fn drop_implied(&self, needs: &mut Vec<Need>) {
+        if needs.len() < 2 {
+            return;
+        }
+        let last = |need: &Need| self.columns[need.column as usize].item(need.count - 1).index;
+        // Nothing needs what was observed after it.
+        needs.sort_unstable_by_key(|need| Reverse(last(need)));
+        for asked in 0..MOST_ASKED {
+            let Some(need) = needs.get(asked) else { break };
+            let column = &self.columns[need.column as usize];
+            // Of its events, a column keeps in mind only what the last one knows.
+            if need.count < column.count() {
+                continue;
+            }
+            let known = |other: &Need| column.knows.get(other.column as usize).copied();
+            let mut place = 0;
+            needs.retain(|other| {
+                place += 1;
+                place <= asked + 1 || known(other).is_none_or(|known| known < other.count)
+            });
+        }
     }
 
     /// Accepts an event in any order: event `k` of its thread, which knows these numbers of events
@@ -287,9 +326,8 @@ impl Events {
 
     /// Accepts the events that had to wait.
     fn settle(&mut self, c: usize) {
-        let threads = self.columns.len();
         let column = &mut self.columns[c];
-        column.knows.resize(threads, 0);
+        let before = (column.knows.len(), column.needs.len());
         column.count_forks();
         loop {
             let next = column.count();
@@ -299,7 +337,7 @@ impl Events {
             }
             let Early { item, knows, .. } = first.remove();
             for need in knows {
-                let known = &mut column.knows[need.column as usize];
+                let known = entry(&mut column.knows, need.column as usize);
                 if need.count > *known && need.column as usize != c {
                     *known = need.count;
                     column.needs.push(need);
@@ -315,6 +353,8 @@ impl Events {
         {
             column.end = Some(count);
         }
+        self.knows += column.knows.len() - before.0;
+        self.needs += column.needs.len() - before.1;
     }
 
     /// Whether every thread that there will be is known, with its end.
@@ -380,6 +420,7 @@ impl Events {
             column.items.drain(..n);
             let needs = column.starts[n];
             column.needs.drain(..needs);
+            self.needs -= needs;
             column.starts.drain(..n);
             column.starts.iter_mut().for_each(|start| *start -= needs);
             self.queued -= n;

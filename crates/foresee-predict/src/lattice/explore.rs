@@ -167,8 +167,9 @@ impl Explorer {
         self.events.bytes() + self.level.bytes()
     }
 
-    /// Limits the time spent from now on.
-    pub(super) fn spend_at_most(&mut self, time: Option<Duration>) {
+    /// Limits the time spent from now on, and the memory.
+    pub(super) fn spend_at_most(&mut self, time: Option<Duration>, memory: usize) {
+        self.limits.memory = memory;
         let more = time.map(|time| self.spent + time);
         self.limits.time = self.limits.time.and_then(|all| Some(all.min(more?)));
     }

@@ -62,7 +62,9 @@ impl Prediction {
         let lost = AnalysisError::Limit;
         let property = Compiled::new(&spec.properties[self.property]);
         let property = property.map_err(|e| lost(e.message))?;
-        let limits = Limits { kept_events: usize::MAX, time: None, ..self.limits };
+        // The first search has held as much, together with others.
+        let limits =
+            Limits { kept_events: usize::MAX, memory: usize::MAX, time: None, ..self.limits };
         let mut again = Lattice::new(spec, vec![property], resolved, &trace.names, limits);
         for watch in &mut again.watches {
             if let Steps::All(search) = &mut watch.steps {
@@ -95,7 +97,30 @@ pub struct Lattice {
     early: Option<Early>,
     /// The threads that have appeared.
     threads: Vec<bool>,
+    spent: Spent,
 }
+
+/// What the events of all properties take together, before any of them is searched.
+#[derive(Default)]
+struct Spent {
+    bytes: usize,
+    /// The time that it took to compare events of many threads.
+    time: Duration,
+}
+
+impl Spent {
+    /// Why no more events may be taken.
+    fn limit(&self, limits: &Limits) -> Option<Outcome> {
+        // The other half is for the search.
+        let is_full = self.bytes > limits.memory / 2;
+        let is_late = limits.time.is_some_and(|time| self.time > time);
+        is_full.then_some(Outcome::MemoryLimit).or(is_late.then_some(Outcome::TimeLimit))
+    }
+}
+
+/// With this many threads, each event is compared with so many others that the time counts. A trace
+/// of fewer threads is read to its end, however long it is.
+const MANY_COLUMNS: usize = 256;
 
 /// What was reported before the end, and the time budget of looking ahead.
 struct Early {
@@ -118,8 +143,8 @@ struct MonitoredProperty {
     steps: Steps,
     /// The event atoms that events of the trace match.
     occurred: u64,
-    /// There were more relevant events than are kept. The first ones are an execution, too.
-    cut_off: bool,
+    /// Why no more relevant events are kept. The first ones are an execution, too.
+    cut_off: Option<Outcome>,
     /// The error that ended the search.
     error: Option<TooManyStates>,
 }
@@ -223,6 +248,7 @@ impl Lattice {
             watches: properties.into_iter().map(watch).collect(),
             early: None,
             threads: Vec::new(),
+            spent: Spent::default(),
         }
     }
 
@@ -285,13 +311,16 @@ impl Lattice {
                 let index = first + i as u64;
                 let limits = self.limits;
                 let taken = match &watch.steps {
-                    Steps::All(_) => watch.take(step, index, &stamp, &self.clocks, limits),
+                    Steps::All(_) => {
+                        watch.take(step, index, &stamp, &self.clocks, limits, &mut self.spent)
+                    }
                     Steps::ByBinding(_) => {
                         watch.take_bound(step, index, event, pool, stamp, limits);
                         Ok(())
                     }
                 };
                 if let Err(error) = taken {
+                    self.spent.bytes = self.spent.bytes.saturating_sub(watch.event_bytes());
                     watch.error = Some(error);
                     watch.steps = Steps::ByBinding(BoundSteps::default());
                 }
@@ -331,12 +360,18 @@ impl Lattice {
     fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
         let mut shares = Shares::new(self.limits.time, self.watches.len());
+        let mut held: usize = self.watches.iter().map(MonitoredProperty::event_bytes).sum();
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = SearchStats::default();
-            let limits = Limits { time: shares.next(), ..self.limits };
+            // What later properties hold is not there for this one.
+            held -= watch.event_bytes();
+            let memory = self.limits.memory.saturating_sub(held);
+            let limits = Limits { time: shares.next(), memory, ..self.limits };
             let result = watch.conclude(number, &self.clocks, limits, &mut tally);
-            if watch.cut_off && tally.outcome == Some(Outcome::Exhausted) {
-                tally.outcome = Some(Outcome::EventLimit);
+            if let Some(why) = watch.cut_off
+                && tally.outcome == Some(Outcome::Exhausted)
+            {
+                tally.outcome = Some(why);
             }
             if let Err(error) = result {
                 tally.outcome = Some(Outcome::StateLimit);
@@ -397,7 +432,7 @@ impl MonitoredProperty {
                 Err(e) => error = Some(e),
             }
         }
-        let (writes, occurred, cut_off) = (Writes::default(), 0, false);
+        let (writes, occurred, cut_off) = (Writes::default(), 0, None);
         MonitoredProperty { property, projection, writes, steps, occurred, cut_off, error }
     }
 
@@ -413,6 +448,14 @@ impl MonitoredProperty {
         Some(format!("no violation without `{atom}`, which does not occur in the trace"))
     }
 
+    /// How many bytes the events of its one lattice take.
+    fn event_bytes(&self) -> usize {
+        match &self.steps {
+            Steps::All(search) => search.explorer.events.bytes(),
+            Steps::ByBinding(_) => 0,
+        }
+    }
+
     /// Takes the next step of a property without parameters.
     fn take(
         &mut self,
@@ -421,12 +464,10 @@ impl MonitoredProperty {
         stamp: &Stamp,
         clocks: &Clocks,
         limits: Limits,
+        spent: &mut Spent,
     ) -> Result<(), TooManyStates> {
-        let MonitoredProperty { property, projection, writes, steps: Steps::All(search), .. } =
-            self
-        else {
-            return Ok(());
-        };
+        let MonitoredProperty { property, projection, writes, steps, cut_off, .. } = self;
+        let Steps::All(search) = steps else { return Ok(()) };
         search.steps += 1;
         if search.observed.monitor == StateId::BAD {
             return Ok(());
@@ -435,18 +476,27 @@ impl MonitoredProperty {
             // If the observed run fails, there is nothing to predict.
             search.explorer.stop();
         }
-        if search.explorer.is_over() {
+        if search.explorer.is_over() || cut_off.is_some() {
             return Ok(());
         }
         let write = step.write.map(|write| writes.number(write, projection));
         let item = Item::new(index, stamp.time[0], step.events, write);
         let times = |thread: ThreadId| clocks.count(stamp, thread)[0];
-        search.explorer.events.observe(stamp.thread, item, times);
+        let events = &mut search.explorer.events;
+        let start = (events.columns().len() > MANY_COLUMNS).then(Instant::now);
+        let before = events.bytes();
+        events.observe(stamp.thread, item, times);
+        spent.bytes += events.bytes() - before;
+        spent.time += start.map_or(Duration::ZERO, |start| start.elapsed());
+        *cut_off = spent.limit(&limits);
         search.ensure_few_columns()?;
         if limits.window.is_some() && search.steps.is_multiple_of(limits.stride) {
             let mut meaning = Meaning { projection, writes, monitor: &mut property.monitor };
+            let before = search.explorer.events.bytes();
             search.explorer.advance(&mut meaning, true)?;
             search.explorer.tidy(writes, projection);
+            let less = before.saturating_sub(search.explorer.events.bytes());
+            spent.bytes = spent.bytes.saturating_sub(less);
         }
         Ok(())
     }
@@ -463,7 +513,7 @@ impl MonitoredProperty {
     ) {
         let Steps::ByBinding(steps) = &mut self.steps else { return };
         if steps.len() >= limits.events {
-            self.cut_off = true;
+            self.cut_off = Some(Outcome::EventLimit);
             return;
         }
         steps.push(BoundStep { index, step, stamp }, step, event, pool, &self.property.params);
@@ -484,7 +534,7 @@ impl MonitoredProperty {
         self.projection.state_of(self.projection.initial().values().into(), &mut tally.troubles);
         match std::mem::replace(&mut self.steps, Steps::ByBinding(BoundSteps::default())) {
             Steps::All(mut search) => {
-                search.explorer.spend_at_most(limits.time);
+                search.explorer.spend_at_most(limits.time, limits.memory);
                 self.conclude_search(number, None, *search, tally)
             }
             Steps::ByBinding(steps) => {

@@ -187,7 +187,11 @@ impl Settings {
         if self.is_live {
             default.keep_little();
         }
+        // What is kept for the witness takes its part of the memory.
+        let part = self.limits.memory / 4;
         lattice::Limits {
+            history: default.history.min(part),
+            kept_events: default.kept_events.min(part),
             window: self.limits.window,
             lookahead: self.limits.lookahead,
             cuts: self.limits.states.unwrap_or(default.cuts),

@@ -347,3 +347,26 @@ fn thousands_of_threads_cost_the_lattice_its_answer_and_nothing_else() {
     assert!(of("lattice").statement.contains("one for each thread"), "{}", of("lattice").statement);
     assert_eq!(of("observed").outcome, Outcome::Window);
 }
+
+/// What each thread knows of each other one is kept for every property; all of them together have
+/// one limit.
+#[test]
+fn many_properties_on_many_threads_stay_within_the_memory_limit() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    for t in 0..400 {
+        writeln!(file, "T{t}|w(x)={t}\nT{t}|fork(T{})", t + 1).unwrap();
+    }
+    let trace = InFile(file.path().to_owned());
+    let spec: String = (0..20).map(|p| format!("property p{p}: x >= -{p}\n")).collect();
+    let outcomes = |memory: usize| -> Vec<Outcome> {
+        let mut session = session(&format!("init x = 0\n{spec}"), &[], false);
+        session.settings.limits.memory = memory;
+        session.settings.space = Some(foresee_trace::Space::Maz);
+        let analysed = session.run(&trace, &mut Silent).unwrap().report.analysed;
+        let lattices = analysed.iter().filter(|one| one.name == crate::info::LATTICE);
+        lattices.map(|one| one.outcome).collect()
+    };
+    let (enough, little) = (outcomes(1 << 30), outcomes(1 << 20));
+    assert_eq!(enough, vec![Outcome::Exhausted; 20]);
+    assert!(little.contains(&Outcome::MemoryLimit), "{little:?}");
+}

@@ -11,6 +11,7 @@ use foresee_trace::Trace;
 
 use super::*;
 use crate::checks::attempt::{Attempt, Reach, attempt};
+use crate::checks::locksets::LockSets;
 use crate::checks::tally::SearchStats;
 use crate::checks::tries::{Try, try_all};
 use crate::reorder::{Requirements, Search};
@@ -38,6 +39,7 @@ const FAMILIES: &[Family] = &[
 
 struct Ready<'t> {
     trace: &'t Trace,
+    locksets: LockSets,
     requirements: Requirements,
     options: Options,
 }
@@ -50,6 +52,7 @@ impl<'t> Ready<'t> {
         let atomicity = AtomicityOptions { with_three, ..AtomicityOptions::default() };
         Ready {
             trace,
+            locksets: LockSets::default(),
             requirements,
             options: Options { cores: 1, atomicity, ..Options::default() },
         }
@@ -60,6 +63,7 @@ impl<'t> Ready<'t> {
             trace: self.trace,
             requirements: &self.requirements,
             options: &self.options,
+            locksets: &self.locksets,
             is_cut: false,
             room: usize::MAX,
         }

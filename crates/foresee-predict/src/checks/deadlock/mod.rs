@@ -48,7 +48,7 @@ use foresee_trace::{Event, LocId, LockId, Op, ThreadId, Trace};
 
 use super::attempt::{Budget, NEXT};
 use super::lock_state::{LockState, taken};
-use super::locksets::Hold;
+use super::locksets::{Hold, LockSets};
 use super::tally::{SearchStats, Words};
 use super::tries::{Candidate, Chains, Found, Tried, Try};
 use super::{Check, CheckKind, Context, Description, Options, Proposals};
@@ -56,7 +56,7 @@ use crate::analysis::{AnalysisError, Stat};
 use crate::info::DEADLOCK;
 use crate::reorder::{NONE, Sight};
 use kept::Kept;
-use requests::{Patience, Requests, Want};
+use requests::{Patience, Places, Requests, Want};
 use rings::{Limits, Ring};
 use stuck::End;
 use waits::{Wait, Waits, is_for_ever};
@@ -135,10 +135,12 @@ impl Deadlocks {
 
     /// Whether a thread joins or waits while others want what it holds, so that they may be stuck
     /// because of a wait.
-    fn is_exposed(&self, trace: &Trace) -> bool {
+    fn is_exposed(&self, trace: &Trace, locksets: &LockSets) -> bool {
         let mut keepers: HashMap<LockId, Vec<ThreadId>, RandomState> = HashMap::default();
         let joins = self.requests.classes.iter().filter(|p| matches!(p.class.wants, Want::End(_)));
-        let joins = joins.flat_map(|p| p.has.iter().map(|&hold| (p.class.thread, hold)));
+        let joins = joins.flat_map(|Places { class, .. }| {
+            locksets.get(class.has).iter().map(|&hold| (class.thread, hold))
+        });
         for (thread, hold) in joins.chain(self.waits.kept(trace)) {
             let threads = keepers.entry(hold.lock).or_default();
             if !threads.contains(&thread) {
@@ -207,13 +209,13 @@ impl Check for Deadlocks {
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.requests.add_awaited(context.trace);
-        let requests = self.requests.as_requests();
+        let requests = self.requests.as_requests(context.trace, context.locksets);
         let rings = rings::rings(&requests, Limits::default());
         let mut candidates = self.candidates(&rings.found, context.options);
         let possible: HashSet<Vec<Place>> = rings.found.iter().map(|r| self.places(r)).collect();
         let guarded: HashSet<Vec<Place>> = rings.guarded.iter().map(|r| self.places(r)).collect();
         let by_locks = guarded.difference(&possible).count() as u64;
-        let is_exposed = self.is_exposed(context.trace);
+        let is_exposed = self.is_exposed(context.trace, context.locksets);
         let waits = self.waits.candidates(context.trace, context.requirements, is_exposed)?;
         for (i, group) in waits.groups.iter().enumerate() {
             let tries: Vec<Try> = group.iter().flat_map(Wait::tries).collect();

@@ -7,7 +7,8 @@ use foresee_trace::{Event, Id, LocId, Op, ThreadId, Trace, entry};
 
 use super::rings::{Request, Thing};
 use crate::checks::lock_state::{LockState, given, taken};
-use crate::checks::locksets::{Hold, LockSetId};
+use crate::checks::locksets::{Hold, LockSetId, LockSets};
+use crate::users::Users;
 
 /// What a thread would wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +52,6 @@ pub(crate) struct Class {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) class: Class,
-    /// The locks that its thread holds.
-    pub(crate) has: Box<[Hold]>,
     /// In the order of the trace.
     pub(crate) events: Vec<u32>,
 }
@@ -132,7 +131,7 @@ impl Requests {
         }
         let is_timed = patience == Patience::Timed;
         let class = Class { thread: event.thread(), has, wants, loc: event.loc(), is_timed };
-        self.add(index, class, |set| lock_state.locksets.get(set).into());
+        self.add(index, class);
     }
 
     /// A thread is forked or joined, perhaps by one that holds locks.
@@ -164,9 +163,9 @@ impl Requests {
         all
     }
 
-    fn add(&mut self, index: u32, class: Class, locks: impl FnOnce(LockSetId) -> Box<[Hold]>) {
+    fn add(&mut self, index: u32, class: Class) {
         let number = *self.numbers.entry(class).or_insert_with(|| {
-            self.classes.push(Places { class, has: locks(class.has), events: Vec::new() });
+            self.classes.push(Places { class, events: Vec::new() });
             self.classes.len() - 1
         });
         self.classes[number].events.push(index);
@@ -207,7 +206,7 @@ impl Requests {
                     let is_timed = patience == Patience::Timed;
                     let (has, wants) = (LockSetId::EMPTY, Want::Lock(hold));
                     let class = Class { thread, has, wants, loc, is_timed };
-                    self.add(i as u32, class, |_| Box::default());
+                    self.add(i as u32, class);
                 }
                 held[t] += 1;
             } else if given(event).is_some() {
@@ -221,11 +220,20 @@ impl Requests {
         self.classes.iter().find(|class| class.events.binary_search(&event).is_ok())
     }
 
-    /// The classes as input for the search for rings.
-    pub(crate) fn as_requests(&self) -> Vec<Request> {
-        let request = |Places { class, has, .. }: &Places| Request {
+    /// The classes as input for the search for rings, without locks that only one thread takes: no other thread waits
+    /// for those. A thread with n locks inside one another has n²/2 of them in all its requests.
+    pub(crate) fn as_requests(&self, trace: &Trace, locksets: &LockSets) -> Vec<Request> {
+        let mut users = Users::default();
+        for event in &trace.events {
+            if let Some(hold) = taken(event) {
+                users.add(hold.lock.index(), event.thread().0);
+            }
+        }
+        let is_shared = |hold: &&Hold| users.is_shared(hold.lock.index());
+        let shared = |set| locksets.get(set).iter().filter(is_shared);
+        let request = |Places { class, .. }: &Places| Request {
             thread: class.thread.0,
-            has: has.iter().map(|&hold| Want::Lock(hold).thing()).collect(),
+            has: shared(class.has).map(|&hold| Want::Lock(hold).thing()).collect(),
             guards: self.guards_of(class.thread),
             wants: class.wants.thing(),
         };

@@ -58,15 +58,16 @@ fn check(trace: &Trace) -> Checked {
     trace.events.iter().for_each(|event| requirements.push(event, &trace.pool).unwrap());
     requirements.finish();
     let options = Options { cores: 1, ..Options::default() };
+    let lock_state = LockState::default();
     let context = Context {
         trace,
         requirements: &requirements,
         options: &options,
+        locksets: &lock_state.locksets,
         is_cut: false,
         room: usize::MAX,
     };
     let mut check = LifeOrder::new(&options);
-    let lock_state = LockState::default();
     for (i, event) in trace.events.iter().enumerate() {
         check.event(i as u32, event, &lock_state);
     }

@@ -270,6 +270,10 @@ impl Check for Race {
         self.has_weak |= event.op().weakens();
     }
 
+    fn bytes(&self) -> usize {
+        self.suspects.bytes()
+    }
+
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         // Schedulable happens-before orders what they exclude.
         if self.algorithm != Algorithm::Shb {

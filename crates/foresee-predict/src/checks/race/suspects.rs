@@ -86,10 +86,18 @@ impl Suspects {
         if let Some(&known) = self.narrowed.get(&(guards, held, writes)) {
             return known;
         }
-        let left: Vec<Hold> = guarding.filter(|h| self.guards.get(guards).contains(h)).collect();
+        let is_held =
+            |shared: bool, guard: &Hold| holds.binary_search(&Hold { shared, ..*guard }).is_ok();
+        let stays = |guard: &&Hold| is_held(false, guard) || !writes && is_held(true, guard);
+        let left: Vec<Hold> = self.guards.get(guards).iter().filter(stays).copied().collect();
         let left = self.guards.intern(left.into_iter());
         self.narrowed.insert((guards, held, writes), left);
         left
+    }
+
+    /// How many bytes the sets of guards take.
+    pub(super) fn bytes(&self) -> usize {
+        self.guards.bytes()
     }
 
     /// Whether nothing rules out a race for a variable yet.
