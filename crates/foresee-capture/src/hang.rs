@@ -47,10 +47,7 @@ impl Hangs {
 
     /// Kills processes that have hung for a while, and records it in their logs.
     pub(crate) fn end(&mut self) {
-        let Ok(files) = fs::read_dir(&self.folder) else { return };
-        let tails = files.filter_map(|file| Some(file.ok()?.path()));
-        for tail in tails.filter(|path| path.extension().is_some_and(|ending| ending == "tail")) {
-            let Some(process) = tail.file_name().and_then(leading_number) else { continue };
+        for (tail, process) in tails(&self.folder) {
             self.end_stalled(&tail, process);
             let Some(changes) = hung(&tail, process) else {
                 self.calm.remove(&process);
@@ -98,28 +95,61 @@ impl Hangs {
     }
 }
 
+/// The head of a log that a program is writing.
+struct Live([u8; size_of::<Head>()]);
+
+impl Live {
+    fn read(tail: &Path) -> Option<Live> {
+        let mut head = [0; size_of::<Head>()];
+        File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
+        Some(Live(head))
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap_or_default())
+    }
+
+    fn long(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap_or_default())
+    }
+}
+
+/// The tails of the logs in a directory, and their processes.
+fn tails(folder: &Path) -> impl Iterator<Item = (PathBuf, u32)> + use<> {
+    let files = fs::read_dir(folder).into_iter().flatten();
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let tails = paths.filter(|path| path.extension().is_some_and(|ending| ending == "tail"));
+    tails.filter_map(|tail| {
+        let process = tail.file_name().and_then(leading_number)?;
+        Some((tail, process))
+    })
+}
+
+/// The process that records into this directory and is held at a step of its schedule, if there is one.
+pub(crate) fn held(folder: &Path) -> Option<u32> {
+    let is_held = |tail: &Path| {
+        Live::read(tail).is_some_and(|head| head.word(offset_of!(Head, replay)) == replay::HELD)
+    };
+    tails(folder).find(|(tail, _)| is_held(tail)).map(|(_, process)| process)
+}
+
 /// If a process follows a schedule and all its threads sleep: the next step.
 fn stalled(tail: &Path, process: u32) -> Option<u64> {
-    let mut head = [0; size_of::<Head>()];
-    File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
-    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
-    let at = offset_of!(Head, replay_at);
-    let is_following = word(offset_of!(Head, replay)) == replay::FOLLOWING;
-    let is_it = is_following && is_asleep(process, word(offset_of!(Head, living)));
-    is_it.then(|| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default()))
+    let head = Live::read(tail)?;
+    let is_following = head.word(offset_of!(Head, replay)) == replay::FOLLOWING;
+    let is_it = is_following && is_asleep(process, head.word(offset_of!(Head, living)));
+    is_it.then(|| head.long(offset_of!(Head, replay_at)))
 }
 
 /// If every thread of a process waits for another: the number of changes so far.
 fn hung(tail: &Path, process: u32) -> Option<u32> {
-    let mut head = [0; size_of::<Head>()];
-    File::open(tail).ok()?.read_exact_at(&mut head, 0).ok()?;
-    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap_or_default());
-    let living = word(offset_of!(Head, living));
-    let is_open = head.starts_with(&MAGIC.to_le_bytes()) && word(offset_of!(Head, state)) == 0;
-    let is_stuck = living > 0 && word(offset_of!(Head, blocked)) == living;
-    let has_no_handler = word(offset_of!(Head, handlers)) == 0;
+    let head = Live::read(tail)?;
+    let living = head.word(offset_of!(Head, living));
+    let is_open = head.long(0) == MAGIC && head.word(offset_of!(Head, state)) == 0;
+    let is_stuck = living > 0 && head.word(offset_of!(Head, blocked)) == living;
+    let has_no_handler = head.word(offset_of!(Head, handlers)) == 0;
     let is_it = is_open && is_stuck && has_no_handler && is_asleep(process, living);
-    is_it.then(|| word(offset_of!(Head, changes)))
+    is_it.then(|| head.word(offset_of!(Head, changes)))
 }
 
 /// Records in a log why the program ends here. If that fails, the log shows a killed program, which

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::hang::Hangs;
+use crate::hang::{self, Hangs};
+use crate::heard::Heard;
 use crate::process_tree::{ProcessTree, VARIABLE};
 
 /// The usual maximum size of a log in bytes: what is analysed within a time that a person waits.
@@ -38,6 +39,10 @@ pub struct Recording<'a> {
     pub script: Option<&'a Path>,
     /// Whether the program's output is dropped, and its input read from the beginning if that is a file.
     pub is_silent: bool,
+    /// Whether someone else reads our standard input meanwhile, like a debugger: the program gets it only if it is a file.
+    pub is_input_taken: bool,
+    /// Where what the program prints to its standard error is kept, too.
+    pub heard: Option<Heard>,
 }
 
 /// How a program ended.
@@ -69,6 +74,9 @@ pub struct Timeouts<'p> {
     pub on_orphans: &'p mut dyn FnMut(Orphans<'_>),
 }
 
+/// What is done with a process that is held at a step of its schedule, for as long as that takes; whether it may continue.
+pub type OnHeld<'h> = &'h mut dyn FnMut(u32) -> io::Result<bool>;
+
 /// Runs a command to its end, with our own standard streams, and records into a directory. Waits
 /// for recorded processes that it leaves behind, because an unfinished log cannot be read.
 pub fn launch(
@@ -76,6 +84,17 @@ pub fn launch(
     folder: &Path,
     recording: &Recording<'_>,
     timeouts: Timeouts<'_>,
+) -> io::Result<Ended> {
+    launch_held(command, folder, recording, timeouts, &mut |_| Ok(false))
+}
+
+/// The same for a program that is to be held at a step of its schedule.
+pub fn launch_held(
+    command: &[OsString],
+    folder: &Path,
+    recording: &Recording<'_>,
+    timeouts: Timeouts<'_>,
+    on_held: OnHeld<'_>,
 ) -> io::Result<Ended> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
@@ -106,17 +125,25 @@ pub fn launch(
     if recording.is_silent {
         child.stdin(input_again()).stdout(Stdio::null()).stderr(Stdio::null());
     }
+    if recording.is_input_taken {
+        child.stdin(input_again());
+    }
+    if recording.heard.is_some() {
+        child.stderr(Stdio::piped());
+    }
     let tree = ProcessTree::of(folder);
-    let start = Instant::now();
-    let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
+    let mut start = Instant::now();
     let mut child = child.spawn()?;
     let process = child.id();
+    let listener = recording.heard.as_ref().zip(child.stderr.take());
+    let listener = listener.map(|(heard, from)| heard.listen(from, recording.is_silent));
     let mut hangs = Hangs::in_folder(folder);
     let (tell, told) = mpsc::channel();
     // If this fails, the receiver is gone.
     std::thread::spawn(move || drop(tell.send(child.wait())));
     let mut stopped = None;
     let status = loop {
+        let is_late = timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
         let stop = timeouts.stop.load(Ordering::Relaxed);
         if stop != 0 && stopped.is_none() {
             stopped = Some(Instant::now());
@@ -125,7 +152,24 @@ pub fn launch(
         let is_stubborn = stopped.is_some_and(|since| since.elapsed() >= TO_END);
         match told.recv_timeout(LOOK) {
             Ok(status) => break status?,
-            Err(mpsc::RecvTimeoutError::Timeout) if !is_late() && !is_stubborn => hangs.end(),
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_late && !is_stubborn => {
+                let Some(held) = recording.script.and_then(|_| hang::held(folder)) else {
+                    hangs.end();
+                    continue;
+                };
+                let since = Instant::now();
+                let may_continue = on_held(held);
+                // The time with the debugger is not the program's.
+                start += since.elapsed();
+                if may_continue.as_ref().is_ok_and(|&may| may) && hang::held(folder).is_none() {
+                    continue;
+                }
+                end_all(&tree, process)?;
+                let status = told.recv().map_err(io::Error::other)??;
+                may_continue?;
+                let (took, hung, is_stopped) = (start.elapsed(), hangs.ended, stopped.is_some());
+                return Ok(Ended { status, timed_out: false, took, process, hung, is_stopped });
+            }
             Err(_) => {
                 end_all(&tree, process)?;
                 let status = told.recv().map_err(io::Error::other)??;
@@ -134,6 +178,7 @@ pub fn launch(
             }
         }
     };
+    let is_late = || timeouts.timeout.is_some_and(|limit| start.elapsed() >= limit);
     let mut pause = Pause::default();
     let gone = Instant::now();
     let (mut left, mut is_told) = (tree.running(), false);
@@ -156,6 +201,9 @@ pub fn launch(
         hangs.end();
         pause.take();
         left = tree.running();
+    }
+    if let Some(listener) = listener {
+        listener.wait();
     }
     let (took, hung, is_stopped) = (start.elapsed(), hangs.ended, stopped.is_some());
     Ok(Ended { status, timed_out: false, took, process, hung, is_stopped })

@@ -6,6 +6,7 @@ pub mod compiler;
 pub mod failure;
 pub mod filter;
 mod hang;
+pub mod heard;
 pub mod jvm;
 pub mod launch;
 pub mod log;

@@ -263,6 +263,19 @@ pub(crate) struct ReplayArgs {
     /// Print each step that was taken.
     #[arg(long, help_heading = heading::REPLAY)]
     pub(crate) trace: bool,
+    /// Hold all threads at the violating step, and attach a debugger: gdb, or lldb if there is no gdb.
+    ///
+    /// Threads have the names of the report. The debugger stands in the thread of the step, which has not been taken yet;
+    /// `continue` lets the program follow the rest of the schedule.
+    #[arg(long, help_heading = heading::REPLAY)]
+    pub(crate) debug: bool,
+    /// With --debug, hold before step N of the schedule, counted from 1; with --trace alone, end the program there and say
+    /// where its threads are.
+    #[arg(long, value_name = "N", help_heading = heading::REPLAY)]
+    pub(crate) step: Option<usize>,
+    /// Command line of the debugger, as in `gdb -batch -ex "info threads"`.
+    #[arg(long, value_name = "COMMAND", requires = "debug", help_heading = heading::REPLAY)]
+    pub(crate) debugger: Option<String>,
     /// Kill the program after SECONDS; it may be run several times.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, help_heading = heading::REPLAY)]
     pub(crate) timeout: u64,

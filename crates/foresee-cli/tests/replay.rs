@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use crate::harness::{Bench, root, said, text};
 
 /// A program that deadlocks if its threads meet.
-const RING: &str = "#include <pthread.h>\n\
+pub(crate) const RING: &str = "#include <pthread.h>\n\
     static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;\n\
     static void *one(void *p) { pthread_mutex_lock(&a); pthread_mutex_lock(&b);\n\
       pthread_mutex_unlock(&b); pthread_mutex_unlock(&a); return p; }\n\
@@ -24,7 +24,7 @@ const RING: &str = "#include <pthread.h>\n\
       pthread_join(s, 0); pthread_join(t, 0); return 0; }\n";
 
 /// The findings of the reports on all processes of a program, each with its rule and its label.
-fn findings(reports: &str) -> Vec<Json> {
+pub(crate) fn findings(reports: &str) -> Vec<Json> {
     let mut found = Vec::new();
     for report in serde_json::Deserializer::from_str(reports).into_iter::<Json>() {
         for one in report.expect("a report")["analyses"].as_array().unwrap() {
@@ -35,14 +35,14 @@ fn findings(reports: &str) -> Vec<Json> {
 }
 
 /// Runs a program with `--confirm`; its predicted findings.
-fn confirmed(bench: &Bench, words: &str) -> Vec<Json> {
+pub(crate) fn confirmed(bench: &Bench, words: &str) -> Vec<Json> {
     let (status, _, err) = bench.run(&format!("--confirm --format json -o report.json {words}"));
     assert!(matches!(status, 0 | 1 | 3), "{words}: {status} {err}");
     let found = findings(&fs::read_to_string(bench.path("report.json")).unwrap());
     found.into_iter().filter(|finding| finding["kind"] == "predicted").collect()
 }
 
-fn label(finding: &Json) -> String {
+pub(crate) fn label(finding: &Json) -> String {
     format!("{}: {} ({})", finding["rule"], finding["confirmation"], finding["confirmed_how"])
 }
 

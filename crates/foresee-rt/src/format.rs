@@ -8,7 +8,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -97,6 +97,8 @@ pub mod replay {
     pub const FOLLOWED: u32 = 2;
     /// They could not.
     pub const DIVERGED: u32 = 3;
+    /// They followed it to the step at which they are to be held, until a debugger lets them continue.
+    pub const HELD: u32 = 4;
 
     /// A thread did something other than its next step.
     pub const OTHER_STEP: u32 = 1;
@@ -131,6 +133,12 @@ pub mod replay {
     /// Steps are counted by kind and place, since the thread's previous listed step.
     pub const SWITCH: u32 = 1;
 
+    /// Threads are held nowhere.
+    pub const NO_STOP: u64 = u64::MAX;
+
+    /// The size of the name of a thread, as the kernel keeps it, with a zero byte at its end.
+    pub const NAME: usize = 16;
+
     /// After the schedule, all threads take turns by chance.
     pub const RELEASE_ALL: u32 = 0;
     /// The thread of the last step goes first.
@@ -155,6 +163,8 @@ pub struct Script {
     pub threads: u32,
     /// The number of steps.
     pub steps: u64,
+    /// The index of the step before which all threads are held; [`replay::NO_STOP`] if there is none.
+    pub stop: u64,
 }
 
 /// A thread of a schedule, which may refer to threads before it.
@@ -165,6 +175,8 @@ pub struct ScriptThread {
     pub parent: u32,
     /// How many threads the parent started before it.
     pub before: u32,
+    /// Its name in reports.
+    pub name: [u8; replay::NAME],
 }
 
 /// A step of a schedule.
@@ -483,6 +495,8 @@ tags! {
     Data = 0xc4;
     /// The contents of some of them (address; bytes).
     Bytes = 0xc5;
+    /// Where the thread is that is about to wait (bytes: return addresses in eight bytes each, the innermost first).
+    Stack = 0xc6;
 }
 
 impl Tag {
@@ -497,6 +511,7 @@ impl Tag {
                 | Tag::Module
                 | Tag::Delayed
                 | Tag::Bytes
+                | Tag::Stack
         )
     }
 
@@ -517,6 +532,7 @@ impl Tag {
                 | Tag::Instrumented
                 | Tag::Data
                 | Tag::Bytes
+                | Tag::Stack
                 | Tag::Request
                 | Tag::RequestEnd
                 | Tag::RequestSem

@@ -167,6 +167,8 @@ pub struct Log {
     unanswered: HashSet<u64>,
     /// The life of each thread.
     lives: BTreeMap<u32, Life>,
+    /// The callers of the threads that still wait when the log ends, as return addresses, the innermost first.
+    pub callers: BTreeMap<u32, Vec<u64>>,
 }
 
 /// The life of a thread.
@@ -330,6 +332,7 @@ impl Log {
             pending: None,
             unanswered: HashSet::default(),
             lives: BTreeMap::new(),
+            callers: BTreeMap::new(),
         };
         let [address, pc, size, thread] = head.pending;
         if size != 0 && size <= 1 << 32 && !matches!(log.header.end, End::Ended | End::Replaced) {
@@ -379,6 +382,11 @@ impl Log {
                     let name = String::from_utf8_lossy(record.bytes).into_owned();
                     log.called.insert(record.address as u32, name);
                 }
+                What::Sync(Tag::Stack) => {
+                    let words = record.bytes.as_chunks::<8>().0.iter();
+                    let callers = words.map(|&word| u64::from_le_bytes(word)).collect();
+                    log.callers.insert(record.thread, callers);
+                }
                 What::Sync(Tag::Delayed) => {
                     let Some(delayed) = Delayed::from_bytes(record.bytes) else {
                         let what = "a delayed access makes no sense".to_owned();
@@ -399,6 +407,9 @@ impl Log {
             };
             if counted {
                 thread.request = None;
+                if !log.callers.is_empty() {
+                    log.callers.remove(&record.thread);
+                }
                 match record.what {
                     What::Sync(Tag::WaitBegin) => thread.wait = Some(thread.counted),
                     What::Sync(Tag::WaitEnd) => thread.wait = None,

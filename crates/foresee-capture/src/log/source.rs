@@ -1363,6 +1363,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             | Tag::RequestEnd
             | Tag::RequestSem
             | Tag::Withdrawn
+            | Tag::Stack
             | Tag::ThreadName
             | Tag::Switch
             | Tag::Module

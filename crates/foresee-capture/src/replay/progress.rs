@@ -11,6 +11,8 @@ pub enum State {
     Following,
     /// To its end.
     Followed,
+    /// To the step at which it was to be held, and there it was ended.
+    Held,
     /// Only to some step.
     Diverged(Reason),
 }
@@ -79,6 +81,7 @@ impl Progress {
         let state = match state {
             replay::FOLLOWING => State::Following,
             replay::FOLLOWED => State::Followed,
+            replay::HELD => State::Held,
             replay::DIVERGED => State::Diverged(reason),
             _ => State::Off,
         };

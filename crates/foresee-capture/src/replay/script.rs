@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use foresee_rt::format::replay::{
-    HAS_VALUE, IN_PROGRAM, MAGIC, OTHERS_FIRST, RELEASE_ALL, STRICT, SWITCH, TIMED_OUT,
-    VIOLATOR_FIRST,
+    HAS_VALUE, IN_PROGRAM, MAGIC, NAME, NO_STOP, OTHERS_FIRST, RELEASE_ALL, STRICT, SWITCH,
+    TIMED_OUT, VIOLATOR_FIRST,
 };
 
 use super::{Flag, Place, Schedule, Step};
@@ -50,10 +50,11 @@ pub fn told(schedule: &Schedule, mode: Mode) -> Vec<usize> {
     }
 }
 
-/// Writes a schedule for the runtime.
-pub fn write(schedule: &Schedule, way: Way, path: &Path) -> io::Result<()> {
+/// Writes a schedule for the runtime, which holds all threads before a step if there is one to `stop` at: at that one or, if the
+/// runtime is not told of it, at the next.
+pub fn write(schedule: &Schedule, way: Way, stop: Option<usize>, path: &Path) -> io::Result<()> {
     let told = told(schedule, way.mode);
-    let mut bytes = Vec::with_capacity(32 + told.len() * 32);
+    let mut bytes = Vec::with_capacity(64 + schedule.threads.len() * 24 + told.len() * 32);
     bytes.extend(MAGIC.to_le_bytes());
     let mode = if way.mode == Mode::Strict { STRICT } else { SWITCH };
     let after = match way.after {
@@ -66,9 +67,17 @@ pub fn write(schedule: &Schedule, way: Way, path: &Path) -> io::Result<()> {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend((told.len() as u64).to_le_bytes());
+    let stop = stop.map_or(NO_STOP, |stop| told.partition_point(|&step| step < stop) as u64);
+    bytes.extend(stop.to_le_bytes());
     for thread in &schedule.threads {
         bytes.extend((thread.parent as u32).to_le_bytes());
         bytes.extend(thread.before.to_le_bytes());
+        // The kernel keeps as many bytes, the last of which is zero.
+        let mut name = [0; NAME];
+        for (to, &byte) in name[..NAME - 1].iter_mut().zip(thread.name.as_bytes()) {
+            *to = byte;
+        }
+        bytes.extend(name);
     }
     told.iter().for_each(|&i| put(&schedule.steps[i], way.mode, &mut bytes));
     std::fs::File::create(path)?.write_all(&bytes)

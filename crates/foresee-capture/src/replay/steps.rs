@@ -24,7 +24,9 @@ pub enum NotScheduled {
     #[error("the recording leaves out steps, so that they cannot be counted")]
     Filtered,
     /// It happens in a forked process.
-    #[error("it is about a process that the program forked, which replay does not control")]
+    #[error(
+        "it is about a process that the program forked, or that became another program by `exec`; replay controls only the first process"
+    )]
     Forked,
     /// The log cannot be read again.
     #[error(transparent)]

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::args::{Expect, ReplayArgs, ReportFormat};
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output::{self, Sink};
-use crate::replayer::{self, Outcome, Replayer};
+use crate::replayer::{self, Debugger, Outcome, Replayer, Shown, Stop};
 use crate::{asked, specs};
 
 /// Schedules are text of a few hundred bytes per step.
@@ -37,6 +37,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         !draws,
         "a replay draws nothing: use --html, --lattice or --witness-svg with `foresee run`"
     );
+    let stop = stop(args)?;
     let name = args.schedule.display();
     let size = std::fs::metadata(&args.schedule).with_context(|| format!("cannot open {name}"))?;
     ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
@@ -66,9 +67,20 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         is_silent: args.analysis.text.quiet,
         is_traced: args.trace,
     };
-    let outcome = replayer.replay(&schedule, None)?;
+    let outcome = match &stop {
+        Some(stop) => replayer.stop(&schedule, stop)?,
+        None => replayer.replay(&schedule, None)?,
+    };
+    let mut shown = Shown::default();
     let (word, text, status) = match outcome {
-        Outcome::Confirmed(how) => ("confirmed", how, CONFIRMED),
+        Outcome::Confirmed(how) => {
+            shown = how;
+            ("confirmed", shown.how.clone(), CONFIRMED)
+        }
+        Outcome::Held(how) => {
+            shown = how;
+            ("held", shown.how.clone(), FINE)
+        }
         Outcome::Diverged(how) => ("diverged", how, UNKNOWN),
         Outcome::NotForced(how) => ("not-forced", how, UNKNOWN),
         Outcome::Harmless => {
@@ -82,13 +94,27 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let claim = schedule.claim.as_ref().map_or("", |claim| &claim.message);
     let report = match format {
         ReportFormat::Json => {
+            let stacks = shown.stacks.iter();
+            let stacks: Vec<_> = stacks
+                .map(|stack| json!({"thread": stack.thread, "frames": stack.frames}))
+                .collect();
             let object = json!({"foresee": env!("CARGO_PKG_VERSION"), "confirmation": word,
-                "how": text, "claim": claim, "schedule": args.schedule.to_string_lossy()});
+                "how": text, "claim": claim, "schedule": args.schedule.to_string_lossy(),
+                "said": shown.said, "stacks": stacks});
             foresee_report::json::visible(&format!("{object}\n"))
         }
         _ => {
             let word = word.replace('-', " ");
             let mut report = format!("{word}: {}\n", output::plain(&text));
+            for message in &shown.said {
+                report += &format!("  the program said: {}\n", output::plain(message));
+            }
+            for stack in &shown.stacks {
+                report += &format!("  {}:\n", output::plain(&stack.thread));
+                for frame in &stack.frames {
+                    report += &format!("    {}\n", output::plain(frame));
+                }
+            }
             if !claim.is_empty() {
                 report += &format!("  the schedule claims: {}\n", output::plain(claim));
             }
@@ -106,6 +132,19 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         Some(Expect::Confirmed) if status == FINE => CONFIRMED,
         Some(Expect::Confirmed | Expect::Clean) => status,
     })
+}
+
+/// Where the program is to be held, if it is.
+fn stop(args: &ReplayArgs) -> anyhow::Result<Option<Stop>> {
+    if !args.debug && args.step.is_none() {
+        return Ok(None);
+    }
+    ensure!(args.debug || args.trace, "--step needs --debug or --trace");
+    ensure!(args.expect.is_none(), "--expect needs a whole replay: leave out --debug and --step");
+    ensure!(args.step != Some(0), "steps are counted from 1");
+    let step = args.step.map(|step| step - 1);
+    let debugger = args.debug.then(|| Debugger::find(args.debugger.as_deref())).transpose()?;
+    Ok(Some(Stop { step, debugger }))
 }
 
 /// By what the new trace is judged: by what the schedule was made with, unless the command line says otherwise.

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use super::next::real;
 use super::sys::{self, PhdrInfo};
 use super::thread::{self, Thread, life};
-use super::{config, log};
+use super::{config, hold, log};
 use crate::format::{ACCESSES, Access, INEXACT, Script, ScriptStep, ScriptThread, Tag, replay};
 
 /// A thread that does not exist (yet).
@@ -225,6 +225,7 @@ pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, value: u64) {
             (*t).alike += 1;
             if (*t).alike == next.number {
                 (*t).alike = 0;
+                hold_at(at);
                 advance();
             }
             return;
@@ -233,11 +234,54 @@ pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, value: u64) {
             return;
         }
         match difference(next, expects).filter(|_| number == next.number) {
-            None if number == next.number => advance(),
+            None if number == next.number => {
+                hold_at(at);
+                advance();
+            }
             None => diverge(t, replay::OTHER_STEP, expects),
             Some(reason) => diverge(t, reason, expects),
         }
     }
+}
+
+/// Holds all threads if the step at which they are to be held is the next one, and `t` is about to take it: its next record
+/// is that step or, where only changes of threads are awaited, may be.
+///
+/// # Safety
+/// In a hook of `t`, which has the token.
+pub(super) unsafe fn before_step(t: *mut Thread) {
+    let at = CURSOR.load(Ordering::Relaxed);
+    if at != script().stop {
+        return;
+    }
+    // SAFETY: by the caller's promise.
+    let is_there = step(at).is_some_and(|step| unsafe {
+        let is_near = match script().mode {
+            replay::SWITCH => (*t).alike + 1 >= step.number,
+            _ => (*t).steps >= step.number,
+        };
+        (*t).script == step.thread + 1 && is_near
+    });
+    if is_there {
+        hold_at(at);
+    }
+}
+
+/// Holds all threads if that was not done yet and is to be done at this step.
+fn hold_at(at: u64) {
+    if at != script().stop || !hold::is_first() {
+        return;
+    }
+    for (thread, index) in threads().iter().zip(0..) {
+        let id = id_of(index).load(Ordering::Relaxed);
+        if id != 0 {
+            // SAFETY: threads are never moved, and this number is set before the thread's first step.
+            hold::name(unsafe { (*thread::get(id)).tid }, &thread.name);
+        }
+    }
+    log::note_replay(replay::HELD, 0, at);
+    hold::until_released();
+    log::note_replay(replay::FOLLOWING, 0, at);
 }
 
 /// Whether a record has the kind and the place of a step.
@@ -304,6 +348,7 @@ pub(super) unsafe fn blocks(t: *mut Thread, tag: Tag, pc: usize, object: usize) 
     // SAFETY: by the caller's promise.
     unsafe {
         if (*t).script == step.thread + 1 && is_alike(step, tag as u8, pc) {
+            hold_at(CURSOR.load(Ordering::Relaxed));
             advance();
         } else {
             diverge(t, replay::BUSY, (tag as u8, pc, object as u64));

@@ -18,6 +18,7 @@ mod events;
 mod file;
 mod formats;
 mod gate;
+mod hold;
 mod kernel;
 mod locks;
 mod log;
@@ -119,6 +120,9 @@ unsafe fn await_turn(t: *mut Thread) {
         if token::await_turn(t) {
             log::put_turn(t);
         }
+        if gate::is_following() {
+            gate::before_step(t);
+        }
     }
 }
 
@@ -162,6 +166,9 @@ unsafe fn come_in(t: *mut Thread) -> *mut Thread {
                     conds::cut_off(t);
                 } else if !config::free_running() {
                     log::put_turn(t);
+                }
+                if gate::is_following() {
+                    gate::before_step(t);
                 }
                 return t;
             }

@@ -317,5 +317,6 @@ unsafe extern "C" {
     ) -> c_int;
     pub(super) fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
     pub(super) fn pthread_self() -> usize;
+    pub(super) fn backtrace(to: *mut *mut c_void, room: c_int) -> c_int;
     pub(super) fn __errno_location() -> *mut c_int;
 }
