@@ -34,10 +34,10 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let folder = if is_file(&path) { folder(&path) } else { &temporary };
     let format = args.input.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
     let mut file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
-    let opened =
+    let foresee_formats::Opened { format, source, .. } =
         foresee_formats::open_reader(Box::new(&mut file), format).with_context(|| name.clone())?;
     let mode = if args.input.repair { Mode::Repair } else { Mode::Reject };
-    let source = input::within_memory(opened.source, args.memory.max_memory);
+    let source = input::within_memory(source, args.memory.max_memory);
     let mut source = Validated::new(source, mode);
     let mut builder = Builder::new(folder, Builder::MEMORY);
     let bar = input::progress("indexing");
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     );
     drop(source);
     let about = About {
-        format: opened.format.name(),
+        format: format.name(),
         repaired: args.input.repair,
         names: &names,
         remarks: &remarks,
