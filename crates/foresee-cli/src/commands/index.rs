@@ -1,7 +1,10 @@
 //! `foresee index`: writes the index of a trace, by default beside the trace.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, bail, ensure};
 use foresee_index::{About, Builder, Index, Witnessed};
@@ -33,9 +36,10 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let temporary = std::env::temp_dir();
     let folder = if is_file(&path) { folder(&path) } else { &temporary };
     let format = args.input.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
-    let mut file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
-    let opened =
-        foresee_formats::open_reader(Box::new(&mut file), format).with_context(|| name.clone())?;
+    let file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
+    let file = Rc::new(RefCell::new(file));
+    let opened = foresee_formats::open_reader(Box::new(Shared(Rc::clone(&file))), format)
+        .with_context(|| name.clone())?;
     let mode = if args.input.repair { Mode::Repair } else { Mode::Reject };
     let source = input::within_memory(opened.source, args.memory.max_memory);
     let mut source = Validated::new(source, mode);
@@ -51,6 +55,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
          to build an index"
     );
     drop(source);
+    let file = Rc::into_inner(file).context("the reader still holds the trace")?.into_inner();
     let about = About {
         format: opened.format.name(),
         repaired: args.input.repair,
@@ -82,4 +87,13 @@ fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
         "{place}: {events} events of {} threads in {bytes} bytes, {each:.1} per event\n",
         index.names().threads.len()
     ))
+}
+
+/// Shares the file between the reader and `run`, which needs its identity afterwards.
+struct Shared(Rc<RefCell<Witnessed>>);
+
+impl Read for Shared {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
+    }
 }
