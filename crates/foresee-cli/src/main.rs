@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::InstrumentJvm(args) => commands::instrument_jvm::run(&args),
         Command::SelfTest(args) => commands::self_test::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),

@@ -3,6 +3,7 @@
 pub(crate) mod cc;
 pub(crate) mod check;
 pub(crate) mod index;
+pub(crate) mod instrument_jvm;
 pub(crate) mod observe;
 mod observe_view;
 pub(crate) mod picture;
