@@ -105,6 +105,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TRACE")]
         trace: Option<PathBuf>,
     },
+    /// Copy a Java program so that it records itself, without a flag: `java -jar OUT/run.jar`.
+    ///
+    /// The copy brings the agent and its settings along. Each process records into a folder `OUT/logs/PID.jvm`, which
+    /// `foresee check` reads like a trace.
+    InstrumentJvm(InstrumentJvmArgs),
     /// Build and run a small program with a planted race in each language, and fail unless it is reported.
     ///
     /// Exit status 1 if a race was missed, 3 if nothing could be tried.
@@ -142,6 +147,28 @@ impl Language {
             Language::Java => "Java",
         }
     }
+}
+
+#[derive(Args)]
+pub(crate) struct InstrumentJvmArgs {
+    /// Class files and jars of the program.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The new folder for the copy.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Specification whose fields and methods are recorded; repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) spec: Vec<PathBuf>,
+    /// The class with the main method [default: that of a jar, or of a class file that has one].
+    #[arg(long, value_name = "CLASS", value_parser = package)]
+    pub(crate) main: Option<String>,
+    /// Record accesses in this package or class only; repeatable.
+    #[arg(long, value_name = "PACKAGE", value_parser = package)]
+    pub(crate) include: Vec<String>,
+    /// Record no accesses in this package or class; repeatable.
+    #[arg(long, value_name = "PACKAGE", value_parser = package)]
+    pub(crate) exclude: Vec<String>,
 }
 
 #[derive(Args)]
@@ -244,11 +271,35 @@ pub(crate) struct RunArgs {
     /// Assume that this uninstrumented library does not access shared data; repeatable.
     #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
     pub(crate) trust: Vec<String>,
+    /// Java: record accesses in this package or class only; repeatable.
+    ///
+    /// What orders threads and what a specification names is recorded everywhere. The report says what was left out, and a
+    /// run without findings is incomplete.
+    #[arg(long, value_name = "PACKAGE", value_parser = package, help_heading = heading::CAPTURE)]
+    pub(crate) include: Vec<String>,
+    /// Java: record no accesses in this package or class; repeatable.
+    ///
+    /// This takes precedence over --include, and is reported in the same way.
+    #[arg(long, value_name = "PACKAGE", value_parser = package, help_heading = heading::CAPTURE)]
+    pub(crate) exclude: Vec<String>,
     /// The program and its arguments.
     ///
     /// Flags of foresee come before the program; `--` may separate the two.
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// A package or class of Java, which may end with `.*`.
+fn package(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix(".*").unwrap_or(text);
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
+            && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+    };
+    match name.split('.').all(is_word) {
+        true => Ok(name.to_owned()),
+        false => Err("not the name of a package or class, such as `org.example.cache`".to_owned()),
+    }
 }
 
 #[derive(Args)]

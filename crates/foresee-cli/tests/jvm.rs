@@ -243,7 +243,8 @@ fn an_agent_that_cannot_begin_leaves_the_program_alone() {
     let unknown = bench.path("unknown");
     std::fs::write(&unknown, "wrong 1\n").unwrap();
     let unknown = unknown.to_str().unwrap();
-    let options = [("", "needs its configuration"), ("=/nonexistent", "cannot be read")];
+    let options =
+        [("", "needs its settings"), ("=/nonexistent", "cannot be read"), ("=mode=fast", "`fast`")];
     for (option, reason) in options.into_iter().chain([(&*format!("={unknown}"), "`wrong`")]) {
         let mut java = Command::new("java");
         java.arg(format!("-javaagent:{}{option}", agent().display())).arg("-cp").arg(classes());

@@ -11,6 +11,7 @@ mod findings;
 mod formats;
 mod harness;
 mod jvm;
+mod jvm_beside;
 mod jvm_uses;
 mod limits;
 mod lsp;

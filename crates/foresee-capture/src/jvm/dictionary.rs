@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{HashMap, JvmError};
 
 /// The version of the agent's log that this reader understands.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// A field of a class.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_line_that_is_not_finished_is_left_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "V\t2\t17\nC\t1\tA\nC\t2\tB").unwrap();
+        std::fs::write(file.path(), "V\t3\t17\nC\t1\tA\nC\t2\tB").unwrap();
         let dictionary = Dictionary::read(file.path()).unwrap();
         assert_eq!((dictionary.classes.len(), &*dictionary.java), (1, "17"));
         std::fs::write(file.path(), "V\t9\t17\n").unwrap();

@@ -439,7 +439,7 @@ impl<'l> JvmSource<'l> {
                 self.threads[i].old = Some(self.value(record)?);
                 Ok(())
             }
-            Kind::Skip | Kind::Object | Kind::Begin => Ok(()),
+            Kind::Object | Kind::Begin => Ok(()),
             Kind::Lost => {
                 self.unordered("a step was lost because the stack of its thread was full");
                 Ok(())

@@ -14,8 +14,10 @@ const VARIABLE: &str = "FORESEE_JVM_AGENT";
 /// The environment variable from which every JVM takes options, however it is started. It says so on the standard error.
 const OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The agent adds to the bootstrap class path, and a JVM that uses shared archives warns of that on its standard output.
-const QUIET: &str = "-Xshare:off";
+/// What a JVM gets beside the agent. The agent adds to the bootstrap class path, and a JVM that uses shared archives warns of that
+/// on its standard output. And the helpers that the agent puts into classes are cheaper to compile if they stay separate.
+const BESIDE: [&str; 3] =
+    ["-Xshare:off", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,*::$fs$*"];
 
 /// There is no agent.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +79,11 @@ impl Agent {
         }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Writes the agent's configuration into a file, and makes the command read it.
     pub fn inject(
         &self,
@@ -94,7 +101,9 @@ impl Agent {
         if let Some((program, arguments)) = command.split_first()
             && is_java(program)
         {
-            let mut injected = vec![program.clone(), QUIET.into(), option];
+            let mut injected = vec![program.clone()];
+            injected.extend(BESIDE.map(OsString::from));
+            injected.push(option);
             injected.extend_from_slice(arguments);
             return Ok(Injected::Command(injected));
         }
@@ -107,7 +116,7 @@ impl Agent {
         if !options.is_empty() {
             options.push(" ");
         }
-        options.push(QUIET);
+        options.push(BESIDE.join(" "));
         options.push(" ");
         options.push(option);
         Ok(Injected::Variable(OPTIONS, options))
@@ -129,7 +138,8 @@ mod tests {
         let java =
             agent.inject(&words(&["/usr/bin/java", "-cp", ".", "Main"]), &file, &settings).unwrap();
         let option = format!("-javaagent:/opt/foresee-jvm.jar={}", file.display());
-        let expected = words(&["/usr/bin/java", QUIET, &option, "-cp", ".", "Main"]);
+        let expected = [&["/usr/bin/java"], &BESIDE[..], &[&option, "-cp", ".", "Main"]].concat();
+        let expected = words(&expected);
         assert_eq!(java, Injected::Command(expected));
         assert_eq!(fs::read_to_string(&file).unwrap(), "out /tmp/x\nmethod Bank.pay\n");
         let maven = agent.inject(&words(&["mvn", "test"]), &file, &settings).unwrap();

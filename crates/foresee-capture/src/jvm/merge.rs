@@ -114,16 +114,18 @@ mod tests {
 
     /// A step of the kind, on the stripe, with the ticket, on the object; its site is its name.
     fn record(kind: u64, stripe: u64, ticket: u64, object: u64, site: u64) -> Vec<u8> {
-        let words = [kind | stripe << 16 | site << 32, ticket, object, 0];
+        let words = [kind | stripe << 10 | 1 << 28 | site << 32, ticket, object];
         words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
     }
 
     fn log(folder: &Path, threads: &[Vec<Vec<u8>>]) -> JvmLog {
-        let mut names = "V\t2\t17\n".to_owned();
+        let mut names = "V\t3\t17\n".to_owned();
         for (i, records) in threads.iter().enumerate() {
             names += &format!("T\t{}\t{} - T{i}\n", i + 1, 100 + i);
-            let mut bytes = records.concat();
-            bytes.resize(64 << 10, 0);
+            // A page that says that the first half is in use, and nothing else was written.
+            let mut bytes = vec![0; 4096];
+            bytes.extend(records.concat());
+            bytes.resize(4096 + (512 << 10), 0);
             std::fs::write(folder.join(format!("{}.log", i + 1)), bytes).unwrap();
         }
         std::fs::write(folder.join("names"), names).unwrap();
@@ -167,17 +169,24 @@ mod tests {
     }
 
     #[test]
-    fn records_go_on_in_the_next_segment() {
+    fn the_half_in_use_comes_after_what_was_written_out() {
         let folder = tempfile::tempdir().unwrap();
-        let log = log(folder.path(), &[vec![record(READ, 0, 0, 7, 1), record(7, 0, 0, 0, 0)]]);
+        let log = log(folder.path(), &[vec![record(READ, 0, 0, 7, 9)]]);
         let mut bytes = std::fs::read(folder.path().join("1.log")).unwrap();
-        bytes.extend(record(READ, 0, 0, 7, 2));
+        let out = [record(READ, 0, 0, 7, 1), record(READ, 0, 0, 7, 2)].concat();
+        bytes[..8].copy_from_slice(&(out.len() as u64 | 1).to_le_bytes());
+        let second = 4096 + (256 << 10);
+        let last = record(READ, 0, 0, 7, 3);
+        bytes[second..second + last.len()].copy_from_slice(&last);
+        bytes.extend(out);
+        // The process was killed while it wrote more.
+        bytes.extend([1; 40]);
         std::fs::write(folder.path().join("1.log"), &bytes).unwrap();
         let mut merge = Merge::new(&log).unwrap();
         let sites = std::iter::from_fn(|| Some(merge.next().unwrap()?.1.site));
-        assert_eq!(sites.collect::<Vec<_>>(), [1, 2]);
-        bytes[0] = 200;
+        assert_eq!(sites.collect::<Vec<_>>(), [1, 2, 3]);
+        bytes[4096 + (512 << 10)] = 100;
         std::fs::write(folder.path().join("1.log"), &bytes).unwrap();
-        assert!(Merge::new(&log).unwrap_err().to_string().contains("no record at byte 0"));
+        assert!(Merge::new(&log).unwrap_err().to_string().contains("no record at byte"));
     }
 }

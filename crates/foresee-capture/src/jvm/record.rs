@@ -1,4 +1,4 @@
-//! The records of one thread. `agents/jvm/src/main/java/foresee/jvm/ThreadLog.java` describes their bytes.
+//! The records of one thread. `agents/jvm/src/main/java/foresee/jvm/RecordFile.java` describes their bytes.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::JvmError;
 
-const RECORD: usize = 32;
-const FIRST_SEGMENT: u64 = 64 << 10;
-const LAST_SEGMENT: u64 = 4 << 20;
+const HEADER: u64 = 4096;
+const HALF: u64 = 256 << 10;
+const SLOTS: usize = 64;
+const HAS_OBJECT: u64 = 1 << 28;
+const HAS_VALUE: u64 = 1 << 29;
 
 macro_rules! kinds {
     ($($name:ident = $code:literal),* $(,)?) => {
@@ -25,7 +27,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Read = 1, Write = 2, VolatileRead = 3, VolatileWrite = 4, Rmw = 5, Old = 6, Skip = 7, Object = 8, Lost = 9,
+    Read = 1, Write = 2, VolatileRead = 3, VolatileWrite = 4, Rmw = 5, Old = 6, Object = 8, Lost = 9,
     Acquire = 10, Release = 11, Request = 12, Try = 13, TryFor = 14, Busy = 15,
     AcquireShared = 16, ReleaseShared = 17, RequestShared = 18,
     Fork = 20, Join = 21, Begin = 22, End = 23,
@@ -57,69 +59,100 @@ pub(super) struct Record {
 pub(super) struct Records {
     path: PathBuf,
     file: BufReader<File>,
+    /// How far the file has been read, and how far the part goes that is being read.
     at: u64,
-    segment_end: u64,
-    segment: u64,
+    end: u64,
+    /// The half of the buffer that was in use last, unless it is being read.
+    last: Option<u64>,
+    slots: [u64; SLOTS],
 }
 
 impl Records {
     pub(super) fn open(path: &Path) -> Result<Records, JvmError> {
-        let file = File::open(path).map_err(|e| JvmError::Io(path.to_owned(), e))?;
+        let failed = |e| JvmError::Io(path.to_owned(), e);
+        let file = File::open(path).map_err(failed)?;
+        let mut file = BufReader::with_capacity(16 << 10, file);
+        let mut head = [0; 8];
+        let head = match file.read_exact(&mut head) {
+            Ok(()) => u64::from_le_bytes(head),
+            // It was about to be made.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => 0,
+            Err(e) => return Err(failed(e)),
+        };
+        let at = HEADER + 2 * HALF;
+        file.seek(SeekFrom::Start(at)).map_err(failed)?;
         Ok(Records {
             path: path.to_owned(),
-            file: BufReader::with_capacity(16 << 10, file),
-            at: 0,
-            segment_end: FIRST_SEGMENT,
-            segment: FIRST_SEGMENT,
+            file,
+            at,
+            end: at.saturating_add(head & !1),
+            last: Some(HEADER + (head & 1) * HALF),
+            slots: [0; SLOTS],
         })
+    }
+
+    /// The next word, or zero at the end.
+    fn word(&mut self) -> Result<u64, JvmError> {
+        if self.at + 8 > self.end {
+            return Ok(0);
+        }
+        let mut bytes = [0; 8];
+        match self.file.read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+            Err(e) => return Err(JvmError::Io(self.path.clone(), e)),
+        }
+        self.at += 8;
+        Ok(u64::from_le_bytes(bytes))
     }
 
     /// The next record, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Record>, JvmError> {
-        loop {
-            let mut bytes = [0; RECORD];
-            match self.file.read_exact(&mut bytes) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-                Err(e) => return Err(JvmError::Io(self.path.clone(), e)),
+        let start = self.at;
+        let mut head = self.word()?;
+        if head == 0
+            && let Some(last) = self.last.take()
+        {
+            if start < self.end {
+                return Err(self.damaged(start));
             }
-            let word = |i: usize| {
-                let mut word = [0; 8];
-                word.copy_from_slice(&bytes[i * 8..i * 8 + 8]);
-                u64::from_le_bytes(word)
-            };
-            let (head, place) = (word(0), word(1));
-            if head == 0 {
-                return Ok(None);
-            }
-            let Some(kind) = Kind::from_code(head as u8) else {
-                let why = format!("there is no record at byte {}", self.at);
-                return Err(JvmError::Damaged(self.path.clone(), why));
-            };
-            if kind == Kind::Skip {
-                self.skip()?;
-                continue;
-            }
-            self.at += RECORD as u64;
-            return Ok(Some(Record {
-                kind,
-                value_type: (head >> 8) as u8,
-                stripe: (head >> 16) as u16,
-                site: (head >> 32) as u32,
-                ticket: place as u32,
-                index: (place >> 32) as u32,
-                object: word(2),
-                value: word(3),
-            }));
+            let moved = self.file.seek(SeekFrom::Start(last));
+            moved.map_err(|e| JvmError::Io(self.path.clone(), e))?;
+            (self.at, self.end) = (last, last + HALF);
+            head = self.word()?;
         }
+        if head == 0 {
+            return Ok(None);
+        }
+        let Some(kind) = Kind::from_code(head as u8 & 0x7f) else {
+            return Err(self.damaged(start));
+        };
+        let place = self.word()?;
+        let slot = (head >> 22) as usize % SLOTS;
+        if head & HAS_OBJECT != 0 {
+            self.slots[slot] = self.word()?;
+        }
+        let has_value = head & HAS_VALUE != 0;
+        let value_type = match head >> 7 & 7 {
+            1 => b'Z',
+            2 => b'I',
+            3 => b'D',
+            4 => b'L',
+            _ => 0,
+        };
+        Ok(Some(Record {
+            kind,
+            value_type,
+            stripe: (head >> 10 & 0xfff) as u16,
+            site: (head >> 32) as u32,
+            ticket: place as u32,
+            index: if has_value { (place >> 32) as u32 } else { 0 },
+            object: self.slots[slot],
+            value: if has_value { self.word()? } else { (place as i64 >> 32) as u64 },
+        }))
     }
 
-    /// Goes on with the next segment.
-    fn skip(&mut self) -> Result<(), JvmError> {
-        self.at = self.segment_end;
-        self.segment = (self.segment * 2).min(LAST_SEGMENT);
-        self.segment_end += self.segment;
-        let moved = self.file.seek(SeekFrom::Start(self.at));
-        moved.map(drop).map_err(|e| JvmError::Io(self.path.clone(), e))
+    fn damaged(&self, at: u64) -> JvmError {
+        JvmError::Damaged(self.path.clone(), format!("there is no record at byte {at}"))
     }
 }

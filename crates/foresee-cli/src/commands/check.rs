@@ -1,20 +1,21 @@
 //! `foresee check`: one pass over a trace for everything that was requested.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use foresee_capture::jvm::{JvmLog, JvmTrace};
 use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
 use foresee_report::text::Options;
 use foresee_report::{Report, Tests, exit_status};
 use foresee_trace::TraceInput;
 
-use crate::args::{AnalysisArgs, CheckArgs, ReportFormat};
+use crate::args::{AnalysisArgs, CheckArgs, MIB, ReportFormat};
 use crate::commands::picture::{self, Pictures};
 use crate::commands::query;
 use crate::config::Config;
 use crate::console::Console;
 use crate::input::Input;
 use crate::output::Sink;
-use crate::{asked, output, specs};
+use crate::{asked, input, output, specs};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let mut to = Sink::new(&args.analysis.output)?;
@@ -32,11 +33,40 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     if session.is_empty() && !is_indexed {
         session.add_default_checks();
     }
+    if args.input.trace.is_dir() {
+        return run_on_jvm(args, &session, to);
+    }
     // Input that can be read only once is saved if it may be read again.
     let trace = Input::new(&args.input, !session.is_empty())?;
     let examined = examine(&session, &trace)?;
     // What an index alone has answered may not be readable twice.
     let tests = if session.is_empty() { Tests::default() } else { tests(&trace, &examined)? };
+    let status = tell(&args.analysis, examined, &tests, &mut to)?;
+    to.finish()?;
+    Ok(status)
+}
+
+/// Analyses what a JVM recorded into a folder.
+fn run_on_jvm(args: &CheckArgs, session: &Session, mut to: Sink) -> anyhow::Result<u8> {
+    let folder = &args.input.trace;
+    let name = || folder.display().to_string();
+    ensure!(
+        folder.extension().is_some_and(|ending| ending == "jvm"),
+        "{} is a folder, and not the log of a JVM, which is called PID.jvm",
+        name()
+    );
+    let log = JvmLog::open(folder)?;
+    let memory = args.analysis.max_memory.saturating_mul(MIB);
+    let bar = input::progress("merging");
+    let mut progress = |events| bar.set_position(events);
+    // The specification may be another than that of the capture.
+    let trace = JvmTrace::read(&log, name(), true, memory, &mut progress);
+    bar.finish_and_clear();
+    let mut trace = trace.with_context(name)?;
+    let notes = std::mem::take(&mut trace.notes);
+    let mut examined = examine(session, &trace)?;
+    examined.report.remarks.warnings.splice(0..0, notes);
+    let tests = tests(&trace, &examined)?;
     let status = tell(&args.analysis, examined, &tests, &mut to)?;
     to.finish()?;
     Ok(status)

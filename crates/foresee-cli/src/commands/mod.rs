@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod index;
 pub(crate) mod lsp;
+pub(crate) mod instrument_jvm;
 pub(crate) mod observe;
 mod observe_view;
 pub(crate) mod picture;

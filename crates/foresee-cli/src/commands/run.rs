@@ -1,6 +1,6 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
-mod jvm;
+pub(crate) mod jvm;
 mod replays;
 
 use std::path::{Path, PathBuf};
@@ -53,6 +53,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         );
     }
     let agent = jvm::agent(args, &program)?;
+    ensure!(
+        agent.is_some() || args.include.is_empty() && args.exclude.is_empty(),
+        "--include and --exclude name packages of Java programs, and `{name}` is none"
+    );
     let mut filter = filter(&session, &program)?;
     let regions = session.settings().regions.iter().cloned();
     for method in regions.chain(session.atomics()) {

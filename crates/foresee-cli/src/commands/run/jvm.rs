@@ -39,6 +39,8 @@ pub(super) fn inject(
         settings.push(("mode", "async".to_owned()));
     }
     settings.extend(watched(run.session));
+    settings.extend(run.args.include.iter().map(|name| ("include", name.clone())));
+    settings.extend(run.args.exclude.iter().map(|name| ("exclude", name.clone())));
     let injected = agent.inject(&run.args.command, &folder.join("agent"), &settings);
     injected.context("cannot bring in the agent for Java")
 }
@@ -47,14 +49,19 @@ pub(super) fn inject(
 fn watched(session: &Session) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for source in session.specs() {
-        let variables = foresee_spec::variables(&source.spec);
-        all.extend(variables.iter().map(|(name, _)| ("field", (*name).to_owned())));
-        let methods = foresee_spec::methods(&source.spec);
-        all.extend(methods.iter().map(|(name, _)| ("method", (*name).to_owned())));
+        all.extend(named(&source.spec));
     }
     let regions = session.settings().regions.iter().cloned().chain(session.atomics());
     all.extend(regions.map(|method| ("method", method.as_str().to_owned())));
     all
+}
+
+/// The fields and methods of a specification.
+pub(crate) fn named(spec: &foresee_spec::ast::Spec) -> Vec<(&'static str, String)> {
+    let fields = foresee_spec::variables(spec);
+    let methods = foresee_spec::methods(spec);
+    let fields = fields.iter().map(|(name, _)| ("field", (*name).to_owned()));
+    fields.chain(methods.iter().map(|(name, _)| ("method", (*name).to_owned()))).collect()
 }
 
 impl Run<'_> {

@@ -5,8 +5,11 @@ import java.io.FileOutputStream;
 import java.io.OutputStream;
 import java.lang.instrument.Instrumentation;
 import java.lang.reflect.InvocationTargetException;
+import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.List;
 import java.util.jar.JarFile;
 
 /**
@@ -20,7 +23,7 @@ public final class Agent {
 
     private Agent() {}
 
-    /** Called by the JVM before the program's main method; the argument is the configuration file. The program runs in any case. */
+    /** Called by the JVM before the program's main method; the argument has the settings. The program runs in any case. */
     public static void premain(String configuration, Instrumentation instrumentation) {
         try {
             String version = System.getProperty("java.specification.version");
@@ -40,16 +43,25 @@ public final class Agent {
         }
     }
 
+    /** Called by the JVM if the program's own file names the agent, which finds its settings beside itself. */
+    public static void agentmain(String arguments, Instrumentation instrumentation) throws URISyntaxException {
+        File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        premain(new File(jar.getParentFile(), "settings").getPath(), instrumentation);
+    }
+
     /** The JVM is not captured: leaves the reason for the report, or prints it. */
     private static void give(String configuration, Throwable why) {
         String reason = why.getClass() == IllegalArgumentException.class || why.getClass() == IllegalStateException.class ? why.getMessage() : why.toString();
         try {
-            for (String line : Files.readAllLines(new File(configuration).toPath(), StandardCharsets.UTF_8)) {
-                if (line.startsWith("out ")) {
-                    File folder = new File(line.substring("out ".length()), "0-" + System.nanoTime() + ".jvm");
+            File file = new File(configuration);
+            List<String> lines = file.isFile() ? Files.readAllLines(file.toPath(), StandardCharsets.UTF_8) : Arrays.asList(configuration.split(","));
+            for (String line : lines) {
+                if (line.startsWith("out ") || line.startsWith("out=")) {
+                    File out = new File(line.substring("out ".length()));
+                    File folder = new File(out.isAbsolute() ? out : new File(file.getAbsoluteFile().getParentFile(), out.getPath()), "0-" + System.nanoTime() + ".jvm");
                     if (folder.mkdirs()) {
                         try (OutputStream names = new FileOutputStream(new File(folder, "names"))) {
-                            String text = "V\t2\t" + System.getProperty("java.version") + "\nU\t0\ta JVM was not captured: " + reason.replaceAll("\\s+", " ") + "\nE\t0\t\n";
+                            String text = "V\t3\t" + System.getProperty("java.version") + "\nU\t0\ta JVM was not captured: " + reason.replaceAll("\\s+", " ") + "\nE\t0\t\n";
                             names.write(text.getBytes(StandardCharsets.UTF_8));
                         }
                         return;

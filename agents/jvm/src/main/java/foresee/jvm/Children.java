@@ -7,7 +7,8 @@ import java.util.Map;
 /** Brings the agent into the JVMs that the program starts. */
 public final class Children {
     private static final String VARIABLE = "JAVA_TOOL_OPTIONS";
-    private static final String QUIET = "-Xshare:off";
+    /** What a JVM gets beside the agent, as from `foresee run`. */
+    private static final List<String> BESIDE = List.of("-Xshare:off", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,*::$fs$*");
     private static String agent;
     private static String option;
 
@@ -29,7 +30,8 @@ public final class Children {
             }
         }
         List<String> with = new ArrayList<>(command);
-        with.addAll(1, List.of(QUIET, option));
+        with.add(1, option);
+        with.addAll(1, BESIDE);
         return with;
     }
 
@@ -51,7 +53,7 @@ public final class Children {
         Map<String, String> environment = builder.environment();
         String options = environment.get(VARIABLE);
         if (options == null || !options.contains(agent)) {
-            environment.put(VARIABLE, (options == null ? "" : options + " ") + QUIET + " " + option);
+            environment.put(VARIABLE, (options == null ? "" : options + " ") + String.join(" ", BESIDE) + " " + option);
         }
     }
 }

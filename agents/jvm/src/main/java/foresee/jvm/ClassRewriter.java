@@ -18,6 +18,8 @@ final class ClassRewriter extends ClassVisitor {
     final ClassFacts facts;
     final ClassLoader loader;
     final Transformer.Watch watch;
+    /** Whether only what orders threads is recorded, and what specifications name. */
+    final boolean isLeftOut;
     /** The number under which the initialisation of this class is recorded, or 0. */
     final int type;
     /** The class's name as programmers write it. */
@@ -34,12 +36,13 @@ final class ClassRewriter extends ClassVisitor {
         void write(MethodVisitor code);
     }
 
-    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch) {
+    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch, Filter filter) {
         super(Opcodes.ASM9, next);
         this.loader = loader;
         this.facts = facts;
         this.watch = watch;
         title = facts.name.replace('/', '.');
+        isLeftOut = filter.leavesOut(title);
         type = facts.hasInitialiser ? types.incrementAndGet() : 0;
         if (type != 0) {
             Log.add(lines, "I", type, title);
@@ -97,7 +100,7 @@ final class ClassRewriter extends ClassVisitor {
     int site(String owner, String field, String method, int line) {
         String file = source != null ? source : "?";
         String place = (line > 0 ? file + ":" + line : file) + "(" + title + "." + method + ")";
-        return Sites.add(owner, field, loader, place, lines).number;
+        return Sites.add(owner, field, loader, place, isLeftOut, lines).number;
     }
 
     /** Writes the names of the class to the log, before its code can run. */

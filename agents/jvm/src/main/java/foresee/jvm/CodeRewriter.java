@@ -203,6 +203,11 @@ final class CodeRewriter extends MethodVisitor {
 
     @Override
     public void visitInsn(int opcode) {
+        boolean isElement = opcode >= Opcodes.IALOAD && opcode <= Opcodes.SALOAD || opcode >= Opcodes.IASTORE && opcode <= Opcodes.SASTORE;
+        if (type.isLeftOut && isElement) {
+            super.visitInsn(opcode);
+            return;
+        }
         switch (opcode) {
             case Opcodes.IALOAD -> load("iaload", "([III)I");
             case Opcodes.LALOAD -> load("laload", "([JII)J");

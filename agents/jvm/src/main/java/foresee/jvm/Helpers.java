@@ -131,7 +131,8 @@ final class Helpers {
             return HandleCalls.of(call);
         }
         if (isStatic) {
-            return ofStatic(call);
+            boolean isElements = owner.equals("java/lang/System") || owner.equals("java/util/Arrays");
+            return in.isLeftOut && isElements ? null : ofStatic(call);
         }
         if (origin.startsWith("java/util/concurrent/locks/")) {
             Redirect lock = ofLock(call);

@@ -2,9 +2,12 @@ package foresee.jvm;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.reflect.Method;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
@@ -12,18 +15,18 @@ import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
-import org.objectweb.asm.Type;
 
 /**
  * Which classes of the program inherit methods from the JDK: a call of a lock, a queue or a list may name the program's own class.
  *
- * <p>Classes are read as files, because loading one while another is transformed may fail.
+ * <p>Classes are read as files, because loading one while another is transformed may fail; and one of the JDK that is loaded then
+ * would not be transformed itself.
  */
 final class Hierarchy {
     /** A class of the program. */
-    private record Known(String parent, Set<String> methods) {}
+    private record Known(String parent, List<String> interfaces, Set<String> methods) {}
 
-    private static final Known MISSING = new Known(null, Set.of());
+    private static final Known MISSING = new Known(null, List.of(), Set.of());
     private static final Map<ClassLoader, Map<String, Known>> classes = new WeakHashMap<>();
     private static final Map<String, Set<String>> jdk = new HashMap<>();
 
@@ -65,10 +68,12 @@ final class Hierarchy {
             byte[] bytes = file.readAllBytes();
             Set<String> methods = new HashSet<>();
             String[] parent = new String[1];
+            List<String> above = new ArrayList<>();
             Transformer.reader(bytes).accept(new ClassVisitor(Opcodes.ASM9) {
                 @Override
                 public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
                     parent[0] = superName;
+                    above.addAll(List.of(interfaces));
                 }
 
                 @Override
@@ -77,7 +82,7 @@ final class Hierarchy {
                     return null;
                 }
             }, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
-            return new Known(parent[0], methods);
+            return new Known(parent[0], above, methods);
         } catch (IOException | RuntimeException e) {
             return MISSING;
         }
@@ -100,24 +105,23 @@ final class Hierarchy {
         }
     }
 
+    /** The methods of a class of the JDK, with those that it inherits. */
     private static Set<String> methods(String type) {
         Set<String> all = new HashSet<>();
-        try {
-            for (Class<?> up = Class.forName(type.replace('/', '.'), false, ClassLoader.getPlatformClassLoader()); up != null && up != Object.class; up = up.getSuperclass()) {
-                add(up.getDeclaredMethods(), all);
-                add(up.getMethods(), all);
+        Deque<String> left = new ArrayDeque<>(List.of(type));
+        Set<String> seen = new HashSet<>();
+        while (!left.isEmpty()) {
+            String name = left.pop();
+            if (name.equals("java/lang/Object") || !seen.add(name)) {
+                continue;
             }
-        } catch (ClassNotFoundException | LinkageError e) {
-            // Not a class whose calls are followed.
+            Known known = read(ClassLoader.getPlatformClassLoader(), name);
+            all.addAll(known.methods);
+            left.addAll(known.interfaces);
+            if (known.parent != null) {
+                left.add(known.parent);
+            }
         }
         return all;
-    }
-
-    private static void add(Method[] methods, Set<String> all) {
-        for (Method method : methods) {
-            if (method.getDeclaringClass() != Object.class) {
-                all.add(method.getName() + Type.getMethodDescriptor(method));
-            }
-        }
     }
 }

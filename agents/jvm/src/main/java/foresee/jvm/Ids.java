@@ -2,6 +2,8 @@ package foresee.jvm;
 
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
 
 /**
  * Numbers of objects, which are unique for the life of the process and keep nothing alive.
@@ -35,6 +37,7 @@ final class Ids {
         private final ReferenceQueue<Object> dead = new ReferenceQueue<>();
         private int size;
 
+        @ForceInline
         Entry find(Object object, int hash) {
             Entry[] table = this.table;
             for (Entry e = table[hash & table.length - 1]; e != null; e = e.next) {
@@ -122,6 +125,7 @@ final class Ids {
     private Ids() {}
 
     /** The number of an object; 0 is null. */
+    @ForceInline
     static long of(Object object, ThreadLog log) {
         if (object == null) {
             return 0;
@@ -132,6 +136,7 @@ final class Ids {
         return entry != null ? entry.id : add(object, hash / SEGMENTS, segment, log);
     }
 
+    @ForceInline
     private static int hash(Object object) {
         int hash = System.identityHashCode(object);
         return hash ^ hash >>> 15;
@@ -152,6 +157,7 @@ final class Ids {
         segments[hash & SEGMENTS - 1].link(object, hash / SEGMENTS, root);
     }
 
+    @DontInline
     private static long add(Object object, int hash, Segment segment, ThreadLog log) {
         if (log == ThreadLog.IDLE) {
             // Nothing is recorded, so objects need not be distinguished.

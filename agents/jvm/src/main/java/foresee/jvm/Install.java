@@ -2,22 +2,14 @@ package foresee.jvm;
 
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 /** Reads the configuration and begins to record. */
 public final class Install {
     private Install() {}
 
     public static void install(String jar, String configuration, Instrumentation instrumentation) throws IOException {
-        if (configuration == null || configuration.isEmpty()) {
-            throw new IllegalArgumentException("the agent needs its configuration: -javaagent:foresee-jvm.jar=FILE");
-        }
-        if (!Files.isReadable(Path.of(configuration))) {
-            throw new IllegalArgumentException("the agent's configuration cannot be read: " + configuration);
-        }
         // It may be given twice, as an argument and by the environment.
         if (Log.folder != null) {
             return;
@@ -26,31 +18,18 @@ public final class Install {
         if (isBuildTool(System.getProperty("sun.java.command", ""))) {
             return;
         }
-        Path folder = null;
-        List<String> fields = new ArrayList<>();
-        List<String> methods = new ArrayList<>();
-        for (String line : Files.readAllLines(Path.of(configuration))) {
-            int space = line.indexOf(' ');
-            String word = space < 0 ? line : line.substring(0, space);
-            String rest = space < 0 ? "" : line.substring(space + 1);
-            switch (word) {
-                case "out" -> folder = Path.of(rest);
-                case "limit" -> Log.limit = number(rest);
-                case "mode" -> Log.isAsync = isAsync(rest);
-                case "field" -> fields.add(rest);
-                case "method" -> methods.add(rest);
-                case "" -> { }
-                default -> throw new IllegalArgumentException(configuration + ": unknown setting `" + word + "`");
-            }
-        }
-        if (folder == null) {
-            throw new IllegalArgumentException(configuration + ": there is no `out` in it");
-        }
-        Log.open(folder);
+        // Records are written into memory of the agent's own, without checks that were made before.
+        Module agent = Install.class.getModule();
+        instrumentation.redefineModule(Object.class.getModule(), Set.of(), Map.of("jdk.internal.misc", Set.of(agent)), Map.of(), Set.of(), Map.of());
+        Settings settings = Settings.of(configuration);
+        Log.limit = settings.limit;
+        Log.isAsync = settings.isAsync;
+        Log.open(settings.folder);
         Children.prepare(jar, configuration);
         // The main thread is there from the beginning, whatever it does.
         ThreadLog.current();
-        Transformer transformer = new Transformer(new Transformer.Watch(fields, methods));
+        JdkRewriter.prepare();
+        Transformer transformer = new Transformer(new Transformer.Watch(settings.fields, settings.methods), new Filter(settings.included, settings.excluded));
         instrumentation.addTransformer(transformer, true);
         JdkRewriter.retransform(instrumentation);
         Threads.own = new Thread(() -> end(instrumentation), "foresee");
@@ -60,7 +39,9 @@ public final class Install {
 
     /** The JVM shuts down in an orderly way. What other threads still do is recorded as long as they run. */
     private static void end(Instrumentation instrumentation) {
-        for (Class<?> type : instrumentation.getAllLoadedClasses()) {
+        Class<?>[] loaded = instrumentation.getAllLoadedClasses();
+        JdkRewriter.tellMissed(loaded);
+        for (Class<?> type : loaded) {
             String name = type.getName();
             boolean isOurs = type.getClassLoader() != null && !type.isArray() && !Transformer.isLeftOut(name.replace('.', '/'));
             // The JVM does not report that it could not call the transformer, for example because
@@ -77,22 +58,6 @@ public final class Install {
         String name = type.getName();
         return type.isHidden() && (name.contains("$$Lambda") || name.contains("$$InjectedInvoker") || name.contains("LambdaForm$") || name.contains("$$StringConcat")
                 || name.contains("$$TypeSwitch") || name.contains("MethodHandleProxies") || name.startsWith("com.sun.proxy.") || name.startsWith("jdk.proxy"));
-    }
-
-    private static boolean isAsync(String mode) {
-        return switch (mode) {
-            case "async" -> true;
-            case "sync" -> false;
-            default -> throw new IllegalArgumentException("`" + mode + "` is not a mode: sync or async");
-        };
-    }
-
-    private static long number(String text) {
-        try {
-            return Long.parseLong(text);
-        } catch (NumberFormatException e) {
-            throw new IllegalArgumentException("`" + text + "` is not a number of bytes");
-        }
     }
 
     private static boolean isBuildTool(String command) {

@@ -3,8 +3,12 @@ package foresee.jvm;
 import java.lang.instrument.Instrumentation;
 import java.lang.instrument.UnmodifiableClassException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinWorkerThread;
+import java.util.concurrent.Phaser;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
@@ -37,33 +41,65 @@ final class JdkRewriter {
     /** Methods in which the program asks whether a task has ended. */
     private static final Set<String> ASKING = Set.of("isDone", "isCancelled", "isCompletedAbnormally", "isCompletedNormally", "getException", "state");
 
+    private static final Set<String> rewritten = new HashSet<>();
+
     private JdkRewriter() {}
+
+    /**
+     * Loads what the agent itself uses of these classes, and this class: what is loaded while another class is transformed is not
+     * transformed.
+     */
+    static void prepare() {
+        for (Class<?> type : List.of(ForkJoinPool.class, ForkJoinWorkerThread.class, Phaser.class)) {
+            isMeant(type.getName());
+        }
+    }
+
+    /** Says which of the classes are loaded and have not been rewritten. */
+    static void tellMissed(Class<?>[] loaded) {
+        for (Class<?> type : loaded) {
+            String name = type.getName().replace('.', '/');
+            if (type.getClassLoader() == null && isMeant(name) && !isRewritten(name)) {
+                Log.unordered("the JDK's class " + type.getName() + " was not transformed");
+            }
+        }
+    }
+
+    private static boolean isRewritten(String name) {
+        synchronized (rewritten) {
+            return rewritten.contains(name);
+        }
+    }
 
     static boolean isMeant(String name) {
         int nested = name.indexOf('$');
         return nested < 0 ? SINGLE.contains(name) || LATER.contains(name) || FAMILIES.contains(name) : FAMILIES.contains(name.substring(0, nested));
     }
 
+    /** Rewrites those of the classes that are loaded already; others come when they are needed. */
     static void retransform(Instrumentation instrumentation) {
-        List<String> names = new ArrayList<>(SINGLE);
-        names.addAll(FAMILIES);
-        if (Runtime.version().feature() >= 21) {
-            names.addAll(LATER);
-        }
-        for (String name : names) {
-            try {
-                Class<?> type = Class.forName(name.replace('/', '.'), false, null);
-                instrumentation.retransformClasses(type);
-                if (FAMILIES.contains(name)) {
-                    instrumentation.retransformClasses(type.getDeclaredClasses());
-                }
-            } catch (ClassNotFoundException | UnmodifiableClassException | LinkageError e) {
-                Log.unordered("the JDK's class " + name.replace('/', '.') + " was not transformed: " + e);
+        List<Class<?>> loaded = new ArrayList<>();
+        for (Class<?> type : instrumentation.getAllLoadedClasses()) {
+            if (type.getClassLoader() == null && isMeant(type.getName().replace('.', '/'))) {
+                loaded.add(type);
             }
+        }
+        try {
+            instrumentation.retransformClasses(loaded.toArray(new Class<?>[0]));
+        } catch (UnmodifiableClassException | LinkageError e) {
+            Log.unordered("classes of the JDK were not transformed: " + e);
         }
     }
 
     static byte[] rewrite(String type, byte[] bytes) {
+        byte[] changed = changed(type, bytes);
+        synchronized (rewritten) {
+            rewritten.add(type);
+        }
+        return changed;
+    }
+
+    private static byte[] changed(String type, byte[] bytes) {
         ClassReader reader = new ClassReader(bytes);
         ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
         reader.accept(new ClassVisitor(Opcodes.ASM9, writer) {

@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 final class Log {
     /** The version of the records and names, which the reader checks. */
-    private static final int VERSION = 2;
+    private static final int VERSION = 3;
 
     /** Whether events are recorded. */
     static volatile boolean isOn;
@@ -47,13 +47,21 @@ final class Log {
     private Log() {}
 
     static void open(Path parent) throws IOException {
-        long process = ProcessHandle.current().pid();
-        folder = parent.resolve(process + ".jvm");
+        folder = parent.resolve(process() + ".jvm");
         Files.createDirectories(folder);
         names = new FileOutputStream(folder.resolve("names").toFile());
         write("V", VERSION, System.getProperty("java.version"));
         if (isAsync) {
             write("A", 0, "");
+        }
+    }
+
+    /** The number of this process. The JDK's own way begins with a pool of threads. */
+    private static String process() {
+        try {
+            return Files.readSymbolicLink(Path.of("/proc/self")).toString();
+        } catch (IOException e) {
+            return Long.toString(ProcessHandle.current().pid());
         }
     }
 

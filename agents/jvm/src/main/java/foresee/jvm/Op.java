@@ -10,8 +10,6 @@ final class Op {
     static final int RMW = 5;
     /** The value that the read-modify-write found that comes next. */
     static final int OLD = 6;
-    /** The rest of the segment is empty. */
-    static final int SKIP = 7;
     /** An object, and its class. */
     static final int OBJECT = 8;
     /** A ticket whose step could not be recorded. */

@@ -1,10 +1,13 @@
 package foresee.jvm;
 
+import jdk.internal.vm.annotation.DontInline;
+
 /** What transformed classes call. */
 public final class Rt {
     private Rt() {}
 
     /** Before an access of a field; the object is null if the field is static. */
+    @DontInline
     public static ThreadLog begin(Object object, int site) {
         Sites.Site place = Sites.get(site);
         int key = place.key;
@@ -24,6 +27,7 @@ public final class Rt {
     }
 
     /** Before an access of an atomic object or of an element of one. */
+    @DontInline
     public static ThreadLog begin(Object object, int index, int site) {
         if (!Log.isOn) {
             return ThreadLog.IDLE;
@@ -33,6 +37,7 @@ public final class Rt {
         return log.begin(Stripes.of(id, index), id, index, site, true) ? log : ThreadLog.IDLE;
     }
 
+    @DontInline
     private static ThreadLog element(Object array, int index, int site) {
         if (!Log.isOn) {
             return ThreadLog.IDLE;

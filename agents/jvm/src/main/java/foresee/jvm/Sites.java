@@ -8,7 +8,7 @@ import java.util.WeakHashMap;
 
 /** The places in the program where something is recorded, and the fields that they access. */
 final class Sites {
-    /** A field that is not recorded: no thread can see it change. */
+    /** A field that is not recorded: no thread can see it change, or it is left out. */
     static final int FINAL = -1;
 
     private static final int STATIC = 0x8;
@@ -35,9 +35,12 @@ final class Sites {
         int type;
 
         private final String place;
+        /** Whether plain accesses are not recorded here. */
+        private final boolean isLeftOut;
 
-        Site(int number, String owner, String field, ClassLoader loader, String place) {
+        Site(int number, String owner, String field, ClassLoader loader, String place, boolean isLeftOut) {
             this.place = place;
+            this.isLeftOut = isLeftOut;
             this.number = number;
             this.owner = owner;
             this.field = field;
@@ -73,7 +76,7 @@ final class Sites {
             }
             return forKeys.computeIfAbsent(key, k -> {
                 StringBuilder lines = new StringBuilder();
-                Site same = add(owner, field, loader.get(), place, lines);
+                Site same = add(owner, field, loader.get(), place, isLeftOut, lines);
                 Log.add(lines, "K", same.number, Integer.toString(k));
                 Log.flush(lines);
                 return same.number;
@@ -90,6 +93,10 @@ final class Sites {
                 isVolatile = found.isVolatile;
                 isWatched = found.isWatched;
                 type = found.type;
+                if (isLeftOut && !isVolatile && !isWatched) {
+                    key = FINAL;
+                    return key;
+                }
                 if (found.key != FINAL) {
                     Log.write("K", number, Integer.toString(found.key));
                 }
@@ -134,11 +141,11 @@ final class Sites {
     }
 
     /** A new place; the caller writes the line. */
-    static synchronized Site add(String owner, String field, ClassLoader loader, String place, StringBuilder lines) {
+    static synchronized Site add(String owner, String field, ClassLoader loader, String place, boolean isLeftOut, StringBuilder lines) {
         if (count == sites.length) {
             sites = Arrays.copyOf(sites, count * 2);
         }
-        Site site = new Site(count, owner, field, loader, place);
+        Site site = new Site(count, owner, field, loader, place, isLeftOut);
         sites[count++] = site;
         Log.add(lines, "S", site.number, place);
         return site;

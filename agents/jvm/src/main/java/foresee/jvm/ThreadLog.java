@@ -1,40 +1,21 @@
 package foresee.jvm;
 
-import java.io.IOException;
-import java.io.RandomAccessFile;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteOrder;
-import java.nio.MappedByteBuffer;
-import java.nio.channels.ClosedByInterruptException;
-import java.nio.channels.FileChannel;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.concurrent.ForkJoinWorkerThread;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
 
 /**
  * What one thread records.
  *
- * <p>Records of 32 bytes go to a file that is mapped into memory, so they survive the death of the process. The first word of a
- * record is written last: where it is zero, nothing follows.
- *
- * <pre>
- * word 0   operation (8 bits), type of the value (8), stripe (16), site (32)
- * word 1   ticket (32), index of an array's element (32)
- * word 2   object
- * word 3   value
- * </pre>
+ * <p>An access in the program becomes two calls from a helper, which are the same everywhere and are compiled once: they are not
+ * inlined, and what they call is. Nothing else is called under a stripe, where the stack must not be found to be full.
  */
-public final class ThreadLog {
-    static final int RECORD = 32;
-    private static final int FIRST_SEGMENT = 64 << 10;
-    private static final int LAST_SEGMENT = 4 << 20;
-    /** How many records may follow a check for room. */
-    private static final int ROOM = 64 * RECORD;
+public final class ThreadLog extends RecordFile {
     /** How many frames of stack must be free before a stripe is locked. */
-    private static final int PROBE = 32;
-    private static final VarHandle WORD = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final int PROBE = 2;
 
     /** Records nothing. */
     static final ThreadLog IDLE = new ThreadLog();
@@ -45,12 +26,6 @@ public final class ThreadLog {
     /** Stands for a log while it is being made, and for one that could not be. */
     private final boolean isIdle;
 
-    private final int number;
-    private MappedByteBuffer buffer;
-    private int position;
-    private int capacity;
-    private int segment = FIRST_SEGMENT;
-    private long fileLength;
     private long ids;
 
     /** The stripe that is locked during an access, or -1, and its ticket. */
@@ -58,8 +33,6 @@ public final class ThreadLog {
     private int ticket;
     /** The stripe of an access whose record has yet to be written, or 0. */
     private int owed;
-    /** Whether the next segment of the file is being made. */
-    private boolean isRolling;
     private long object;
     private int index;
     private int site;
@@ -79,16 +52,17 @@ public final class ThreadLog {
     boolean isManaged;
 
     private ThreadLog() {
+        super(0);
         isIdle = true;
-        number = 0;
     }
 
     private ThreadLog(int number) {
+        super(number);
         isIdle = false;
-        this.number = number;
     }
 
     /** The log of the current thread. */
+    @ForceInline
     static ThreadLog current() {
         ThreadLog log = LOGS.get();
         return log != null ? log : make();
@@ -173,14 +147,10 @@ public final class ThreadLog {
     }
 
     /** A step of a thread in a call that orders threads comes between two steps on the call's channel. */
+    @ForceInline
     private boolean enter() {
         if (held >= 0) {
-            // An access failed between its two halves, because the stack was full.
-            if (!Log.isAsync) {
-                Stripes.free(held, ticket);
-                owed = held;
-            }
-            held = -1;
+            abandon();
         }
         if (!Log.isOn || !room()) {
             return false;
@@ -188,22 +158,40 @@ public final class ThreadLog {
         probe(PROBE, object, object, index);
         if (owed != 0) {
             put(Op.LOST, 0, owed, 0, ticket, 0, 0, 0);
+            owed = 0;
         }
         leave();
         return true;
     }
 
+    /** An access failed between its two halves, because the stack was full. */
+    @DontInline
+    private void abandon() {
+        if (!Log.isAsync) {
+            Stripes.free(held, ticket);
+            owed = held;
+        }
+        held = -1;
+    }
+
     /** Fails now if there is too little stack for what is done under a stripe. */
+    @DontInline
     private static long probe(int depth, long a, long b, long c) {
         return depth == 0 ? a : probe(depth - 1, b, c, a) + b;
     }
 
+    @ForceInline
     private void leave() {
-        if (open > 0) {
-            for (int i = 0; i < open; i++) {
-                if (calls[i] != 0) {
-                    channel(calls[i]);
-                }
+        if (open > 0 || isManaged) {
+            channels();
+        }
+    }
+
+    @DontInline
+    private void channels() {
+        for (int i = 0; i < open; i++) {
+            if (calls[i] != 0) {
+                channel(calls[i]);
             }
         }
         if (isManaged) {
@@ -213,6 +201,7 @@ public final class ThreadLog {
 
     // Accesses: begin, the access itself, and one of read or wrote.
 
+    @ForceInline
     boolean begin(int stripe, long object, int index, int site, boolean isVolatile) {
         if (isIdle || !enter()) {
             return false;
@@ -231,6 +220,7 @@ public final class ThreadLog {
         return held >= 0;
     }
 
+    @ForceInline
     private boolean end() {
         int stripe = held;
         if (stripe < 0) {
@@ -246,29 +236,34 @@ public final class ThreadLog {
         return true;
     }
 
+    @ForceInline
     private void access(int op, int type, int stripe, long value) {
         put(isVolatile ? op + Op.VOLATILE : op, type, stripe, site, ticket, index, object, value);
+        owed = 0;
         leave();
     }
 
+    @DontInline
     public void read(boolean value) {
         int stripe = held;
         if (end()) {
-            access(Op.READ, 'Z', stripe, value ? 1 : 0);
+            access(Op.READ, Values.BOOLEAN, stripe, value ? 1 : 0);
         }
     }
 
+    @DontInline
     public void read(int value) {
         int stripe = held;
         if (end()) {
-            access(Op.READ, 'I', stripe, value);
+            access(Op.READ, Values.INTEGER, stripe, value);
         }
     }
 
+    @DontInline
     public void read(long value) {
         int stripe = held;
         if (end()) {
-            access(Op.READ, 'I', stripe, value);
+            access(Op.READ, Values.INTEGER, stripe, value);
         }
     }
 
@@ -276,13 +271,15 @@ public final class ThreadLog {
         read((double) value);
     }
 
+    @DontInline
     public void read(double value) {
         int stripe = held;
         if (end()) {
-            access(Op.READ, 'D', stripe, Double.doubleToRawLongBits(value));
+            access(Op.READ, Values.FLOAT, stripe, Double.doubleToRawLongBits(value));
         }
     }
 
+    @DontInline
     public void read(Object value) {
         int stripe = held;
         if (end()) {
@@ -291,24 +288,27 @@ public final class ThreadLog {
         }
     }
 
+    @DontInline
     public void wrote(boolean value) {
         int stripe = held;
         if (end()) {
-            access(Op.WRITE, 'Z', stripe, value ? 1 : 0);
+            access(Op.WRITE, Values.BOOLEAN, stripe, value ? 1 : 0);
         }
     }
 
+    @DontInline
     public void wrote(int value) {
         int stripe = held;
         if (end()) {
-            access(Op.WRITE, 'I', stripe, value);
+            access(Op.WRITE, Values.INTEGER, stripe, value);
         }
     }
 
+    @DontInline
     public void wrote(long value) {
         int stripe = held;
         if (end()) {
-            access(Op.WRITE, 'I', stripe, value);
+            access(Op.WRITE, Values.INTEGER, stripe, value);
         }
     }
 
@@ -316,13 +316,15 @@ public final class ThreadLog {
         wrote((double) value);
     }
 
+    @DontInline
     public void wrote(double value) {
         int stripe = held;
         if (end()) {
-            access(Op.WRITE, 'D', stripe, Double.doubleToRawLongBits(value));
+            access(Op.WRITE, Values.FLOAT, stripe, Double.doubleToRawLongBits(value));
         }
     }
 
+    @DontInline
     public void wrote(Object value) {
         int stripe = held;
         if (end()) {
@@ -339,6 +341,7 @@ public final class ThreadLog {
             put(Op.OLD, type, 0, 0, 0, 0, 0, Values.bits(old, type, this));
             type = Values.type(value);
             put(Op.RMW, type, stripe, site, ticket, index, object, Values.bits(value, type, this));
+            owed = 0;
             leave();
         }
     }
@@ -394,80 +397,5 @@ public final class ThreadLog {
         }
         initialised[word] |= bit;
         return true;
-    }
-
-    // The file.
-
-    private boolean room() {
-        return !isRolling && (position + ROOM <= capacity || roll());
-    }
-
-    private boolean roll() {
-        int size = segment;
-        if (isRolling || !Log.mayTake(size)) {
-            return false;
-        }
-        // What is called from here on is followed, too, but is not a step of the program.
-        isRolling = true;
-        // Mapping fails in an interrupted thread, and closes the file.
-        boolean wasInterrupted = Thread.interrupted();
-        try {
-            // The rest of the old segment stays empty; the reader skips to the next one.
-            MappedByteBuffer mapped = Privileged.call(() -> map(size));
-            mapped.order(ByteOrder.LITTLE_ENDIAN);
-            if (buffer != null) {
-                WORD.setRelease(buffer, position, (long) Op.SKIP);
-            }
-            buffer = mapped;
-            position = 0;
-            capacity = size;
-            fileLength += size;
-            segment = Math.min(size * 2, LAST_SEGMENT);
-            return true;
-        } catch (IOException e) {
-            Log.partial("the log cannot be written: " + e.getMessage());
-            Log.isOn = false;
-            return false;
-        } finally {
-            if (wasInterrupted) {
-                Thread.currentThread().interrupt();
-            }
-            isRolling = false;
-        }
-    }
-
-    private MappedByteBuffer map(int size) throws IOException {
-        String path = Log.folder.resolve(number + ".log").toString();
-        while (true) {
-            try (RandomAccessFile file = new RandomAccessFile(path, "rw"); FileChannel channel = file.getChannel()) {
-                return channel.map(FileChannel.MapMode.READ_WRITE, fileLength, size);
-            } catch (ClosedByInterruptException e) {
-                Thread.interrupted();
-                Thread.currentThread().interrupt();
-                Thread.interrupted();
-            }
-        }
-    }
-
-    private void put(int op, int type, int stripe, int site, int ticket, int index, long object, long value) {
-        MappedByteBuffer buffer = this.buffer;
-        int at = position;
-        if (at + 2 * RECORD > capacity) {
-            // Calls within calls within calls have used the room that was left.
-            if (!roll()) {
-                return;
-            }
-            buffer = this.buffer;
-            at = position;
-        }
-        buffer.putLong(at + 8, (ticket & 0xffffffffL) | (long) index << 32);
-        buffer.putLong(at + 16, object);
-        buffer.putLong(at + 24, value);
-        long head = (op & 0xffL) | (type & 0xffL) << 8 | (stripe & 0xffffL) << 16 | (long) site << 32;
-        WORD.setRelease(buffer, at, head);
-        position = at + RECORD;
-        if (stripe != 0) {
-            owed = 0;
-        }
     }
 }

@@ -1,9 +1,10 @@
 package foresee.jvm;
 
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.Map;
-import java.util.Optional;
 import java.util.WeakHashMap;
+import java.util.stream.Stream;
 
 /** The lives of threads, and which of them run the program's own code from the start. */
 public final class Threads {
@@ -25,7 +26,10 @@ public final class Threads {
             return;
         }
         ThreadLog log = ThreadLog.current();
-        starter().ifPresent(name -> managed.put(thread, name));
+        String starter = starter();
+        if (starter != null) {
+            managed.put(thread, starter);
+        }
         log.note(Op.FORK, Sites.here(), Ids.of(thread, log), 0);
     }
 
@@ -33,13 +37,22 @@ public final class Threads {
      * The class of the JDK that starts a thread for its own purposes. Workers of pools are not meant: their tasks are ordered one
      * by one.
      */
-    private static Optional<String> starter() {
-        return WALKER.walk(frames -> frames.map(StackWalker.StackFrame::getDeclaringClass)
-                .filter(type -> type != Threads.class && !Thread.class.isAssignableFrom(type)
-                        && !type.getName().startsWith("java.lang.ThreadBuilders") && !type.getName().startsWith("jdk.internal.") && !type.getName().startsWith("java.lang.System$"))
-                .findFirst()
-                .filter(type -> type.getClassLoader() == null && !isFollowed(type.getName()))
-                .map(Class::getName));
+    private static String starter() {
+        Class<?> starter = WALKER.walk(Threads::caller);
+        return starter != null && starter.getClassLoader() == null && !isFollowed(starter.getName()) ? starter.getName() : null;
+    }
+
+    /** The class whose code starts a thread. Without a chain of streams, which every JVM would have to load when it starts. */
+    private static Class<?> caller(Stream<StackWalker.StackFrame> frames) {
+        for (Iterator<StackWalker.StackFrame> each = frames.iterator(); each.hasNext();) {
+            Class<?> type = each.next().getDeclaringClass();
+            String name = type.getName();
+            if (type != Threads.class && !Thread.class.isAssignableFrom(type) && !name.startsWith("java.lang.ThreadBuilders") && !name.startsWith("jdk.internal.")
+                    && !name.startsWith("java.lang.System$")) {
+                return type;
+            }
+        }
+        return null;
     }
 
     private static boolean isFollowed(String starter) {

@@ -14,17 +14,19 @@ final class Transformer implements ClassFileTransformer {
     private static final int MAJOR_AT = 7;
 
     private final Watch watch;
+    private final Filter filter;
 
-    Transformer(Watch watch) {
+    Transformer(Watch watch, Filter filter) {
         this.watch = watch;
+        this.filter = filter;
         Helpers.watch = watch;
     }
 
     @Override
     public byte[] transform(Module module, ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain, byte[] bytes) {
-        // Nothing but the JDK and the agent is on the bootstrap class path. The agent's classes are loaded while it transforms
-        // others, so not even a class of its own may be needed to see that they are left alone.
-        if (name == null || loader == null && redefined == null) {
+        // The agent's classes, and those that they need, are loaded while it transforms others, so not even a class of its own
+        // may be needed to see that they are left alone.
+        if (name == null || loader == null && !name.startsWith("java/util/") && !name.startsWith("java/lang/")) {
             return null;
         }
         try {
@@ -56,7 +58,7 @@ final class Transformer implements ClassFileTransformer {
         reader.accept(facts, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
         Hierarchy.declare(loader, facts);
         ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
-        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch);
+        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch, filter);
         reader.accept(rewriter, 0);
         byte[] rewritten = writer.toByteArray();
         rewriter.tell();

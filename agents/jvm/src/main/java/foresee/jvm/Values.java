@@ -2,26 +2,31 @@ package foresee.jvm;
 
 /** Values in records: numbers and boxes by value, other objects by their numbers. */
 final class Values {
+    static final int BOOLEAN = 1;
+    static final int INTEGER = 2;
+    static final int FLOAT = 3;
+    static final int OBJECT = 4;
+
     private Values() {}
 
     static int type(Object value) {
         if (value == null) {
-            return 'L';
+            return OBJECT;
         }
         if (value instanceof Boolean) {
-            return 'Z';
+            return BOOLEAN;
         }
         if (value instanceof Integer || value instanceof Long || value instanceof Short || value instanceof Byte || value instanceof Character) {
-            return 'I';
+            return INTEGER;
         }
-        return value instanceof Double || value instanceof Float ? 'D' : 'L';
+        return value instanceof Double || value instanceof Float ? FLOAT : OBJECT;
     }
 
     static long bits(Object value, int type, ThreadLog log) {
         return switch (type) {
-            case 'Z' -> (Boolean) value ? 1 : 0;
-            case 'I' -> value instanceof Character c ? c : ((Number) value).longValue();
-            case 'D' -> Double.doubleToRawLongBits(((Number) value).doubleValue());
+            case BOOLEAN -> (Boolean) value ? 1 : 0;
+            case INTEGER -> value instanceof Character c ? c : ((Number) value).longValue();
+            case FLOAT -> Double.doubleToRawLongBits(((Number) value).doubleValue());
             default -> Ids.of(value, log);
         };
     }

@@ -1,0 +1,98 @@
+package foresee.jvm;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What the agent is told: settings with a name and a value, in a file or after the agent's name. */
+final class Settings {
+    private static final String USAGE = "-javaagent:foresee-jvm.jar=FILE, or =out=FOLDER,exclude=PACKAGE and so on";
+
+    Path folder;
+    long limit = Long.MAX_VALUE;
+    boolean isAsync;
+    /** What specifications name. */
+    final List<String> fields = new ArrayList<>();
+    final List<String> methods = new ArrayList<>();
+    /** Whose code is recorded, and whose is not. */
+    final List<String> included = new ArrayList<>();
+    final List<String> excluded = new ArrayList<>();
+
+    private Settings() {}
+
+    /** Reads the agent's argument: a file with a setting on each line (`name value`), or `name=value,name=value`. */
+    static Settings of(String argument) throws IOException {
+        if (argument == null || argument.isEmpty()) {
+            throw new IllegalArgumentException("the agent needs its settings: " + USAGE);
+        }
+        Settings settings = new Settings();
+        if (argument.indexOf('=') < 0 || Files.exists(Path.of(argument))) {
+            if (!Files.isReadable(Path.of(argument))) {
+                throw new IllegalArgumentException("the agent's settings cannot be read: " + argument);
+            }
+            for (String line : Files.readAllLines(Path.of(argument))) {
+                settings.set(line, ' ', argument);
+            }
+            if (settings.folder != null) {
+                settings.folder = Path.of(argument).toAbsolutePath().resolveSibling(settings.folder);
+            }
+        } else {
+            for (String setting : argument.split(",")) {
+                settings.set(setting, '=', "-javaagent");
+            }
+        }
+        if (settings.folder == null) {
+            throw new IllegalArgumentException(argument + ": there is no `out`, the folder for the log");
+        }
+        return settings;
+    }
+
+    private void set(String setting, char separator, String where) {
+        int at = setting.indexOf(separator);
+        String name = at < 0 ? setting : setting.substring(0, at);
+        String value = at < 0 ? "" : setting.substring(at + 1);
+        if (name.isEmpty()) {
+            return;
+        }
+        if (value.isEmpty()) {
+            throw new IllegalArgumentException(where + ": the setting `" + name + "` has no value");
+        }
+        switch (name) {
+            case "out" -> folder = path(value);
+            case "limit" -> limit = number(value);
+            case "mode" -> isAsync = isAsync(value);
+            case "field" -> fields.add(value);
+            case "method" -> methods.add(value);
+            case "include" -> included.add(value);
+            case "exclude" -> excluded.add(value);
+            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, limit, mode, field, method, include, exclude");
+        }
+    }
+
+    private static Path path(String text) {
+        try {
+            return Path.of(text);
+        } catch (InvalidPathException e) {
+            throw new IllegalArgumentException("`" + text + "` is not a path");
+        }
+    }
+
+    private static boolean isAsync(String mode) {
+        return switch (mode) {
+            case "async" -> true;
+            case "sync" -> false;
+            default -> throw new IllegalArgumentException("`" + mode + "` is not a mode: sync or async");
+        };
+    }
+
+    private static long number(String text) {
+        try {
+            return Long.parseLong(text);
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException("`" + text + "` is not a number of bytes");
+        }
+    }
+}
