@@ -78,11 +78,11 @@ impl Values {
             _ => 0,
         };
         self.codes.push(code);
+        let mut found = if op.reads() { code } else { 0 };
         if op == Op::Rmw {
-            let code = self.code(pool.value_found(event));
-            self.found.push((index, code));
+            found = self.code(pool.value_found(event));
+            self.found.push((index, found));
         }
-        let found = if op.reads() { self.found(index) } else { 0 };
         if op == Op::Init && code != 0 || op.reads() && writer == NONE {
             let variable = event.var().0 as usize;
             if variable >= self.initial.len() {
@@ -105,6 +105,12 @@ impl Values {
             Some(&(rmw, code)) if rmw == read => code,
             _ => self.codes[read as usize],
         }
+    }
+
+    /// The same, given what kind of read it is: only read-modify-writes have to be looked up.
+    #[inline]
+    fn found_by(&self, kind: Kind, read: u32) -> u32 {
+        if kind == Kind::Rmw { self.found(read) } else { self.codes[read as usize] }
     }
 
     /// Ignores the value of a read.
@@ -219,9 +225,10 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
     drop(pairs);
     let (mut doubtful, mut wrong) = (Vec::new(), Vec::new());
     for read in 0..requirements.len() as u32 {
-        if requirements.kind(read).reads() && requirements.object(read) != NONE {
+        let kind = requirements.kind(read);
+        if kind.reads() && requirements.object(read) != NONE {
             let variable = requirements.object(read) / 2;
-            let (found, writer) = (values.found(read), requirements.partner(read));
+            let (found, writer) = (values.found_by(kind, read), requirements.partner(read));
             let left = values.left(variable, writer);
             // The value was stored by a write that is not in the trace.
             if found != 0 && left != 0 && left != found {
@@ -383,7 +390,8 @@ impl<'b> Binder<'b> {
         let requirements = self.requirements;
         let variable = requirements.object(read) / 2;
         let (own, writer) = (requirements.thread(read), requirements.partner(read));
-        let Some(group) = self.groups.get(&(variable, values.found(read))) else {
+        let found = values.found_by(requirements.kind(read), read);
+        let Some(group) = self.groups.get(&(variable, found)) else {
             return Seen::Bound;
         };
         let before = |clock: Clock, event: u32| {
@@ -394,14 +402,21 @@ impl<'b> Binder<'b> {
         let mut count = 0;
         let list = self.writes.get(&variable).map_or(&[][..], Vec::as_slice);
         for &(write, needs) in list.iter().rev().take(LOOK_BACK) {
-            let is_before = requirements.thread(write) == own || before(known, write);
-            if is_before && values.codes[write as usize] != values.found(read) && write != writer {
-                let thread = requirements.thread(write);
-                let is_later =
-                    |h: &(u32, Clock)| requirements.thread(h.0) == thread || before(h.1, write);
-                if !hiding[..count].iter().any(is_later) && count < hiding.len() {
-                    hiding[count] = (write, needs);
-                    count += 1;
+            if values.codes[write as usize] == found || write == writer {
+                continue;
+            }
+            let thread = requirements.thread(write);
+            let is_later =
+                |h: &(u32, Clock)| requirements.thread(h.0) == thread || before(h.1, write);
+            // Most are hidden by a later one, which is cheaper to see than what the read knows.
+            if hiding[..count].iter().any(is_later) {
+                continue;
+            }
+            if thread == own || before(known, write) {
+                hiding[count] = (write, needs);
+                count += 1;
+                if count == hiding.len() {
+                    break;
                 }
             }
         }
