@@ -25,17 +25,16 @@ const LOOP: usize = 4;
 pub(in crate::runtime) const REMEMBERED: usize = 2 * LOOP;
 
 pub(super) fn prepare(seed: u64) {
-    let mixed = (seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    RANDOM.store(mixed ^ mixed >> 31 | 1, Ordering::Relaxed);
+    RANDOM.store(seed, Ordering::Relaxed);
 }
 
+/// A random number (SplitMix64): neighbouring seeds give unrelated schedules.
 fn random() -> u64 {
-    let mut x = RANDOM.load(Ordering::Relaxed);
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
+    let x = RANDOM.load(Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
     RANDOM.store(x, Ordering::Relaxed);
-    x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }
 
 /// Whether a thread at the gate can do what it asks for.
