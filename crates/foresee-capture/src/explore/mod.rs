@@ -9,6 +9,7 @@ mod events;
 mod file;
 mod launch;
 mod names;
+mod order;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -75,16 +76,30 @@ impl Native {
     }
 }
 
-impl Program for Native {
-    fn run(&mut self, schedule: &Schedule) -> Result<Execution, RunError> {
+impl Native {
+    /// Runs the program once, and leaves its log.
+    fn run_and_keep(&mut self, schedule: &Schedule) -> Result<Execution, RunError> {
         let path = self.scratch.path().join("run");
         let file = file::create(&path, schedule, self.priorities)
             .map_err(|why| RunError(format!("cannot write the schedule of a run: {why}")))?;
         let ended = launch::launch(&self.options, self.scratch.path(), &path, &self.watchdog)?;
         let log =
             file.read().map_err(|why| RunError(format!("cannot read what a run did: {why}")))?;
-        self.names.learn(log.head.program, &self.scratch.path().join("log"));
+        self.names.learn(log.head.program, &self.logs());
         events::execution(&log, &ended, &self.names)
+    }
+
+    /// Where the runtime writes its log.
+    fn logs(&self) -> PathBuf {
+        self.scratch.path().join("log")
+    }
+}
+
+impl Program for Native {
+    fn run(&mut self, schedule: &Schedule) -> Result<Execution, RunError> {
+        let execution = self.run_and_keep(schedule);
+        names::clear(&self.logs());
+        execution
     }
 
     fn object_name(&self, object: Object) -> String {

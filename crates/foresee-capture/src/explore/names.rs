@@ -25,6 +25,13 @@ const STACKS: u128 = 1 << 32;
 const HEAPS: u128 = 2 << 32;
 const LIBRARY_HEAPS: u128 = 3 << 32;
 
+/// Removes the logs of a run.
+pub(super) fn clear(logs: &Path) {
+    for file in std::fs::read_dir(logs).into_iter().flatten().flatten() {
+        let _ = std::fs::remove_file(file.path());
+    }
+}
+
 /// The names of a program.
 pub(super) struct Names {
     /// Where the program begins.
@@ -69,9 +76,6 @@ impl Names {
                 let name = module.path.file_name().unwrap_or_default().to_string_lossy();
                 self.known.insert(module.base, name.into_owned());
             }
-        }
-        for file in std::fs::read_dir(logs).into_iter().flatten().flatten() {
-            let _ = std::fs::remove_file(file.path());
         }
     }
 

@@ -315,6 +315,8 @@ unsafe fn start_explored(
         explore::fork(t, new, number, pc);
         ending::expect_threads();
         ((*new).start, (*new).argument) = (start, argument);
+        let single = single_threaded();
+        let was_single = single != 0 && access::load(single, 1) != 0;
         let mut own = [0u64; 8];
         match attributes.is_null() {
             true => drop(usual(own.as_mut_ptr())),
@@ -331,7 +333,11 @@ unsafe fn start_explored(
         remember(made, (*new).id);
         (*new).life.store(life::STARTED, Ordering::SeqCst);
         log::count_threads(1, 0);
-        log::put(t, access::tag(crate::format::Access::Write, 8), pc, handle as usize, made as u64);
+        let written = access::tag(crate::format::Access::Write, 8);
+        log::put(t, written, pc, handle as usize, made as u64);
+        if was_single {
+            log::put(t, access::tag(crate::format::Access::Write, 1), pc, single, 0);
+        }
         sync(t, Tag::Fork, pc, argument, u64::from((*new).id));
         (*new).go.store(1, Ordering::Release);
         sys::futex_wake(&(*new).go, 1);

@@ -413,11 +413,11 @@ pub(in crate::runtime) unsafe fn call_reads(
     size: usize,
     pc: usize,
 ) {
-    if is_constant(address, size) {
-        return;
-    }
     // SAFETY: the thread's own state; the program lets libc read this memory.
     unsafe {
+        if is_constant(address, size) {
+            return log_read(t, address, size, pc);
+        }
         // How much is read hangs on what is there now.
         let before = sum(address, size);
         read(t, address, size, pc);

@@ -27,9 +27,9 @@ use super::sys::{self, PhdrInfo};
 use super::thread::{self, Thread, life};
 use super::{access, config, log, token};
 use crate::exploring::{
-    ENTRY, Entry, Head, Layout, MAGIC, Step, THREADS, kind, reason, state, told,
+    ENTRY, Entry, Head, Layout, MAGIC, Step, THREADS, kind, lock, reason, state, told,
 };
-use crate::format::ScriptThread;
+use crate::format::{ScriptThread, Tag, how};
 
 static ON: AtomicBool = AtomicBool::new(false);
 /// The file; it is never unmapped.
@@ -423,6 +423,9 @@ fn end(how: u32, why: u32, at: u64) -> ! {
         unsafe {
             if (*u).life.load(Ordering::SeqCst) != life::ENDED && (*u).ask.kind != kind::NONE {
                 note_pending(u);
+                if how == state::DEADLOCK {
+                    log_request(u);
+                }
             }
         }
     }
@@ -431,6 +434,24 @@ fn end(how: u32, why: u32, at: u64) -> ! {
     loop {
         // SAFETY: the call does not return.
         unsafe { sys::syscall!(sys::EXIT_GROUP, 0) };
+    }
+}
+
+/// Records in the log what a thread waits for in vain, as it would if it slept there.
+unsafe fn log_request(u: *mut Thread) {
+    // SAFETY: the caller has the token, and acts for the thread.
+    unsafe {
+        let ask = (*u).ask;
+        let (pc, address) = (ask.pc as usize, ask.address as usize);
+        match ask.kind {
+            kind::LOCK => {
+                let how = if ask.sub & lock::SHARED != 0 { how::SHARED } else { 0 };
+                log::put_uncounted_at(u, Tag::Request, pc, address, how);
+            }
+            kind::JOIN => log::put_uncounted_at(u, Tag::RequestEnd, pc, 0, ask.a[0]),
+            kind::SEM_WAIT => log::put_uncounted_at(u, Tag::RequestSem, pc, address, 0),
+            _ => {}
+        }
     }
 }
 
