@@ -3,6 +3,7 @@
 pub mod assembler;
 mod captured;
 pub mod compiler;
+pub mod explore;
 pub mod failure;
 pub mod filter;
 mod hang;

@@ -31,6 +31,11 @@ impl Scratch {
         Scratch::new_in(&std::env::temp_dir())
     }
 
+    /// The same in memory, where that is possible, for files that are written again and again.
+    pub fn in_memory() -> io::Result<Scratch> {
+        Scratch::new_in(Path::new("/dev/shm")).or_else(|_| Scratch::new())
+    }
+
     fn new_in(parent: &Path) -> io::Result<Scratch> {
         remove_abandoned(parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;

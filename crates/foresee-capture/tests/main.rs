@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 mod conformance;
+mod explore;
 mod native;
 mod survival;
 mod symbols;

@@ -16,6 +16,7 @@
 // Programs and compilers chose these names.
 #![allow(non_snake_case)]
 
+pub mod exploring;
 pub mod format;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 mod runtime;

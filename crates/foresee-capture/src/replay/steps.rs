@@ -183,6 +183,17 @@ impl<'l> Steps<'l> {
         plan.finish()
     }
 
+    /// The same, and then what threads asked for and never got: the program was stuck there.
+    pub fn observed_to_requests(&self) -> Schedule {
+        let mut plan = Plan::new(self);
+        (0..self.events.len() as u64).for_each(|event| plan.event(event, false));
+        let mut stuck: Vec<u64> = self.requests.keys().copied().collect();
+        stuck.sort_unstable();
+        stuck.into_iter().for_each(|event| plan.request(event));
+        plan.violates();
+        plan.finish()
+    }
+
     /// The schedule of the order that shows a finding.
     pub fn schedule(&self, finding: &Finding, witness: &Witness) -> Result<Schedule, NotScheduled> {
         let mut plan = Plan::new(self);

@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use super::ownership::Cell;
 use super::shadow::Here;
 use super::thread::{self, Pending, Thread};
-use super::{config, gate, log, shadow, token};
+use super::{config, explore, gate, log, shadow, token};
 use crate::format::{Access, INEXACT, RUN, SIZES, order, size_code};
 
 /// The maximum number of bytes in one record of a run.
@@ -153,7 +153,9 @@ fn plain_from_the_start<const SIZE: usize, const WRITE: bool>(address: usize, pc
         if t.is_null() {
             return;
         }
-        if (address & 7) + SIZE > 8 {
+        if explore::is_on() {
+            explore::memory::plain(t, address, SIZE, pc, WRITE);
+        } else if (address & 7) + SIZE > 8 {
             range(t, address, SIZE, pc, WRITE);
         } else {
             if (*t).pending.size != 0 && (WRITE || !is_copy(t, SIZE, pc)) {
@@ -186,12 +188,24 @@ unsafe fn record(t: *mut Thread, address: usize, size: usize, pc: usize, write: 
     }
 }
 
+/// A store that was announced.
+///
+/// # Safety
+/// The memory is about to be written.
+pub(super) unsafe fn announced(address: usize, size: usize, pc: usize) -> Pending {
+    // SAFETY: by the caller's promise.
+    let before = unsafe { load(address, size.min(8)) };
+    Pending { address, size, pc, before, is_atomic: false, is_over: false }
+}
+
 /// Stores that a write is about to happen.
-unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
-        let before = load(address, size.min(8));
-        (*t).pending = Pending { address, size, pc, before, is_atomic: false, is_over: false };
+        (*t).pending = announced(address, size, pc);
         if !config::free_running() {
             log::note_pending(t);
         }
@@ -247,6 +261,9 @@ unsafe fn is_copy(t: *mut Thread, size: usize, pc: usize) -> bool {
 pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usize, write: bool) {
     // SAFETY: as for the caller.
     unsafe {
+        if explore::is_on() {
+            return explore::memory::plain(t, address, size, pc, write);
+        }
         if (*t).pending.size != 0 && (write || !is_copy(t, size, pc)) {
             finish(t, false);
         }
@@ -273,6 +290,9 @@ pub(super) unsafe fn range(t: *mut Thread, address: usize, size: usize, pc: usiz
 pub(super) unsafe fn read_between(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: as for the caller; the memory was announced.
     unsafe {
+        if explore::is_on() {
+            return explore::memory::plain(t, address, size, pc, false);
+        }
         let pending = (*t).pending;
         if pending.size != 0 {
             let is_beside =
@@ -297,6 +317,9 @@ pub(super) unsafe fn written(t: *mut Thread, address: usize, size: usize, pc: us
     unsafe {
         if (*t).pending.size != 0 {
             finish(t, false);
+        }
+        if explore::is_on() {
+            explore::memory::written(t, address, size, pc);
         }
         if let Some((from, to)) = to_record(t, address, size, pc, true) {
             run(t, tag(Access::Write, 1), from, to - from, pc);
@@ -333,7 +356,10 @@ unsafe fn to_record(
 }
 
 /// Records the current contents of a run of bytes.
-unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) {
+///
+/// # Safety
+/// In a hook of `t`; the bytes can be read.
+pub(super) unsafe fn run(t: *mut Thread, kind: u8, address: usize, size: usize, pc: usize) {
     let mut at = address;
     while at < address + size {
         let n = (address + size - at).min(RUN_MAX);
@@ -390,6 +416,12 @@ pub(super) unsafe fn put_store(t: *mut Thread, Store(pending, inexact): Store) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
         let Pending { address, size, pc, before, is_atomic, .. } = pending;
+        if explore::is_on() {
+            match is_atomic {
+                true => explore::memory::updated(t, before, load(address, size)),
+                false => explore::memory::stored(t, before),
+            }
+        }
         if is_atomic && !inexact {
             update(t, address, size, pc, (before, load(address, size)), order::FULL);
         } else {
@@ -411,6 +443,9 @@ pub(super) unsafe fn before_write(t: *mut Thread, address: usize, size: usize) {
     unsafe {
         settle(t);
         let end = address.saturating_add(size);
+        if explore::is_on() && end <= 1 << 47 {
+            explore::memory::save(t, address, size);
+        }
         if !config::filter() || end > 1 << 47 {
             return;
         }
@@ -485,6 +520,9 @@ pub(super) unsafe fn announce_atomic(t: *mut Thread, address: usize, size: usize
         if config::filter() && !shadow::must_record(t, address, mask(address, size), pc, true, true)
         {
             return;
+        }
+        if explore::is_on() {
+            explore::memory::announce_atomic(t, address, size, pc);
         }
         announce(t, address, size, pc);
         (*t).pending.is_atomic = true;

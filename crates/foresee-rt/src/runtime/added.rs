@@ -6,7 +6,7 @@
 //! has three forms, depending on what else the function uses: only general registers, SSE registers
 //! (`_x`), or wider ones (`_y`).
 
-use super::{access, enter, leave, process, token};
+use super::{access, enter, explore, leave, process, token};
 
 /// Defines the three forms of a hook. `$ours` is code that jumps to `9` if the access is private.
 macro_rules! added {
@@ -114,7 +114,9 @@ fn access(address: usize, size: usize, pc: usize, reads: bool, writes: bool) {
         if reads {
             access::read_between(t, address, size, pc);
         }
-        if writes {
+        if writes && explore::is_on() {
+            explore::memory::announce(t, address, size, pc);
+        } else if writes {
             access::range(t, address, size, pc, true);
             access::happens_now(t);
         }

@@ -7,7 +7,7 @@ use core::ffi::c_int;
 
 use super::calls::{Call, calls};
 use super::next::real;
-use super::{Errno, access, enter, gate, hook, leave, log, shadow, sync, thread};
+use super::{Errno, access, enter, explore, gate, hook, leave, log, shadow, sync, thread};
 use crate::format::Tag;
 
 hook! {
@@ -74,20 +74,36 @@ fn cleared(block: usize, from: usize, to: usize) {
     }
 }
 
+/// Memory of a program that is explored; `None` if `libc`'s allocator is to be used.
+fn explored(size: usize, align: usize, pc: usize) -> Option<usize> {
+    let t = thread::current();
+    if !explore::is_on() || t.is_null() {
+        return None;
+    }
+    // SAFETY: the thread's own state.
+    unsafe {
+        let site = if (*t).site != 0 { (*t).site } else { pc };
+        Some(explore::arena::allocate(t, size, align, site))
+    }
+}
+
 extern "C" fn malloc_hook(size: usize, pc: usize) -> usize {
     settled();
     // SAFETY: libc's own allocator, which knows where zeros are already.
-    let block = unsafe {
+    let block = explored(size, 0, pc).unwrap_or_else(|| unsafe {
         if thread::current().is_null() { __libc_malloc(size) } else { __libc_calloc(1, size) }
-    };
+    });
     allocated(block, size, pc);
     block
 }
 
 extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
     settled();
+    let all = count.checked_mul(size);
     // SAFETY: libc's own allocator.
-    let block = unsafe { __libc_calloc(count, size) };
+    let block = all
+        .and_then(|all| explored(all, 0, pc))
+        .unwrap_or_else(|| unsafe { __libc_calloc(count, size) });
     allocated(block, count.saturating_mul(size), pc);
     block
 }
@@ -95,7 +111,8 @@ extern "C" fn calloc_hook(count: usize, size: usize, pc: usize) -> usize {
 extern "C" fn memalign_hook(align: usize, size: usize, pc: usize) -> usize {
     settled();
     // SAFETY: libc's own allocator.
-    let block = unsafe { __libc_memalign(align, size) };
+    let block =
+        explored(size, align, pc).unwrap_or_else(|| unsafe { __libc_memalign(align, size) });
     cleared(block, 0, size);
     allocated(block, size, pc);
     block
@@ -183,8 +200,11 @@ extern "C" fn realloc_hook(old: usize, size: usize, pc: usize) -> usize {
         }
         given_back(old, pc);
     }
-    // SAFETY: libc's own allocator.
-    let block = unsafe { __libc_realloc(old, size) };
+    let block = match explore::is_on() || explore::arena::has(old) {
+        true => relocated(old, size, pc),
+        // SAFETY: libc's own allocator.
+        false => unsafe { __libc_realloc(old, size) },
+    };
     let is_kept = block == 0 && old != 0 && size != 0;
     let (block, out) = if is_kept { (old, 0) } else { (block, block) };
     if is_kept {
@@ -216,6 +236,27 @@ extern "C" fn free_hook(block: usize, pc: usize) {
     if gate::is_following() {
         return;
     }
+    if explore::arena::has(block) {
+        // SAFETY: it is one of the arena's.
+        return unsafe { explore::arena::free(block, pc) };
+    }
+    if explore::is_on() {
+        return;
+    }
     // SAFETY: libc's own allocator.
     unsafe { __libc_free(block) }
+}
+
+/// Moves the contents of a block of a program that is explored to a new one.
+fn relocated(old: usize, size: usize, pc: usize) -> usize {
+    if size == 0 && old != 0 {
+        return 0;
+    }
+    // SAFETY: libc's own allocator.
+    let block = explored(size, 0, pc).unwrap_or_else(|| unsafe { __libc_calloc(1, size) });
+    if old != 0 && block != 0 {
+        let moved = usable(old).min(size);
+        real!(memcpy(block => usize, old => usize, moved => usize) -> usize);
+    }
+    block
 }

@@ -6,8 +6,10 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
+use super::explore::{self, Ask};
 use super::thread::Thread;
 use super::{access, enter, hook, leave, log, sync, token};
+use crate::exploring::{kind, modify, told};
 use crate::format::{Access, Tag, order};
 
 /// How a load with this requested order is recorded.
@@ -41,6 +43,7 @@ fn carry_out(
     address: usize,
     size: usize,
     pc: usize,
+    (what, sub, a, b): (u8, u8, u64, u64),
     act: impl FnOnce() -> ((Access, u8), u64, u64),
 ) -> u64 {
     let t: *mut Thread = enter();
@@ -50,9 +53,19 @@ fn carry_out(
     // SAFETY: the hook of an access to this memory.
     unsafe {
         token::charge_for_atomic(t);
-        access::before_write(t, address, size);
+        let is_explored = explore::is_on();
+        if !is_explored {
+            access::before_write(t, address, size);
+        } else {
+            let ask = Ask { kind: what, size: size as u8, sub, pc, address, a: [a, 0], b: [b, 0] };
+            explore::gate(t, ask);
+        }
         log::begin_step();
         let (kind, old, new) = act();
+        if is_explored {
+            let is_change = kind.0.writes() && (what == kind::STORE || old != new);
+            explore::tell(t, told::VALUE, [old, 0], is_change);
+        }
         let value = if kind.0.writes() { new } else { old };
         access::atomic(t, kind, address, size, pc, value, old);
         log::end_step();
@@ -85,6 +98,9 @@ fn write_expected<T: Copy>(expected: &mut T, value: T, pc: usize) {
     }
     // SAFETY: in a hook of `t`, which writes this memory now.
     unsafe {
+        if explore::is_on() {
+            explore::memory::begin_call(t);
+        }
         access::before_write(t, at, size_of::<T>());
         *expected = value;
         access::written(t, at, size_of::<T>(), pc);
@@ -105,14 +121,14 @@ macro_rules! atomics {
         }
 
         extern "C" fn $inner_load(a: &$atomic, order: u32, pc: usize) -> $type {
-            carry_out(a.as_ptr() as usize, $size, pc, || {
+            carry_out(a.as_ptr() as usize, $size, pc, (kind::LOAD, 0, 0, 0), || {
                 let v = u64::from(a.load(SeqCst));
                 (load_of(order), v, v)
             }) as $type
         }
 
         extern "C" fn $inner_store(a: &$atomic, v: $type, order: u32, pc: usize) {
-            carry_out(a.as_ptr() as usize, $size, pc, || {
+            carry_out(a.as_ptr() as usize, $size, pc, (kind::STORE, 0, u64::from(v), 0), || {
                 a.store(v, SeqCst);
                 (store_of(order), u64::from(v), u64::from(v))
             });
@@ -128,7 +144,8 @@ macro_rules! atomics {
         }
 
         extern "C" fn $inner_cas_val(a: &$atomic, expected: $type, v: $type, yes: u32, no: u32, pc: usize) -> $type {
-            carry_out(a.as_ptr() as usize, $size, pc, || match a.compare_exchange(expected, v, SeqCst, SeqCst) {
+            let what = (kind::MODIFY, modify::COMPARE, u64::from(expected), u64::from(v));
+            carry_out(a.as_ptr() as usize, $size, pc, what, || match a.compare_exchange(expected, v, SeqCst, SeqCst) {
                 Ok(old) => (rmw_of(yes), u64::from(old), u64::from(v)),
                 Err(old) => (load_of(no), u64::from(old), u64::from(old)),
             }) as $type
@@ -138,7 +155,8 @@ macro_rules! atomics {
             hook! { $rmw => $inner_rmw, "rcx"; }
 
             extern "C" fn $inner_rmw(a: &$atomic, v: $type, order: u32, pc: usize) -> $type {
-                carry_out(a.as_ptr() as usize, $size, pc, || {
+                let what = (kind::MODIFY, code::$method, u64::from(v), 0);
+                carry_out(a.as_ptr() as usize, $size, pc, what, || {
                     let old = a.$method(v, SeqCst);
                     (rmw_of(order), u64::from(old), u64::from(Op::$method(old, v)))
                 }) as $type
@@ -154,6 +172,20 @@ macro_rules! operations {
     ($($name:ident |$old:ident, $v:ident| $new:expr;)*) => {
         impl Op { $( #[inline(always)] fn $name<T: Word>($old: T, $v: T) -> T { $new } )* }
     };
+}
+
+/// The numbers of read-modify-writes in an exploration.
+#[allow(non_upper_case_globals)]
+mod code {
+    use crate::exploring::modify;
+
+    pub(super) const fetch_add: u8 = modify::ADD;
+    pub(super) const fetch_sub: u8 = modify::SUB;
+    pub(super) const fetch_and: u8 = modify::AND;
+    pub(super) const fetch_or: u8 = modify::OR;
+    pub(super) const fetch_xor: u8 = modify::XOR;
+    pub(super) const fetch_nand: u8 = modify::NAND;
+    pub(super) const swap: u8 = modify::EXCHANGE;
 }
 
 /// A word of memory.
@@ -287,7 +319,13 @@ fn update_wide(a: *mut u128, new: impl Fn(u128) -> u128) -> (u128, u128) {
 
 /// Records an atomic access of sixteen bytes as two of eight. The order is not always available, so
 /// they count as strong.
-fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, u128)) -> u128 {
+fn carry_out_wide(
+    a: *mut u128,
+    pc: usize,
+    (what, sub, x, y): (u8, u8, u128, u128),
+    act: impl FnOnce() -> (Access, u128, u128),
+) -> u128 {
+    let words = |n: u128| [n as u64, (n >> 64) as u64];
     let t = enter();
     if t.is_null() {
         return act().1;
@@ -295,8 +333,18 @@ fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, 
     // SAFETY: the hook of an access to this memory.
     unsafe {
         token::charge_for_atomic(t);
-        access::before_write(t, a as usize, 16);
+        let is_explored = explore::is_on();
+        if !is_explored {
+            access::before_write(t, a as usize, 16);
+        } else {
+            let (a, x, y) = (a as usize, words(x), words(y));
+            explore::gate(t, Ask { kind: what, size: 16, sub, pc, address: a, a: x, b: y });
+        }
         let (kind, old, new) = act();
+        if is_explored {
+            let seen = if what == kind::STORE { new } else { old };
+            explore::tell(t, told::VALUE, words(seen), old != new);
+        }
         let now = if kind.writes() { new } else { old };
         let kind = (kind, order::FULL);
         access::atomic(t, kind, a as usize, 8, pc, now as u64, old as u64);
@@ -307,21 +355,22 @@ fn carry_out_wide(a: *mut u128, pc: usize, act: impl FnOnce() -> (Access, u128, 
 }
 
 extern "C" fn load128(a: *mut u128, _order: u32, pc: usize) -> u128 {
-    carry_out_wide(a, pc, || {
+    carry_out_wide(a, pc, (kind::LOAD, 0, 0, 0), || {
         let v = cas_wide(a, 0, 0);
         (Access::AtomicRead, v, v)
     })
 }
 
 extern "C" fn store128(a: *mut u128, v: u128, _order: u32, pc: usize) {
-    carry_out_wide(a, pc, || {
+    carry_out_wide(a, pc, (kind::STORE, 0, v, 0), || {
         let (old, new) = update_wide(a, |_| v);
         (Access::AtomicWrite, old, new)
     });
 }
 
 extern "C" fn cas_val128(a: *mut u128, expected: u128, v: u128, pc: usize) -> u128 {
-    carry_out_wide(a, pc, || match cas_wide(a, expected, v) {
+    let what = (kind::MODIFY, modify::COMPARE, expected, v);
+    carry_out_wide(a, pc, what, || match cas_wide(a, expected, v) {
         old if old == expected => (Access::Rmw, old, v),
         old => (Access::AtomicRead, old, old),
     })
@@ -350,7 +399,7 @@ macro_rules! wide {
         hook! { $name => $inner, "r8"; }
 
         extern "C" fn $inner(a: *mut u128, v: u128, _order: u32, pc: usize) -> u128 {
-            carry_out_wide(a, pc, || {
+            carry_out_wide(a, pc, (kind::MODIFY, code::$method, v, 0), || {
                 let (old, new) = update_wide(a, |old| Op::$method(old, v));
                 (Access::Rmw, old, new)
             })

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::locks::{give, make, note, of_mutex, take, try_take};
+use super::locks::{MUTEX, give, make, note, of_mutex, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
@@ -62,7 +62,7 @@ fn attempt(lock: Object) -> c_int {
 }
 
 extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
-    take::<true>(
+    take::<MUTEX>(
         lock,
         Tag::Acquire,
         of_mutex(lock),
@@ -73,20 +73,20 @@ extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, of_mutex(lock), pc, || attempt(lock))
+    try_take::<MUTEX>(lock, Tag::Acquire, of_mutex(lock), pc, || attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {
     let wait = || real!(mtx_timedlock(lock => Object, until => usize) -> c_int);
     let how = how::TIMED | of_mutex(lock);
-    match take::<true>(lock, Tag::Acquire, how, pc, || attempt(lock), wait) {
+    match take::<MUTEX>(lock, Tag::Acquire, how, pc, || attempt(lock), wait) {
         super::locks::ETIMEDOUT => TIMED_OUT,
         out => out,
     }
 }
 
 extern "C" fn mutex_unlock(lock: Object, pc: usize) -> c_int {
-    give::<true>(lock, pc, || real!(mtx_unlock(lock => Object) -> c_int))
+    give::<MUTEX>(lock, pc, || real!(mtx_unlock(lock => Object) -> c_int))
 }
 
 extern "C" fn cond_init(cond: Object, pc: usize) -> c_int {

@@ -6,7 +6,7 @@
 
 use super::channels::Channel;
 use super::thread::Thread;
-use super::{access, enter, leave, step_aside};
+use super::{access, enter, explore, leave, step_aside};
 
 /// How libc is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,15 +34,23 @@ pub(super) struct Call {
     count: usize,
     /// What it receives from.
     pub(super) source: Option<Channel>,
+    /// What the program is told instead of libc's result.
+    pub(super) instead: Option<usize>,
 }
 
 impl Call {
     /// Memory is read now.
     #[inline(always)]
     pub(super) fn reads(&mut self, at: usize, size: usize) {
-        if at != 0 {
-            // SAFETY: in a hook of the thread; libc is about to read this memory.
-            unsafe { access::range(self.t, at, size, self.pc, false) }
+        if at == 0 {
+            return;
+        }
+        // SAFETY: in a hook of the thread; libc is about to read this memory.
+        unsafe {
+            match explore::is_on() {
+                true => explore::memory::call_reads(self.t, at, size, self.pc),
+                false => access::range(self.t, at, size, self.pc, false),
+            }
         }
     }
 
@@ -95,7 +103,7 @@ impl Call {
         }
         // SAFETY: in a hook of the thread; libc wrote this memory.
         unsafe {
-            if self.way != Way::Inside {
+            if self.way != Way::Inside && !explore::is_on() {
                 // Another thread may have accessed it since.
                 access::before_write(self.t, at, size);
             }
@@ -120,6 +128,9 @@ pub(super) fn carry_out(
     // SAFETY: in a hook of `t`.
     unsafe {
         access::settle(t);
+        if explore::is_on() {
+            explore::memory::begin_call(t);
+        }
         let mut call = Call {
             t,
             pc: pc.to_bits() as usize,
@@ -127,8 +138,12 @@ pub(super) fn carry_out(
             certain: [(0, 0); 4],
             count: 0,
             source: None,
+            instead: None,
         };
         before(&mut call);
+        if explore::is_on() {
+            explore::memory::before_act(t, call.pc);
+        }
         match call.way {
             Way::Inside | Way::Skipped => {}
             Way::Outside => leave(t),
@@ -151,7 +166,7 @@ pub(super) fn carry_out(
         }
         after(&mut call, out);
         leave(t);
-        out
+        call.instead.unwrap_or(out)
     }
 }
 

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use super::locks::{ETIMEDOUT, note, of_mutex};
 use super::next::real;
 use super::thread::Thread;
-use super::{blocking, clocks, enter, gate, hook, leave, log, sync, sys};
+use super::{blocking, clocks, enter, explore, gate, hook, leave, log, sync, sys};
 use crate::format::{Tag, how};
 
 type Object = *mut c_void;
@@ -27,6 +27,10 @@ pub(super) fn wait_on(
         return wait();
     }
     let is_timed = until.is_some();
+    if explore::is_on() {
+        // SAFETY: in a hook of `t`.
+        return unsafe { explore::sync::wait_on(t, cond, lock, is_timed, pc) };
+    }
     // SAFETY: in a hook of `t`.
     unsafe {
         sync(t, Tag::WaitBegin, pc, cond as usize, lock as u64 | u64::from(is_timed));
@@ -126,6 +130,13 @@ fn is_over((clock, until): Until) -> bool {
 
 /// Wakes one waiting thread, or all.
 pub(super) fn notify(cond: Object, all: bool, pc: usize, act: impl FnOnce() -> c_int) -> c_int {
+    if explore::is_on() {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`.
+            return unsafe { explore::sync::notify(t, cond, all, pc) };
+        }
+    }
     note(if all { Tag::NotifyAll } else { Tag::Notify }, cond, 0, pc, || {
         if gate::is_replaying() {
             gate::notify(cond as usize, all);

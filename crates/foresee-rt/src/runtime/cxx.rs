@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int};
 use super::alloc::from_site;
 use super::calls::calls;
 use super::next::real;
-use super::{access, enter, hook, leave, step_aside, sys};
+use super::{access, enter, explore, hook, leave, step_aside, sys};
 use crate::format::{Access, order};
 
 hook! {
@@ -28,6 +28,13 @@ extern "C" fn guard_acquire(guard: usize, pc: usize) -> c_int {
     }
     // SAFETY: in a hook of `t`.
     unsafe {
+        if explore::is_on() {
+            let is_done = access::load(guard, 1) != 0;
+            let is_mine = explore::sync::begin_once(t, guard, pc, is_done);
+            let mine = if is_mine { acquire() } else { 0 };
+            leave(t);
+            return mine;
+        }
         step_aside(t);
         let mine = acquire();
         if mine == 0 && !enter().is_null() {
@@ -57,6 +64,12 @@ extern "C" fn guard_release(guard: usize, pc: usize) {
     // SAFETY: in a hook of `t`.
     unsafe {
         access::before_write(t, guard, 1);
+        if explore::is_on() {
+            explore::sync::end_once(t, guard, pc);
+            explore::memory::release(t, guard, pc, release);
+            leave(t);
+            return;
+        }
         release();
         access::atomic(
             t,

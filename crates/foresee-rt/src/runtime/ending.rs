@@ -9,7 +9,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::next::real;
 use super::thread::{self, Thread, life};
-use super::{enter, hook, leave, log, process, step_aside, sys};
+use super::{enter, explore, hook, leave, log, process, step_aside, sys};
+use crate::exploring::{fail, kind};
 use crate::format::last;
 
 /// How long a thread may take to its first step.
@@ -26,9 +27,18 @@ static IS_WAITED: AtomicBool = AtomicBool::new(false);
 /// constructed before now run after that.
 pub(super) fn expect_threads() {
     if !IS_EXPECTED.swap(true, Ordering::Relaxed) {
+        if explore::is_on() {
+            let act: unsafe extern "C" fn(c_int, *mut c_void) = main_returned_with;
+            real!(on_exit(act as usize => usize, 0 => usize) -> c_int);
+            return;
+        }
         // SAFETY: a plain function, to be called when the program ends.
         unsafe { sys::__cxa_atexit(main_returned, core::ptr::null_mut(), core::ptr::null_mut()) };
     }
+}
+
+unsafe extern "C" fn main_returned_with(status: c_int, _: *mut c_void) {
+    explore::finishes(kind::EXIT, 0, status as u8 as u64, 0);
 }
 
 unsafe extern "C" fn main_returned(_: *mut c_void) {
@@ -42,6 +52,9 @@ pub(super) fn start_over() {
 
 /// Lets all threads run until they have ended or wait for others, for a limited time.
 fn wait_for_others() {
+    if explore::was_on() {
+        return;
+    }
     let t = enter();
     if t.is_null() || IS_WAITED.swap(true, Ordering::Relaxed) {
         if !t.is_null() {
@@ -121,6 +134,7 @@ hook! {
 extern "C" fn exit_with(status: c_int, pc: usize) -> ! {
     if log::is_ours() {
         log::note_last(last::EXIT, pc, status as u8 as u64, current());
+        explore::finishes(kind::EXIT, 0, status as u8 as u64, pc);
         wait_for_others();
     }
     real!(exit(status => c_int));
@@ -143,6 +157,7 @@ extern "C" fn exit_quickly(status: c_int, pc: usize) -> ! {
 fn end_at_once(status: c_int, pc: usize) {
     if log::is_ours() {
         log::note_last(last::EXIT, pc, status as u8 as u64, current());
+        explore::finishes(kind::EXIT, 0, status as u8 as u64, pc);
         wait_for_others();
         process::end();
     }
@@ -150,6 +165,7 @@ fn end_at_once(status: c_int, pc: usize) {
 
 extern "C" fn abort_now(pc: usize) -> ! {
     log::note_last(last::ABORT, pc, 0, current());
+    explore::finishes(kind::FAIL, fail::ABORT, 6, pc);
     real!(abort());
     sys::abort()
 }
@@ -162,6 +178,7 @@ extern "C" fn assertion_failed(
     pc: usize,
 ) -> ! {
     log::note_last(last::ASSERTION, pc, 0, current());
+    explore::finishes(kind::FAIL, fail::ASSERTION, 6, pc);
     real!(__assert_fail(what => usize, file => usize, line => u32, function => usize));
     sys::abort()
 }

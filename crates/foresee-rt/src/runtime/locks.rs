@@ -8,15 +8,49 @@ use core::ffi::{c_int, c_void};
 
 use super::next::real;
 use super::thread::Thread;
-use super::{access, blocking, clocks, enter, gate, hook, leave, log, sync};
+use super::{access, blocking, clocks, enter, explore, gate, hook, leave, log, sync};
+use crate::exploring;
 use crate::format::{Tag, how};
 
-const EBUSY: c_int = 16;
+pub(super) const EBUSY: c_int = 16;
 pub(super) const ETIMEDOUT: c_int = 110;
 /// The lock was acquired, and its last owner died while holding it.
 const EOWNERDEAD: c_int = 130;
 
 type Lock = *mut c_void;
+
+// The kinds of locks.
+/// pthread's and C11's mutexes.
+pub(super) const MUTEX: u8 = 0;
+/// Read-write locks.
+const RWLOCK: u8 = 1;
+/// Spin locks.
+const SPIN: u8 = 2;
+/// Those of stdio's files.
+const FILE: u8 = 3;
+/// Others, which are not controlled.
+pub(super) const OTHER: u8 = 4;
+
+/// Whether a lock has room for a clock.
+const fn carries(kind: u8) -> bool {
+    kind <= RWLOCK
+}
+
+/// What a lock is like, for an exploration.
+fn likeness(kind: u8, lock: Lock) -> u8 {
+    match kind {
+        MUTEX => explore::sync::of_mutex(lock),
+        RWLOCK => exploring::lock::CHECKING,
+        FILE => exploring::lock::RECURSIVE,
+        _ => 0,
+    }
+}
+
+/// How it is taken.
+fn manner(tag: Tag, patience: u64) -> u8 {
+    let shared = if tag == Tag::AcquireShared { exploring::lock::SHARED } else { 0 };
+    shared | if patience & how::TIMED != 0 { exploring::lock::TIMED } else { 0 }
+}
 
 /// Whether a call of libc acquired the lock. C11's `thrd_success` is zero as well.
 fn took(result: c_int) -> bool {
@@ -49,7 +83,7 @@ fn of_rwlock(lock: Lock) -> u64 {
 
 /// Acquires a lock: `attempt` does not wait, `wait` does, forever or, with `how::TIMED`, for a
 /// limited time. Locks that are too small for a clock carry none.
-pub(super) fn take<const CARRIES: bool>(
+pub(super) fn take<const KIND: u8>(
     lock: Lock,
     tag: Tag,
     patience: u64,
@@ -64,6 +98,11 @@ pub(super) fn take<const CARRIES: bool>(
     // SAFETY: in a hook of `t`.
     unsafe {
         access::settle(t);
+        if explore::is_on() && KIND != OTHER {
+            let sub = likeness(KIND, lock) | manner(tag, patience);
+            let note = |t| sync(t, tag, pc, lock as usize, patience);
+            return explore::sync::take(t, lock, sub, pc, attempt, wait, note);
+        }
         let mut out = attempt();
         if !took(out) {
             let how = patience | shared(tag);
@@ -75,7 +114,7 @@ pub(super) fn take<const CARRIES: bool>(
             log::put_uncounted_at(t, Tag::Request, pc, lock as usize, how);
             gate::blocks(t, Tag::Request, pc, lock as usize);
             // A spinning thread does not sleep, so an endless spin cannot be detected.
-            let is_endless = CARRIES && patience & (how::TIMED | how::FOREIGN) == 0;
+            let is_endless = carries(KIND) && patience & (how::TIMED | how::FOREIGN) == 0;
             out = blocking::aside(t, is_endless, wait);
             if enter().is_null() {
                 return out;
@@ -86,7 +125,7 @@ pub(super) fn take<const CARRIES: bool>(
         }
         if took(out) {
             gate::got(t, pc);
-            took_it::<CARRIES>(t, lock, tag, pc, died(out) | patience);
+            took_it::<KIND>(t, lock, tag, pc, died(out) | patience);
         } else if out == ETIMEDOUT || out == super::c11::TIMED_OUT {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -96,17 +135,11 @@ pub(super) fn take<const CARRIES: bool>(
 }
 
 /// Records that a lock was acquired, and how.
-unsafe fn took_it<const CARRIES: bool>(
-    t: *mut Thread,
-    lock: Lock,
-    tag: Tag,
-    pc: usize,
-    value: u64,
-) {
+unsafe fn took_it<const KIND: u8>(t: *mut Thread, lock: Lock, tag: Tag, pc: usize, value: u64) {
     // SAFETY: in a hook of `t`.
     unsafe {
         sync(t, tag, pc, lock as usize, value);
-        if CARRIES {
+        if carries(KIND) {
             if value & how::OWNER_DIED != 0 {
                 clocks::made(t, lock as usize);
             }
@@ -116,7 +149,7 @@ unsafe fn took_it<const CARRIES: bool>(
 }
 
 /// Tries to acquire a lock.
-pub(super) fn try_take<const CARRIES: bool>(
+pub(super) fn try_take<const KIND: u8>(
     lock: Lock,
     tag: Tag,
     about: u64,
@@ -130,9 +163,14 @@ pub(super) fn try_take<const CARRIES: bool>(
     // SAFETY: in a hook of `t`.
     unsafe {
         access::settle(t);
+        if explore::is_on() && KIND != OTHER {
+            let sub = likeness(KIND, lock) | manner(tag, 0) | exploring::lock::TRY;
+            let note = |t| sync(t, tag, pc, lock as usize, how::TRIED | about);
+            return explore::sync::take(t, lock, sub, pc, attempt, || EBUSY, note);
+        }
         let out = attempt();
         if took(out) {
-            took_it::<CARRIES>(t, lock, tag, pc, died(out) | how::TRIED | about);
+            took_it::<KIND>(t, lock, tag, pc, died(out) | how::TRIED | about);
         } else if out == EBUSY || out == super::c11::BUSY {
             sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
         }
@@ -143,20 +181,19 @@ pub(super) fn try_take<const CARRIES: bool>(
 
 /// Releases a lock. If that fails, the record is wrong, and so is the program: it held no lock; the
 /// host ignores it.
-pub(super) fn give<const CARRIES: bool>(
-    lock: Lock,
-    pc: usize,
-    unlock: impl FnOnce() -> c_int,
-) -> c_int {
+pub(super) fn give<const KIND: u8>(lock: Lock, pc: usize, unlock: impl FnOnce() -> c_int) -> c_int {
     let t = enter();
     if t.is_null() {
         return unlock();
     }
     // SAFETY: in a hook of `t`.
     unsafe {
+        if explore::is_on() && KIND != OTHER {
+            return explore::sync::give(t, lock, likeness(KIND, lock), pc, unlock);
+        }
         sync(t, Tag::Release, pc, lock as usize, 0);
         let out = unlock();
-        if CARRIES && out == 0 {
+        if carries(KIND) && out == 0 {
             clocks::given(t, lock as usize, false);
         }
         leave(t);
@@ -174,6 +211,9 @@ pub(super) fn make(lock: Lock, pc: usize, init: impl FnOnce() -> c_int) -> c_int
     unsafe {
         sync(t, Tag::LockInit, pc, lock as usize, 0);
         clocks::made(t, lock as usize);
+        if explore::is_on() {
+            explore::sync::make(lock, 0);
+        }
         let out = init();
         leave(t);
         out
@@ -236,7 +276,7 @@ fn mutex_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
-    take::<true>(
+    take::<MUTEX>(
         lock,
         Tag::Acquire,
         of_mutex(lock),
@@ -247,22 +287,22 @@ extern "C" fn mutex_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, of_mutex(lock), pc, || mutex_attempt(lock))
+    try_take::<MUTEX>(lock, Tag::Acquire, of_mutex(lock), pc, || mutex_attempt(lock))
 }
 
 extern "C" fn mutex_timedlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_mutex_timedlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
+    take::<MUTEX>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_clocklock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_mutex_clocklock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
+    take::<MUTEX>(lock, Tag::Acquire, how::TIMED | of_mutex(lock), pc, || mutex_attempt(lock), wait)
 }
 
 extern "C" fn mutex_unlock(lock: Lock, pc: usize) -> c_int {
-    give::<true>(lock, pc, || real!(pthread_mutex_unlock(lock => Lock) -> c_int))
+    give::<MUTEX>(lock, pc, || real!(pthread_mutex_unlock(lock => Lock) -> c_int))
 }
 
 extern "C" fn rwlock_init(lock: Lock, attributes: usize, pc: usize) -> c_int {
@@ -278,7 +318,7 @@ fn write_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
-    take::<true>(
+    take::<RWLOCK>(
         lock,
         Tag::AcquireShared,
         of_rwlock(lock),
@@ -289,22 +329,22 @@ extern "C" fn rwlock_rdlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_tryrdlock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::AcquireShared, 0, pc, || read_attempt(lock))
+    try_take::<RWLOCK>(lock, Tag::AcquireShared, 0, pc, || read_attempt(lock))
 }
 
 extern "C" fn rwlock_timedrdlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedrdlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
+    take::<RWLOCK>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockrdlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockrdlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
+    take::<RWLOCK>(lock, Tag::AcquireShared, how::TIMED, pc, || read_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
-    take::<true>(
+    take::<RWLOCK>(
         lock,
         Tag::Acquire,
         of_rwlock(lock),
@@ -315,22 +355,22 @@ extern "C" fn rwlock_wrlock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn rwlock_trywrlock(lock: Lock, pc: usize) -> c_int {
-    try_take::<true>(lock, Tag::Acquire, 0, pc, || write_attempt(lock))
+    try_take::<RWLOCK>(lock, Tag::Acquire, 0, pc, || write_attempt(lock))
 }
 
 extern "C" fn rwlock_timedwrlock(lock: Lock, until: usize, pc: usize) -> c_int {
     let wait = || real!(pthread_rwlock_timedwrlock(lock => Lock, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
+    take::<RWLOCK>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_clockwrlock(lock: Lock, clock: c_int, until: usize, pc: usize) -> c_int {
     let wait =
         || real!(pthread_rwlock_clockwrlock(lock => Lock, clock => c_int, until => usize) -> c_int);
-    take::<true>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
+    take::<RWLOCK>(lock, Tag::Acquire, how::TIMED, pc, || write_attempt(lock), wait)
 }
 
 extern "C" fn rwlock_unlock(lock: Lock, pc: usize) -> c_int {
-    give::<true>(lock, pc, || real!(pthread_rwlock_unlock(lock => Lock) -> c_int))
+    give::<RWLOCK>(lock, pc, || real!(pthread_rwlock_unlock(lock => Lock) -> c_int))
 }
 
 extern "C" fn spin_init(lock: Lock, shared: c_int, pc: usize) -> c_int {
@@ -348,7 +388,7 @@ fn spin_attempt(lock: Lock) -> c_int {
 }
 
 extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
-    take::<false>(
+    take::<SPIN>(
         lock,
         Tag::Acquire,
         0,
@@ -359,11 +399,11 @@ extern "C" fn spin_lock(lock: Lock, pc: usize) -> c_int {
 }
 
 extern "C" fn spin_trylock(lock: Lock, pc: usize) -> c_int {
-    try_take::<false>(lock, Tag::Acquire, 0, pc, || spin_attempt(lock))
+    try_take::<SPIN>(lock, Tag::Acquire, 0, pc, || spin_attempt(lock))
 }
 
 extern "C" fn spin_unlock(lock: Lock, pc: usize) -> c_int {
-    give::<false>(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
+    give::<SPIN>(lock, pc, || real!(pthread_spin_unlock(lock => Lock) -> c_int))
 }
 
 /// The locks of stdio's files. When stdio itself acquires them, that is not recorded and orders nothing.
@@ -372,7 +412,7 @@ fn file_attempt(file: Lock) -> c_int {
 }
 
 extern "C" fn file_lock(file: Lock, pc: usize) {
-    take::<false>(
+    take::<FILE>(
         file,
         Tag::Acquire,
         0,
@@ -386,11 +426,11 @@ extern "C" fn file_lock(file: Lock, pc: usize) {
 }
 
 extern "C" fn file_trylock(file: Lock, pc: usize) -> c_int {
-    try_take::<false>(file, Tag::Acquire, 0, pc, || file_attempt(file))
+    try_take::<FILE>(file, Tag::Acquire, 0, pc, || file_attempt(file))
 }
 
 extern "C" fn file_unlock(file: Lock, pc: usize) {
-    give::<false>(file, pc, || {
+    give::<FILE>(file, pc, || {
         real!(funlockfile(file => Lock));
         0
     });

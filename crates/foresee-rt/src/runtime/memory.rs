@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 
 use super::next::real;
 use super::thread::Thread;
-use super::{access, enter, hook, leave};
+use super::{access, enter, explore, hook, leave};
 
 type Bytes = *mut c_void;
 
@@ -37,6 +37,11 @@ fn moving(to: Bytes, from: Bytes, size: usize, pc: usize, act: impl FnOnce() -> 
     // SAFETY: the program requested this copy.
     unsafe {
         access::settle(t);
+        if explore::is_on() {
+            explore::memory::copy(t, to as usize, from as usize, size, pc);
+            leave(t);
+            return to;
+        }
         access::range(t, from as usize, size, pc, false);
         let out = writing(t, to, size, pc, act);
         leave(t);
@@ -64,8 +69,16 @@ extern "C" fn fill(to: Bytes, byte: c_int, size: usize, pc: usize) -> Bytes {
     if t.is_null() {
         return act();
     }
-    let out = writing(t, to, size, pc, act);
     // SAFETY: in a hook of `t`.
-    unsafe { leave(t) };
-    out
+    unsafe {
+        let out = match explore::is_on() {
+            true => {
+                explore::memory::fill(t, to as usize, byte as u8, size, pc);
+                to
+            }
+            false => writing(t, to, size, pc, act),
+        };
+        leave(t);
+        out
+    }
 }

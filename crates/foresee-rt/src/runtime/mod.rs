@@ -15,6 +15,7 @@ mod containers;
 mod cxx;
 mod ending;
 mod events;
+mod explore;
 mod file;
 mod formats;
 mod gate;
@@ -95,7 +96,9 @@ fn enter_knowing(is_before_store: impl FnOnce(*mut Thread) -> bool) -> *mut Thre
             return come_in(t);
         }
         (*t).fuel -= 1;
-        if (*t).fuel < 0 && gate::is_following() {
+        if (*t).fuel < 0 && explore::is_on() {
+            (*t).fuel = 0;
+        } else if (*t).fuel < 0 && gate::is_following() {
             if !is_before_store(t) {
                 await_turn(t);
             }
@@ -156,7 +159,9 @@ unsafe fn come_in(t: *mut Thread) -> *mut Thread {
     // SAFETY: a thread's own state.
     unsafe {
         if (*t).id != 0 && config::recording() {
-            if config::free_running() {
+            if explore::is_on() {
+                explore::come_in(t, (*t).tid == sys::process_id());
+            } else if config::free_running() {
                 token::count_freely(t);
             } else {
                 token::acquire(t);
@@ -197,7 +202,8 @@ unsafe fn step_aside(t: *mut Thread) {
     // SAFETY: a thread's own state.
     unsafe {
         access::settle(t);
-        if !config::free_running() {
+        // While a program is explored, no thread waits in libc for another.
+        if !config::free_running() && !explore::is_on() {
             token::release(t);
         }
         leave(t);

@@ -4,7 +4,9 @@ use core::ffi::{c_int, c_void};
 
 use super::locks::note;
 use super::next::real;
-use super::{access, blocking, enter, gate, hook, leave, log, step_aside, sync, thread};
+use super::thread::Thread;
+use super::{access, blocking, enter, explore, gate, hook, leave, log, step_aside, sync, thread};
+use crate::exploring::{kind, lock};
 use crate::format::Tag;
 
 type Object = *mut c_void;
@@ -22,6 +24,16 @@ hook! {
 }
 
 extern "C" fn barrier_init(barrier: Object, attributes: usize, count: u32, pc: usize) -> c_int {
+    if explore::is_on() {
+        let t = enter();
+        if !t.is_null() {
+            // SAFETY: in a hook of `t`.
+            unsafe {
+                explore::sync::make_barrier(t, barrier, count, pc);
+                leave(t);
+            }
+        }
+    }
     note(
         Tag::BarrierInit,
         barrier,
@@ -39,6 +51,9 @@ extern "C" fn barrier_wait(barrier: Object, pc: usize) -> c_int {
     }
     // SAFETY: in a hook of `t`.
     unsafe {
+        if explore::is_on() {
+            return explore::sync::meet(t, barrier, pc);
+        }
         sync(t, Tag::BarrierArrive, pc, barrier as usize, 0);
         let out = blocking::aside(t, is_private(barrier, 3), wait);
         if !enter().is_null() {
@@ -50,17 +65,25 @@ extern "C" fn barrier_wait(barrier: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn semaphore_init(semaphore: Object, shared: c_int, count: u32, pc: usize) -> c_int {
-    note(
-        Tag::SemInit,
-        semaphore,
-        u64::from(count),
-        pc,
-        || real!(sem_init(semaphore => Object, shared => c_int, count => u32) -> c_int),
-    )
+    let act = || real!(sem_init(semaphore => Object, shared => c_int, count => u32) -> c_int);
+    change(Tag::SemInit, semaphore, u64::from(count), pc, act)
+}
+
+/// Makes or raises a semaphore.
+fn change(tag: Tag, object: Object, count: u64, pc: usize, act: impl FnOnce() -> c_int) -> c_int {
+    if explore::is_on() {
+        let t = enter();
+        if !t.is_null() {
+            let what = if tag == Tag::SemInit { kind::SEM_INIT } else { kind::SEM_POST };
+            // SAFETY: in a hook of `t`.
+            return unsafe { explore::sync::semaphore(t, what, (object, count), pc, act) };
+        }
+    }
+    note(tag, object, count, pc, act)
 }
 
 extern "C" fn semaphore_post(semaphore: Object, pc: usize) -> c_int {
-    note(Tag::SemPost, semaphore, 0, pc, || real!(sem_post(semaphore => Object) -> c_int))
+    change(Tag::SemPost, semaphore, 0, pc, || real!(sem_post(semaphore => Object) -> c_int))
 }
 
 /// Whether no other process can reach an object, according to this word of it.
@@ -79,6 +102,14 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
     // SAFETY: in a hook of `t`.
     unsafe {
         access::settle(t);
+        if explore::is_on() {
+            let sub = match wait {
+                None => lock::TRY,
+                Some(_) if for_ever => 0,
+                Some(_) => lock::TIMED,
+            };
+            return explore::sync::lower(t, semaphore, sub, pc, attempt);
+        }
         // A failed attempt sets errno; the program must see the errno of its own call.
         let errno = super::Errno::save();
         let mut out = attempt();
@@ -162,6 +193,10 @@ pub(super) fn run_once(
     if t.is_null() {
         return act(routine);
     }
+    if explore::is_on() {
+        // SAFETY: in a hook of `t`.
+        return unsafe { run_once_explored(t, control, routine, pc) };
+    }
     // SAFETY: in a hook of `t`; `once` is restored, because initialisations may nest.
     unsafe {
         let outer = core::mem::replace(&mut (*t).once, [routine, control as usize, pc]);
@@ -174,6 +209,33 @@ pub(super) fn run_once(
             leave(t);
         }
         out
+    }
+}
+
+/// The same while the program is explored: libc, which would let other threads wait, is not asked.
+unsafe fn run_once_explored(t: *mut Thread, control: Object, routine: usize, pc: usize) -> c_int {
+    /// What libc stores when the routine has run.
+    const DONE: i32 = 2;
+    let word = control.cast::<i32>();
+    // SAFETY: in a hook of `t`; the control word is an `int`, and the routine takes no arguments.
+    unsafe {
+        let is_mine =
+            explore::sync::begin_once(t, control as usize, pc, word.read_volatile() == DONE);
+        if !is_mine {
+            sync(t, Tag::OnceSeen, pc, control as usize, 0);
+            leave(t);
+            return 0;
+        }
+        leave(t);
+        let run: extern "C" fn() = core::mem::transmute(routine);
+        run();
+        if !enter().is_null() {
+            explore::sync::end_once(t, control as usize, pc);
+            word.write_volatile(DONE);
+            sync(t, Tag::OnceDone, pc, control as usize, 0);
+            leave(t);
+        }
+        0
     }
 }
 

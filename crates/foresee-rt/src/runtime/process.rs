@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, gate, leave, log, modules, queue, shadow, signals, sys,
-    thread, threads, token,
+    access, alloc, config, ending, enter, explore, gate, leave, log, modules, queue, shadow,
+    signals, sys, thread, threads, token,
 };
 
 const UNKNOWN: u32 = 0;
@@ -62,6 +62,7 @@ fn begin() -> bool {
         alloc::prepare();
         modules::read_wishes();
         gate::prepare();
+        explore::prepare();
         // SAFETY: registers; plain functions.
         unsafe {
             sys::syscall!(sys::MEMBARRIER, 16, 0, 0);
@@ -121,6 +122,7 @@ unsafe extern "C" fn in_child() {
     // Never write to the parent's log, even if something fails below.
     config::stop();
     gate::off();
+    explore::off();
     log::thaw();
     token::start_over();
     thread::start_over();

@@ -1,8 +1,8 @@
 //! stdio, and calls that take names of files or fill a structure.
 
 use super::calls::{Call, Way, calls};
-use super::gate;
 use super::strings::text;
+use super::{explore, gate, thread};
 
 unsafe extern "C" {
     static stdin: usize;
@@ -178,7 +178,7 @@ calls! {
         => |c, out| { if out as i32 == 0 { set_ahead(to, 1); c.wrote(to, 16); } };
     Outside gettimeofday(to, zone) |c| { c.may_write(to, 16); }
         => |c, out| { if out as i32 == 0 { set_ahead(to, 1000); c.wrote(to, 16); } };
-    Inside time(to) |c| { c.writes(to, 8); };
+    Inside time(to) |c| { c.may_write(to, 8); } => |c, out| { tells_time(c, to); };
     Inside timespec_get(to, base) |c| { c.writes(to, 16); };
     Inside localtime_r(time, to) |c| { c.reads(time, 8); c.writes(to, 56); };
     Inside gmtime_r(time, to) |c| { c.reads(time, 8); c.writes(to, 56); };
@@ -208,6 +208,15 @@ fn span(time: usize) -> u64 {
 
 /// Adds to a time what a replay did not wait for. The second word counts units of this many nanoseconds.
 fn set_ahead(time: usize, unit: u64) {
+    let t = thread::current();
+    if explore::is_on() && time != 0 && !t.is_null() {
+        // SAFETY: the thread's own state; the program's own structure.
+        unsafe {
+            let now = explore::inputs::time(t);
+            *(time as *mut [u64; 2]) = [now / SECOND, now % SECOND / unit];
+        }
+        return;
+    }
     let ahead = gate::ahead();
     if ahead == 0 || time == 0 {
         return;
@@ -218,10 +227,28 @@ fn set_ahead(time: usize, unit: u64) {
     *time = [time[0] + ahead / SECOND + rest / SECOND, rest % SECOND / unit];
 }
 
+/// Says which second it is: on the thread's own clock while the program is explored.
+fn tells_time(c: &mut Call, to: usize) {
+    if explore::is_on() {
+        // SAFETY: in a hook of the thread; the program's own word.
+        unsafe {
+            let now = explore::inputs::time(c.t) / SECOND;
+            if to != 0 {
+                *(to as *mut u64) = now;
+            }
+            c.instead = Some(now as usize);
+        }
+    }
+    c.wrote(to, 8);
+}
+
 impl Call {
     /// Sleeps, in nanoseconds.
     fn sleeps(&mut self, time: u64) {
-        if gate::skips(time) {
+        if explore::is_on() {
+            explore::inputs::pass(time);
+            self.way = Way::Skipped;
+        } else if gate::skips(time) {
             self.way = Way::Skipped;
         }
     }

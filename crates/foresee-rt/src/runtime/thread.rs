@@ -98,6 +98,43 @@ pub(super) struct Thread {
     pub(super) sleeps_on: AtomicUsize,
     /// Set when that wait is over.
     pub(super) woken: AtomicU32,
+    /// While the program is explored: what it is about to do, the number of its entry while it does that, plus one, and what
+    /// was decided.
+    pub(super) ask: crate::exploring::Entry,
+    pub(super) entry: u64,
+    pub(super) choice: u32,
+    /// Its name: the numbers of threads on the path of its creation; its own number there, from one; and its parent.
+    pub(super) path: [u32; 16],
+    pub(super) path_len: u32,
+    pub(super) ordinal: u32,
+    pub(super) parent: u32,
+    /// The thread that waits until this one comes to its first operation; zero afterwards.
+    pub(super) starter: u32,
+    /// The result of the thread.
+    pub(super) result: u64,
+    /// When it began to wait for a condition.
+    pub(super) ticket: u64,
+    /// Its last operations, latest first, and the number of changes until then; and when it last moved.
+    pub(super) seen: [u64; 8],
+    pub(super) seen_at: [u64; 8],
+    pub(super) moved: u64,
+    pub(super) priority: u64,
+    /// A store that was announced and comes after the next read, and the place of that.
+    pub(super) deferred: Pending,
+    pub(super) deferred_until: usize,
+    /// The entries of an announced store, and of an instruction that reads and writes.
+    pub(super) part_list: *mut u64,
+    pub(super) parts: usize,
+    pub(super) updates: u64,
+    /// What a call of libc that is in progress reads and writes.
+    pub(super) call: super::explore::memory::CallMemory,
+    /// Its addresses, and where the next allocations are.
+    pub(super) stretch: usize,
+    pub(super) heap: usize,
+    pub(super) library_heap: usize,
+    /// Its clock and its random numbers.
+    pub(super) time: u64,
+    pub(super) random: u64,
     /// For each of the first threads, the number of its records that come before what this thread does now.
     pub(super) clock: Clock,
 }

@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, blocking, clocks, come_in, config, ending, enter, gate, hook, leave, log,
-    modules, shadow, step_aside, sync, sys, token,
+    Errno, access, blocking, clocks, come_in, config, ending, enter, explore, gate, hook, leave,
+    log, modules, shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -164,6 +164,12 @@ pub(super) unsafe extern "C" fn farewell(value: *mut c_void) {
             (*t).busy.compare_exchange(super::IN_LIBRARY, 0, Ordering::Relaxed, Ordering::Relaxed);
         if !enter().is_null() {
             sync(t, Tag::ThreadEnd, 0, 0, 0);
+            if explore::is_on() {
+                explore::ends(t);
+                // Forever, as below.
+                (*t).busy.store(2, Ordering::Relaxed);
+                return;
+            }
             gate::ends(t);
             if !config::free_running() {
                 token::release(t);
@@ -195,7 +201,9 @@ extern "C" fn trampoline(argument: *mut c_void) -> *mut c_void {
             }
         }
         let start: extern "C" fn(*mut c_void) -> *mut c_void = core::mem::transmute(start);
-        start(argument)
+        let result = start(argument);
+        (*t).result = result as u64;
+        result
     }
 }
 
@@ -231,6 +239,10 @@ pub(super) fn start_thread(
     let t = enter();
     if t.is_null() {
         return plain(start, argument);
+    }
+    if explore::is_on() {
+        // SAFETY: in a hook of `t`.
+        return unsafe { start_explored(t, handle, attributes, (start, argument), pc) };
     }
     // SAFETY: in a hook of `t`; no other thread uses the new one yet.
     unsafe {
@@ -277,6 +289,65 @@ pub(super) fn start_thread(
     }
 }
 
+/// Starts a thread of a program that is explored, on a stack whose address depends only on the thread's name. It runs to its
+/// first operation before `t` goes on.
+unsafe fn start_explored(
+    t: *mut Thread,
+    handle: *mut usize,
+    attributes: *const c_void,
+    (start, argument): (usize, usize),
+    pc: usize,
+) -> c_int {
+    type Attributes = *mut u64;
+    let usual = |to| real!(pthread_attr_init(to => Attributes) -> c_int);
+    let put_on = |to, low, size| real!(pthread_attr_setstack(to => Attributes, low => usize, size => usize) -> c_int);
+    let create = |to, how, argument| {
+        let entry: extern "C" fn(*mut c_void) -> *mut c_void = trampoline;
+        real!(pthread_create(to => *mut usize, how => Attributes, entry as usize => usize, argument => usize) -> c_int)
+    };
+    // SAFETY: in a hook of `t`; no other thread uses the new one yet.
+    unsafe {
+        let new = thread::allocate();
+        if new.is_null() {
+            sys::abort();
+        }
+        let number = u64::from((*t).children) + 1;
+        explore::fork(t, new, number, pc);
+        ending::expect_threads();
+        ((*new).start, (*new).argument) = (start, argument);
+        let single = single_threaded();
+        let was_single = single != 0 && access::load(single, 1) != 0;
+        let mut own = [0u64; 8];
+        match attributes.is_null() {
+            true => drop(usual(own.as_mut_ptr())),
+            // A copy: the program's own stays as it is. It is not destroyed, because what it points to is the program's.
+            false => own[..7].copy_from_slice(core::slice::from_raw_parts(attributes.cast(), 7)),
+        }
+        let (low, size) = explore::arena::stack(new);
+        put_on(own.as_mut_ptr(), low, size);
+        let mut made = 0usize;
+        if create(&raw mut made, own.as_mut_ptr(), new as usize) != 0 {
+            // Without the thread, the rest of the schedule is not possible.
+            sys::abort();
+        }
+        remember(made, (*new).id);
+        (*new).life.store(life::STARTED, Ordering::SeqCst);
+        log::count_threads(1, 0);
+        let written = access::tag(crate::format::Access::Write, 8);
+        log::put(t, written, pc, handle as usize, made as u64);
+        if was_single {
+            log::put(t, access::tag(crate::format::Access::Write, 1), pc, single, 0);
+        }
+        sync(t, Tag::Fork, pc, argument, u64::from((*new).id));
+        (*new).go.store(1, Ordering::Release);
+        sys::futex_wake(&(*new).go, 1);
+        explore::started(t, new);
+        explore::memory::write(t, handle as usize, 8, [made as u64, 0], pc);
+        leave(t);
+        0
+    }
+}
+
 /// Waits briefly until a new thread is ready for its first step. Otherwise a thread of a short program would end before the
 /// next one begins, and the two would never run concurrently.
 unsafe fn wait_until_in_line(new: *mut Thread) {
@@ -308,6 +379,15 @@ pub(super) fn wait_for(
     let other = by_handle(handle);
     // SAFETY: in a hook of `t`.
     unsafe {
+        if explore::is_on() {
+            return match other {
+                Some(other) if !explore::sync::join(t, other as u32, is_timed, pc) => {
+                    leave(t);
+                    super::locks::EBUSY
+                }
+                _ => joined(t, (result as usize, size), other, pc, wait),
+            };
+        }
         if !result.is_null() {
             access::before_write(t, result as usize, size);
         }
@@ -334,6 +414,34 @@ pub(super) fn wait_for(
             }
             leave(t);
         }
+        out
+    }
+}
+
+/// The thread `other` has ended, and is joined.
+unsafe fn joined(
+    t: *mut Thread,
+    (result, size): (usize, usize),
+    other: Option<u64>,
+    pc: usize,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: in a hook of `t`.
+    unsafe {
+        if result != 0 {
+            explore::memory::begin_call(t);
+            access::before_write(t, result, size);
+        }
+        let out = wait();
+        if out == 0 {
+            if let Some(other) = other {
+                sync(t, Tag::Join, pc, 0, other);
+            }
+            if result != 0 {
+                access::written(t, result, size, pc);
+            }
+        }
+        leave(t);
         out
     }
 }

@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::thread::Thread;
-use super::{config, gate, log};
+use super::{config, explore, gate, log};
 
 /// The average length of the longest turns.
 const LONGEST: u64 = 40_000;
@@ -52,7 +52,7 @@ pub(super) unsafe fn begin(t: *mut Thread) {
     let id = unsafe { (*t).id };
     let length = match config::quantum() {
         // Every hook asks whether the schedule lets the thread continue.
-        _ if gate::is_following() => 0,
+        _ if gate::is_following() || explore::is_on() => 0,
         _ if gate::is_patient(id) => PATIENT,
         // SAFETY: by the caller's promise.
         0 => length(unsafe { log::hooks() }),

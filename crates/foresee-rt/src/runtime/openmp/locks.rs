@@ -4,14 +4,14 @@ use core::sync::atomic::AtomicU64;
 
 use crate::format::Tag;
 use crate::runtime::in_library;
-use crate::runtime::locks::{give, make, take, try_take};
+use crate::runtime::locks::{OTHER, give, make, take, try_take};
 use crate::runtime::next::real;
 
 const EBUSY: i32 = 16;
 
 /// Acquires the lock with `act`, which waits for it.
 pub(super) fn lock(lock: usize, pc: f64, attempt: impl FnOnce() -> bool, act: impl FnOnce()) {
-    take::<false>(
+    take::<OTHER>(
         lock as *mut _,
         Tag::Acquire,
         0,
@@ -30,7 +30,7 @@ pub(super) fn lock_untried(at: usize, pc: f64, act: impl FnOnce()) {
 }
 
 pub(super) fn unlock(lock: usize, pc: f64, act: impl FnOnce()) {
-    give::<false>(lock as *mut _, pc.to_bits() as usize, || {
+    give::<OTHER>(lock as *mut _, pc.to_bits() as usize, || {
         in_library(act);
         0
     });
@@ -38,7 +38,7 @@ pub(super) fn unlock(lock: usize, pc: f64, act: impl FnOnce()) {
 
 fn attempt(lock: usize, pc: f64, act: impl FnOnce() -> usize) -> usize {
     let mut out = 0;
-    try_take::<false>(lock as *mut _, Tag::Acquire, 0, pc.to_bits() as usize, || {
+    try_take::<OTHER>(lock as *mut _, Tag::Acquire, 0, pc.to_bits() as usize, || {
         out = in_library(act);
         if out as i32 != 0 { 0 } else { EBUSY }
     });

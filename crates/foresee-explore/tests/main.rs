@@ -1,0 +1,5 @@
+//! All integration tests, as one executable.
+
+mod random;
+mod tiny;
+mod truth;
