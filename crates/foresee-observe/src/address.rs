@@ -141,7 +141,7 @@ fn bind_privately(path: &Path) -> io::Result<UnixListener> {
     std::fs::set_permissions(&unnamed, Permissions::from_mode(0o600))?;
     // Unlike renaming, this replaces nothing that has come into being by now.
     std::fs::hard_link(&unnamed, path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => io::Error::new(io::ErrorKind::AddrInUse, error),
+        io::ErrorKind::AlreadyExists => io::ErrorKind::AddrInUse.into(),
         _ => error,
     })?;
     Ok(listener)

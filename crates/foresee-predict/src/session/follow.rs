@@ -174,6 +174,7 @@ impl<'a> Attempt<'a> {
             work.add(session, source, (&spec, resolved), self.names, order)?;
         }
         let mut candidates = work.candidates();
+        let mut left_out = std::mem::take(&mut work.left_out);
         let (mut searches, parts) = work.searches();
         let mut source = Validated::new(self.follow()?, Mode::Reject);
         let mut live = Live {
@@ -204,6 +205,7 @@ impl<'a> Attempt<'a> {
         if !self.can_judge(needed_events(&summary.candidates).unwrap_or(summary.events)) {
             self.give_up(parts, &mut summary.candidates, &mut summary.analysed);
         }
+        summary.analysed.append(&mut left_out);
         let passed = Passed {
             facts: TraceFacts::new(summary.events, source.names()),
             analysed: summary.analysed,

@@ -3,15 +3,15 @@
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
-use foresee_trace::{FileOrder, Names};
+use foresee_trace::{FileOrder, Names, Outcome};
 
 use super::Session;
 use super::settings::Settings;
 use super::spec::{BadSpec, Specification};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysed, Analysis, Conclusion};
 use crate::candidates::Candidates;
 use crate::correct::Correct;
-use crate::info::{MONITORABILITY, SPEC};
+use crate::info::{MONITORABILITY, OBSERVED, SPEC};
 use crate::lattice::Lattice;
 use crate::monitorability::Monitorability;
 use crate::observed::Observed;
@@ -61,13 +61,20 @@ pub(super) struct Work {
     /// With the number of the part that each belongs to; those that belong to none come first, and
     /// have the number after the last.
     analyses: Vec<(Option<usize>, Box<dyn Analysis>)>,
+    /// How many properties the parts have.
+    properties: usize,
+    /// What is to be said of properties for which there was no memory.
+    pub(super) left_out: Vec<Analysed>,
 }
+
+/// What a property takes in all searches before any event is read, in bytes.
+const BYTES_PER_PROPERTY: usize = 64 << 10;
 
 impl Work {
     /// The analyses that need no specification.
     pub(super) fn new(session: &Session) -> Work {
         let analyses = session.built_in().into_iter().map(|analysis| (None, analysis)).collect();
-        Work { parts: Vec::new(), analyses }
+        Work { parts: Vec::new(), analyses, properties: 0, left_out: Vec::new() }
     }
 
     /// Empty candidates for every part, and for the analyses that belong to none.
@@ -94,6 +101,14 @@ impl Work {
         names: &Names,
         order: FileOrder,
     ) -> Result<(), BadSpec> {
+        let most = session.settings.limits.memory / BYTES_PER_PROPERTY;
+        let room = most.max(1).saturating_sub(self.properties).min(spec.properties.len());
+        if let Some(first) = spec.properties.get(room) {
+            self.left_out.push(left_out(&first.name.name, spec.properties.len() - room, most));
+        }
+        let properties = spec.properties[..room].to_vec();
+        let spec = &Spec { properties, ..spec.clone() };
+        self.properties += room;
         for part in Part::of(spec, resolved, &session.settings) {
             let of = Some(self.parts.len());
             let searches = searches(&part, session, source, names, order)?;
@@ -101,6 +116,23 @@ impl Work {
             self.parts.push(part);
         }
         Ok(())
+    }
+}
+
+/// What is said of properties that are not looked at, the first of which has this name.
+fn left_out(name: &str, count: usize, most: usize) -> Analysed {
+    Analysed {
+        name: OBSERVED,
+        property: Some(name.to_owned()),
+        outcome: Outcome::MemoryLimit,
+        conclusion: Conclusion::Other,
+        statement: format!(
+            "not looked at, like the {} properties after it: there is memory for {most} properties; \
+             allow more with --max-memory, or check fewer at a time",
+            count - 1
+        ),
+        notes: Vec::new(),
+        stats: Vec::new(),
     }
 }
 

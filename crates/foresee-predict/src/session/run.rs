@@ -36,6 +36,7 @@ impl Session {
         let mut candidates = work.candidates();
         let mut source = open()?;
         let mut collect = Collect { findings: Vec::new(), listener };
+        let mut left_out = std::mem::take(&mut work.left_out);
         let (mut searches, parts) = work.searches();
         let memory = match self.settings.is_alone {
             true => MemoryLimit::of_process(self.settings.limits.memory),
@@ -48,7 +49,8 @@ impl Session {
             let kept = whole.as_ref().map(Kept::new);
             let kept = kept.as_ref();
             let out = &mut collect.findings;
-            let summary = runner::finish(&read, &source, &mut searches, candidates, kept, out)?;
+            let mut summary = runner::finish(&read, &source, &mut searches, candidates, kept, out)?;
+            summary.analysed.append(&mut left_out);
             let passed = Passed {
                 facts: TraceFacts::new(summary.events, source.names()),
                 analysed: summary.analysed,

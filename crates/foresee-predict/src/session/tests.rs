@@ -370,3 +370,18 @@ fn many_properties_on_many_threads_stay_within_the_memory_limit() {
     assert_eq!(enough, vec![Outcome::Exhausted; 20]);
     assert!(little.contains(&Outcome::MemoryLimit), "{little:?}");
 }
+
+/// Every property takes memory before the first event is read.
+#[test]
+fn properties_for_which_there_is_no_memory_are_told() {
+    let spec: String = (0..50).map(|p| format!("property p{p}: x0 >= -{p}\n")).collect();
+    let mut session = session(&format!("init x0 = 0\n{spec}"), &[], false);
+    session.settings.limits.memory = 2 << 20;
+    let report = session.run(&trace! { T1: w(x0)=1 }, &mut Silent).unwrap().report;
+    let looked_at = report.analysed.iter().filter(|one| one.name == crate::info::LATTICE);
+    assert!(looked_at.map(|one| one.outcome).eq([Outcome::Exhausted; 32]));
+    let left_out = report.analysed.last().unwrap();
+    assert_eq!(left_out.outcome, Outcome::MemoryLimit);
+    assert_eq!(left_out.property.as_deref(), Some("p32"));
+    assert!(left_out.statement.contains("the 17 properties after it"), "{}", left_out.statement);
+}
