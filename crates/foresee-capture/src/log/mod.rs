@@ -12,6 +12,7 @@ mod quiet;
 #[cfg(test)]
 mod quiet_tests;
 mod records;
+mod segments;
 mod source;
 mod unseen;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod unseen_tests;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, how, last};
 
@@ -28,8 +30,10 @@ use crate::replay::Progress;
 use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
-use quiet::{Quiet, Sieve};
+use quiet::{Quiet, Sieve, Sieved};
+use records::Skip;
 pub use records::{Record, Records, What};
+use segments::Segments;
 pub(crate) use source::Prior;
 pub use source::{LogSource, Stats};
 
@@ -158,6 +162,8 @@ pub struct Log {
     quiet: Quiet,
     /// Whether that was determined.
     is_sieved: bool,
+    /// Records that only access such memory.
+    skips: Arc<[Skip]>,
     /// Waits in which signal handlers ran: thread and place.
     interrupted: HashSet<(u32, u32)>,
     called: HashMap<u32, String>,
@@ -327,6 +333,7 @@ impl Log {
             channels: Channels::default(),
             quiet: Quiet::default(),
             is_sieved: false,
+            skips: Arc::default(),
             interrupted: HashSet::default(),
             called: HashMap::default(),
             pending: None,
@@ -345,8 +352,10 @@ impl Log {
         // What a filtered log leaves out was held back, and may be recorded later.
         let is_sieved = !log.header.filtered;
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
+        let mut segments = Segments::new(log.header.size, most / 4);
         while let Some(record) = records.next_record()? {
             log.records += 1;
+            let touch = sieve.as_ref().and_then(|_| segments.touch(&record));
             if let Some(seeing) = &mut sieve {
                 seeing.see(&record);
                 if seeing.weight() > most {
@@ -433,6 +442,7 @@ impl Log {
                 What::Sync(Tag::Withdrawn) => thread.request = None,
                 _ => {}
             }
+            segments.add(touch, &records);
         }
         threads.insert(current, life);
         // No record is of this thread.
@@ -446,8 +456,9 @@ impl Log {
             if let Some((thread, address, _, size)) = log.pending {
                 sieve.touch(thread, address, size.min(PENDING));
             }
-            (log.quiet, log.boundaries) = sieve.finish(&log.modules);
-            log.is_sieved = true;
+            let Sieved { quiet, boundaries, loud } = sieve.finish(&log.modules);
+            (log.quiet, log.boundaries, log.is_sieved) = (quiet, boundaries, true);
+            log.skips = segments.finish(&loud).into();
         }
         log.threads = threads.values().filter(|life| life.counted > 0).count();
         // Nothing is known after the end of a log.
@@ -493,7 +504,7 @@ impl Log {
         prior: Option<Prior>,
     ) -> Result<LogSource<'_, N>, LogError> {
         let (_, records) = Log::records(&self.tail)?;
-        Ok(LogSource::new(self, records, names, prior))
+        Ok(LogSource::new(self, records.again(), names, prior))
     }
 
     /// The raw records.

@@ -85,6 +85,15 @@ pub(super) struct Quiet {
     used: HashSet<u64>,
 }
 
+/// What is known once all records were seen.
+#[derive(Debug)]
+pub(super) struct Sieved {
+    pub(super) quiet: Quiet,
+    pub(super) boundaries: Boundaries,
+    /// For each page a bit for each [block](super::segments::BLOCK) with a word that cannot be left out.
+    pub(super) loud: HashMap<u64, u8>,
+}
+
 impl Sieve {
     pub(super) fn new(is_free_running: bool) -> Sieve {
         Sieve { is_free_running, ..Sieve::default() }
@@ -164,9 +173,8 @@ impl Sieve {
         let by = (thread, access);
         self.part(by, address, (mask as u8, value << (8 * from), old << (8 * from)));
         if mask > 0xff {
-            let parts = [value, old].map(|part| part >> (64 - 8 * from));
-            let next = (address | 7).wrapping_add(1);
-            self.part(by, next, ((mask >> 8) as u8, parts[0], parts[1]));
+            let (next, passed) = ((address | 7).wrapping_add(1), 64 - 8 * from);
+            self.part(by, next, ((mask >> 8) as u8, value >> passed, old >> passed));
         }
     }
 
@@ -176,12 +184,11 @@ impl Sieve {
         if mask == 0 {
             return;
         }
-        let word = self.words.entry(at);
+        let word = self.word(by, at, (mask, value, old));
         word.flags |= if by.1.writes() { NARROW | WRITTEN_NARROW } else { NARROW };
         // The first byte and the one after the last, if that is among the eight.
         let first = mask & mask.wrapping_neg();
         word.starts |= first | mask.wrapping_add(first);
-        self.word(by, at, (mask, value, old));
     }
 
     /// An access of more bytes.
@@ -223,22 +230,11 @@ impl Sieve {
         (thread, access): (u32, Access),
         at: u64,
         (mask, value, old): (u8, u64, u64),
-    ) {
-        let word = self.words.entry(at);
+    ) -> &mut Word {
+        let Sieve { words, blocks, data, used, is_free_running } = self;
+        let word = words.entry(at);
         if !word.is_used {
-            let holds = match block_at(&self.blocks, at) {
-                Some(block) if block.is_freed => {
-                    // Whether it was used before it is freed, or after that, still counts.
-                    self.used.extend(block.freed_unused);
-                    word.owner = KEPT;
-                    None
-                }
-                Some(_) => Some([0; 8]),
-                None => self.data.holds(at & !7).map(|(bytes, _)| bytes),
-            };
-            word.is_used = true;
-            word.known = if holds.is_some() { 0xff } else { 0 };
-            word.bytes = u64::from_le_bytes(holds.unwrap_or_default());
+            begin_life(word, at, (blocks, data, used));
         }
         if word.is_freed {
             word.owner = KEPT;
@@ -246,7 +242,7 @@ impl Sieve {
         own(word, thread);
         let seen = if access == Access::Rmw { old } else { value };
         if access.reads()
-            && !self.is_free_running
+            && !*is_free_running
             && (word.bytes ^ seen) & bytes_of(mask & word.known) != 0
         {
             word.owner = KEPT;
@@ -255,6 +251,7 @@ impl Sieve {
         let accessed = bytes_of(mask);
         word.bytes = word.bytes & !accessed | value & accessed;
         word.known |= mask;
+        word
     }
 
     /// Freeing memory accesses all of it.
@@ -311,7 +308,7 @@ impl Sieve {
 
     /// What can be left out, and where accesses begin and end, once all records were seen. In the memory of `modules`,
     /// variables have names and types, so that it has no wide cells.
-    pub(super) fn finish(self, modules: &[Module]) -> (Quiet, Boundaries) {
+    pub(super) fn finish(self, modules: &[Module]) -> Sieved {
         let mut pages: Vec<(u64, &[Word; PER_PAGE])> = self.words.iter().collect();
         pages.sort_unstable_by_key(|&(page, _)| page);
         let is_named = |&(page, _): &(u64, _)| {
@@ -352,13 +349,25 @@ impl Sieve {
             from = to;
         }
         let Cut { pages, starts, quiet } = cut;
+        let mut loud = HashMap::default();
+        for (&(page, words), quiet) in pages.iter().zip(&quiet) {
+            let is_loud =
+                |i: usize| words[i].owner != NO_THREAD && quiet[i / 64] >> (i % 64) & 1 == 0;
+            let of_block =
+                |block: usize| u8::from((64 * block..64 * (block + 1)).any(is_loud)) << block;
+            let bits = (0..8).fold(0, |bits, block| bits | of_block(block));
+            if bits != 0 {
+                loud.insert(page, bits);
+            }
+        }
         let mut boundaries = Pages::default();
         for (&(page, _), starts) in pages.iter().zip(starts) {
             *boundaries.page(page) = starts;
         }
         let pages = pages.iter().map(|&(page, _)| page).zip(quiet);
         let pages = pages.filter(|(_, bits)| *bits != [0; 8]).collect();
-        (Quiet { pages, used: self.used }, Boundaries::new(boundaries, true))
+        let quiet = Quiet { pages, used: self.used };
+        Sieved { quiet, boundaries: Boundaries::new(boundaries, true), loud }
     }
 }
 
@@ -400,6 +409,28 @@ impl Cut<'_> {
 fn block_at(blocks: &BTreeMap<u64, Block>, at: u64) -> Option<Block> {
     let (start, block) = blocks.range(..=at).next_back()?;
     (at < start.saturating_add(block.size.max(1))).then_some(*block)
+}
+
+/// The first access of a word in its current life: what it holds.
+#[cold]
+fn begin_life(
+    word: &mut Word,
+    at: u64,
+    (blocks, data, used): (&BTreeMap<u64, Block>, &Data, &mut HashSet<u64>),
+) {
+    let holds = match block_at(blocks, at) {
+        Some(block) if block.is_freed => {
+            // Whether it was used before it is freed, or after that, still counts.
+            used.extend(block.freed_unused);
+            word.owner = KEPT;
+            None
+        }
+        Some(_) => Some([0; 8]),
+        None => data.holds(at & !7).map(|(bytes, _)| bytes),
+    };
+    word.is_used = true;
+    word.known = if holds.is_some() { 0xff } else { 0 };
+    word.bytes = u64::from_le_bytes(holds.unwrap_or_default());
 }
 
 /// Notes that a thread has accessed a word.

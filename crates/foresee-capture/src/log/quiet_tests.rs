@@ -20,6 +20,11 @@ fn block(i: usize) -> u64 {
     0x10_000 + 64 * i as u64
 }
 
+/// Eight bytes that are always accessed as a whole.
+fn waited(i: usize) -> u64 {
+    GLOBALS + 64 * (BLOCKS + 1) as u64 + 8 * i as u64
+}
+
 fn stack(thread: u32) -> u64 {
     0x20_000 * u64::from(thread)
 }
@@ -50,6 +55,26 @@ impl Program {
         }
     }
 
+    /// Sets eight bytes to an address in some stack.
+    fn point(&mut self, address: u64) {
+        let thread = 2 + self.random.below(THREADS - 1) as u32;
+        let target = stack(thread) + self.random.below(32) as u64;
+        self.memory.extend((address..).zip(target.to_le_bytes()));
+    }
+
+    /// Reads the same again and again, and sometimes something of its own in between.
+    fn wait(&mut self, thread: u32, address: u64) {
+        for _ in 0..3 + self.random.below(12) {
+            let value = Program::number(&self.bytes(address, 8));
+            self.log.of(thread);
+            self.log.put((Access::Read as u8) << 3 | 3, address, value);
+            if thread > 1 && self.random.below(3) == 0 {
+                let offset = self.random.below(24) as u64;
+                self.access(thread, stack(thread) + 64 + offset);
+            }
+        }
+    }
+
     fn access(&mut self, thread: u32, address: u64) {
         let code = self.random.below(4) as u8;
         let size = 1u64 << code;
@@ -60,7 +85,10 @@ impl Program {
                 self.log.put((Access::Read as u8) << 3 | code, address, value);
             }
             7..13 => {
-                self.set(address, size);
+                match size == 8 && self.random.below(4) == 0 {
+                    true => self.point(address),
+                    false => self.set(address, size),
+                }
                 let value = Program::number(&self.bytes(address, size));
                 self.log.put((Access::Write as u8) << 3 | code, address, value);
             }
@@ -91,7 +119,26 @@ impl Program {
         let any = 1 + self.random.below(THREADS) as u32;
         // Most of it is always used by the same thread.
         let who = if self.random.below(12) == 0 { any } else { own };
-        match self.random.below(24) {
+        match self.random.below(27) {
+            24 if self.random.below(4) == 0 => {
+                self.set(waited(i), 8);
+                let value = Program::number(&self.bytes(waited(i), 8));
+                self.log.of(any);
+                self.log.put((Access::Write as u8) << 3 | 3, waited(i), value);
+            }
+            24 => self.wait(any, waited(i)),
+            25 => {
+                // What no hook sees, where a thread may wait for it, or on a stack.
+                self.log.of(who);
+                let at = if self.random.below(2) == 0 { waited(i) } else { stack(own.max(2)) };
+                self.set(at, 1);
+            }
+            26 if who > 1 => {
+                for _ in 0..4 + self.random.below(8) {
+                    let offset = self.random.below(32) as u64;
+                    self.access(who, stack(who) + offset);
+                }
+            }
             0..3 if !self.is_live[i] => {
                 self.log.of(who);
                 self.log.put(Tag::Alloc as u8, block(i), BLOCK);
@@ -127,14 +174,14 @@ impl Program {
 }
 
 /// What is stored of a log, in words; and how many accesses were passed over.
-fn stored(tail: &Path, is_brief: bool) -> (Vec<String>, usize) {
+fn stored(tail: &Path, is_brief: bool, wanted: &[(u64, u64)]) -> (Vec<String>, usize) {
     let log = Log::open(tail).expect("a log");
     let mut prior = None;
     loop {
         let is_first = prior.is_none();
         let mut source = log.source_after(Plain::new(&[]), prior).expect("a log");
         if is_brief {
-            source = source.briefly(std::iter::once((GLOBALS + 64, GLOBALS + 72)));
+            source = source.briefly(wanted.iter().copied());
         }
         let (mut owners, mut batches) = (Owners::default(), Vec::new());
         let mut batch = Batch::default();
@@ -169,20 +216,23 @@ fn stored(tail: &Path, is_brief: bool) -> (Vec<String>, usize) {
     }
 }
 
-/// Leaves out reads that only repeat the two before them.
+/// Leaves out reads that only repeat the one before, even if an order is noted in between that is not the reads'.
 fn leave_out_repeated(events: &mut Vec<String>) {
-    let mut latest = (String::new(), 0);
+    let mut latest = String::new();
     events.retain(|event| {
-        let times = if latest.0 == *event { latest.1 + 1 } else { 1 };
-        latest = (event.clone(), times);
-        times <= 2 || !event.contains(" r(")
+        if event.contains("unseen") && !event.starts_with("external") {
+            return true;
+        }
+        let is_repeated = latest == *event && event.contains(" r(");
+        latest.clone_from(event);
+        !is_repeated
     });
 }
 
 #[test]
 fn what_is_passed_over_would_have_been_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (mut kept, mut brief, mut whole, mut unseen, mut freed) = (0, 0, 0, 0, 0);
+    let (mut kept, mut brief, mut whole, mut unseen, mut freed, mut skipped) = (0, 0, 0, 0, 0, 0);
     for seed in 1..=1500u64 {
         let mut program = Program {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -191,7 +241,7 @@ fn what_is_passed_over_would_have_been_left_out() {
             is_live: [false; BLOCKS],
         };
         program.log.of(1);
-        program.log.put(Tag::Data as u8, GLOBALS, 64 * BLOCKS as u64);
+        program.log.put(Tag::Data as u8, GLOBALS, 64 * (BLOCKS + 2) as u64);
         for thread in 2..=THREADS as u32 {
             program.log.of(1);
             program.log.put(Tag::Fork as u8, 0, u64::from(thread));
@@ -205,8 +255,11 @@ fn what_is_passed_over_would_have_been_left_out() {
             }
         }
         let tail = program.log.save(folder.path());
-        let (mut slow, all) = stored(&tail, false);
-        let (mut fast, named) = stored(&tail, true);
+        // Without such variables, the first pass has found records that the others need not decode.
+        let wanted: &[_] = if seed % 2 == 0 { &[(GLOBALS + 64, GLOBALS + 72)] } else { &[] };
+        skipped += Log::open(&tail).expect("a log").skips.len();
+        let (mut slow, all) = stored(&tail, false, wanted);
+        let (mut fast, named) = stored(&tail, true, wanted);
         [&mut slow, &mut fast].into_iter().for_each(leave_out_repeated);
         assert_eq!(slow, fast, "seed {seed}");
         kept += slow.len();
@@ -215,6 +268,7 @@ fn what_is_passed_over_would_have_been_left_out() {
         unseen += usize::from(slow.iter().any(|event| event.starts_with("external")));
         freed += usize::from(slow.iter().any(|event| event.contains("heap_free")));
     }
+    assert!(skipped > 200, "{skipped} runs of records are skipped");
     assert!(unseen > 200 && freed > 200, "{unseen} with unseen writes, {freed} with freed memory");
     assert!(kept * 2 < whole && brief * 4 < whole * 3, "{kept} of {whole}, {brief} named");
 }
@@ -253,7 +307,7 @@ fn reads_that_wait_are_kept_at_both_ends() {
     log.put((Access::Write as u8) << 3 | 3, GLOBALS, 1);
     log.of(2);
     read(&mut log, 1);
-    let (events, _) = stored(&log.save(folder.path()), true);
+    let (events, _) = stored(&log.save(folder.path()), true, &[]);
     let name = "0x1000";
     let read = |value| format!("T1 r({name})={value}");
     let fork = "main fork(T1)".to_owned();

@@ -27,6 +27,9 @@ pub enum What {
 /// The highest number of a thread. Threads are numbered as they begin, and tables have a row for each.
 const MOST_THREADS: u64 = 1 << 23;
 
+/// The least number of records that are worth skipping in later passes.
+pub(super) const LEAST_SKIPPED: u32 = 4;
+
 /// Consecutive records of one thread that yield no event. Later passes need not decode them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skip {
@@ -40,6 +43,8 @@ pub(crate) struct Skip {
     pub(super) count: u32,
     pub(super) reads: u32,
     pub(super) inexact: u32,
+    /// The number of them up to the last one that only repeats a read before them; zero if none does.
+    pub(super) repeated: u32,
 }
 
 impl Skip {
@@ -49,7 +54,30 @@ impl Skip {
         let Record { at, thread, what, inexact, .. } = *record;
         let is_read = matches!(what, What::Access(access, _) if access.reads());
         let (reads, inexact) = (u32::from(is_read), u32::from(inexact));
-        Skip { from: at, to: at, pc: 0, addresses: [0; 2], thread, count: 1, reads, inexact }
+        let addresses = [0; 2];
+        Skip { from: at, to: at, pc: 0, addresses, thread, count: 1, reads, inexact, repeated: 0 }
+    }
+
+    /// Counts other records behind these. Returns `false` if there are too many.
+    #[inline]
+    fn count(&mut self, other: &Skip) -> bool {
+        let Some(count) = self.count.checked_add(other.count) else { return false };
+        if other.repeated > 0 {
+            self.repeated = self.count + other.repeated;
+        }
+        self.count = count;
+        self.reads += other.reads;
+        self.inexact += other.inexact;
+        true
+    }
+
+    /// Adds what follows at once. Returns `false` if it does not, or is of another thread.
+    pub(super) fn joins(&mut self, next: &Skip) -> bool {
+        if self.to != next.from || self.thread != next.thread || !self.count(next) {
+            return false;
+        }
+        (self.to, self.pc, self.addresses) = (next.to, next.pc, next.addresses);
+        true
     }
 }
 
@@ -90,6 +118,38 @@ fn part(record: &[u8; PADDING], at: usize, size: usize) -> u64 {
     word.unbounded_shl(unused).unbounded_shr(unused)
 }
 
+/// The latest record that was decoded; its bytes begin at `start` in the chunk and end where the next one begins.
+#[derive(Debug)]
+struct Latest {
+    thread: u32,
+    what: What,
+    inexact: bool,
+    pc: u64,
+    address: u64,
+    value: u64,
+    old: u64,
+    order: u8,
+    start: usize,
+    at: u64,
+}
+
+impl Default for Latest {
+    fn default() -> Latest {
+        Latest {
+            thread: 0,
+            what: What::Skipped(0),
+            inexact: false,
+            pc: 0,
+            address: 0,
+            value: 0,
+            old: 0,
+            order: 0,
+            start: 0,
+            at: 0,
+        }
+    }
+}
+
 /// Reads a log.
 #[derive(Debug)]
 pub struct Records {
@@ -109,9 +169,12 @@ pub struct Records {
     pc: u64,
     addresses: [u64; 2],
     thread: u32,
+    /// Whether the log is known to be whole.
+    is_checked: bool,
     /// Records to skip, in their order, and which comes next.
     skips: Arc<[Skip]>,
     skipped: usize,
+    latest: Latest,
 }
 
 impl Records {
@@ -141,9 +204,16 @@ impl Records {
             pc: 0,
             addresses: [0; 2],
             thread: 0,
+            is_checked: false,
             skips: Arc::default(),
             skipped: 0,
+            latest: Latest::default(),
         })
+    }
+
+    /// Reads a log that was read before.
+    pub(super) fn again(self) -> Records {
+        Records { is_checked: true, ..self }
     }
 
     /// Skips these records.
@@ -158,16 +228,13 @@ impl Records {
         skip.addresses = self.addresses;
     }
 
-    /// Adds the latest record to a skip. Returns `false` if it belongs to another thread, or to
-    /// another chunk, which is decoded afresh.
+    /// Adds the latest record, or skip, to a skip. Returns `false` if it belongs to another thread,
+    /// or to another chunk, which is decoded afresh.
     #[inline]
     pub(super) fn continues(&self, skip: &mut Skip, one: &Skip) -> bool {
-        if skip.thread != one.thread || skip.from < self.base || skip.count == u32::MAX {
+        if skip.thread != one.thread || skip.from < self.base || !skip.count(one) {
             return false;
         }
-        skip.count += 1;
-        skip.reads += one.reads;
-        skip.inexact += one.inexact;
         self.ends(skip);
         true
     }
@@ -204,11 +271,10 @@ impl Records {
         if word(0) as u32 != CHUNK_MAGIC || length > self.largest || self.next + length > self.end {
             return Err(self.corrupt("no chunk begins here"));
         }
-        self.chunk.clear();
         self.chunk.resize(length as usize + PADDING, 0);
         let body = &mut self.chunk[..length as usize];
         read(&mut self.file, self.next + CHUNK_HEAD as u64, body).map_err(failed)?;
-        let is_whole = checksum(body) == word(8);
+        let is_whole = self.is_checked || checksum(body) == word(8);
         // The previous chunk may have been longer.
         self.chunk[length as usize..].fill(0);
         if !is_whole {
@@ -239,12 +305,24 @@ impl Records {
     }
 
     /// The next record; changes of threads are not returned.
-    #[inline]
+    // What is decoded is not returned by value through two levels of enums: to copy it took longer than to decode it.
+    #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        let &Latest { thread, what, inexact, pc, address, value, old, order, start, at } =
+            &self.latest;
+        let bytes = self.chunk.get(start..self.at).unwrap_or(&[]);
+        Ok(Some(Record { thread, what, inexact, pc, address, value, old, order, bytes, at }))
+    }
+
+    /// Decodes the next record.
+    fn advance(&mut self) -> Result<bool, LogError> {
         loop {
             while self.at >= self.length() {
                 if !self.next_chunk()? {
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
             let at = self.base + self.at as u64;
@@ -256,24 +334,15 @@ impl Records {
                 self.at = (to - self.base) as usize;
                 (self.pc, self.addresses) = (pc, addresses);
                 self.skipped += 1;
-                return Ok(Some(Record {
-                    thread,
-                    what: What::Skipped(number),
-                    inexact: false,
-                    pc: 0,
-                    address: 0,
-                    value: 0,
-                    old: 0,
-                    order: 0,
-                    bytes: &[],
-                    at,
-                }));
+                let (what, start) = (What::Skipped(number), self.at);
+                self.latest = Latest { thread, what, start, at, ..Latest::default() };
+                return Ok(true);
             }
             let fixed = self.chunk.get(self.at..).and_then(|rest| rest.first_chunk::<PADDING>());
             let Some(fixed) = fixed else { return Err(self.corrupt("a record is cut off")) };
             let (tag, sizes) = (fixed[0], usize::from(fixed[1]));
             let of_pc = PC_SIZES[sizes & 3];
-            let [of_address, of_value] = [sizes >> 2 & 7, sizes >> 5].map(|code| SIZES[code]);
+            let (of_address, of_value) = (SIZES[sizes >> 2 & 7], SIZES[sizes >> 5]);
             let length = 2 + of_pc + of_address + of_value;
             if self.at + length > self.length() {
                 return Err(self.corrupt("a record is cut off"));
@@ -337,19 +406,10 @@ impl Records {
                 return Err(self.corrupt("a record is cut off"));
             }
             self.at += follow;
-            let bytes = &self.chunk[start..self.at];
-            return Ok(Some(Record {
-                thread: self.thread,
-                what,
-                inexact,
-                pc,
-                address,
-                value,
-                old,
-                order,
-                bytes,
-                at,
-            }));
+            let thread = self.thread;
+            self.latest =
+                Latest { thread, what, inexact, pc, address, value, old, order, start, at };
+            return Ok(true);
         }
     }
 }

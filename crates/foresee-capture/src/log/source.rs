@@ -17,7 +17,7 @@ use foresee_trace::{
 use super::memory::{Cell, Granule, GranuleId, Memory, wide};
 use super::names::{Block, Names, Pc};
 use super::quiet::Page;
-use super::records::{Record, Records, Skip, What};
+use super::records::{LEAST_SKIPPED, Record, Records, Skip, What};
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError, PENDING};
 
@@ -28,8 +28,7 @@ pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 /// The approximate size of a name in bytes, without its text, in all tables that have an entry for it.
 const NAME: usize = 64;
 
-/// The least number of records that are worth skipping in later passes, and the memory limit for each skip.
-const LEAST_SKIPPED: u32 = 4;
+/// The memory limit for each skip.
 const MOST_SKIPS: usize = 8 * size_of::<Skip>();
 
 /// What one pass over a log finds out for later ones.
@@ -197,6 +196,8 @@ pub struct LogSource<'l, N> {
     prior: Option<Prior>,
     /// Which of the plan's accesses that something comes after is next.
     next_known: usize,
+    /// Records that an earlier pass has found to yield no event.
+    known_skips: Arc<[Skip]>,
     /// The latest records that yield no event, and all that are worth skipping in later passes.
     passing: Option<Skip>,
     skips: Vec<Skip>,
@@ -245,13 +246,10 @@ impl<'l, N: Names> LogSource<'l, N> {
             false if log.header.filtered => FileOrder::Thinned,
             false => FileOrder::Observed,
         };
-        let records = match &prior {
-            Some(prior) => records.skipping(Arc::clone(&prior.skips)),
-            None => records,
-        };
+        let known_skips = prior.as_ref().map(|prior| Arc::clone(&prior.skips)).unwrap_or_default();
         LogSource {
             log,
-            records: Some(records),
+            records: Some(records.skipping(Arc::clone(&known_skips))),
             naming,
             names: foresee_trace::Names::default(),
             remarks: Remarks { order, ..Remarks::default() },
@@ -284,6 +282,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             hidden: Vec::new(),
             prior,
             next_known: 0,
+            known_skips,
             passing: None,
             skips: Vec::new(),
             mark: None,
@@ -302,6 +301,12 @@ impl<'l, N: Names> LogSource<'l, N> {
         self.is_brief = self.log.is_sieved;
         for (from, to) in wanted {
             self.wanted.extend((from & !7..to).step_by(8));
+        }
+        let is_first = self.prior.is_none() && self.log.delayed.is_empty();
+        if self.is_brief && is_first && self.wanted.is_empty() {
+            self.known_skips = Arc::clone(&self.log.skips);
+            let skips = Arc::clone(&self.known_skips);
+            self.records = self.records.map(|records| records.skipping(skips));
         }
         self
     }
@@ -572,7 +577,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 LeftOut::No
             }
             // These were left out before, and change nothing.
-            What::Skipped(_) => LeftOut::No,
+            What::Skipped(_) => LeftOut::Private,
         }
     }
 
@@ -613,44 +618,67 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// The latest record yields no event.
     #[inline]
     fn passed(&mut self, one: Skip, records: &Records) {
-        if self.passing.as_mut().is_some_and(|passing| records.continues(passing, &one)) {
-            return;
+        if !self.passing.as_mut().is_some_and(|passing| records.continues(passing, &one)) {
+            self.pass();
+            records.ends(self.passing.insert(one));
         }
-        self.pass();
-        records.ends(self.passing.insert(one));
+        if let (1.., Some(read), Some(passing)) = (one.repeated, self.repeated.0, &self.passing) {
+            self.last = Some((read, self.history.now().saturating_add(passing.count)));
+        }
     }
 
     /// Counts the latest records that yielded no event.
     fn pass(&mut self) {
         let Some(skip) = self.passing.take() else { return };
-        self.skip(&skip);
+        self.count(&skip);
+        self.advance(skip.thread, skip.count);
         if skip.count >= LEAST_SKIPPED && self.skips.len() < self.most / MOST_SKIPS {
             self.skips.push(skip);
         }
     }
 
     /// Records that yield no event.
-    fn skip(&mut self, skip: &Skip) {
-        let &Skip { thread, count, reads, inexact, .. } = skip;
-        self.stats.events += u64::from(count);
-        self.stats.checked_reads += u64::from(reads);
-        self.stats.inexact += u64::from(inexact);
+    fn count(&mut self, skip: &Skip) {
+        self.stats.events += u64::from(skip.count);
+        self.stats.checked_reads += u64::from(skip.reads);
+        self.stats.inexact += u64::from(skip.inexact);
+    }
+
+    /// A thread takes this many steps without events.
+    fn advance(&mut self, thread: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
         self.history.steps(thread, count);
         self.threads.get(thread).place += count;
     }
 
-    /// The same, where an earlier pass has found them.
-    fn skipped(&mut self, number: u32, out: &mut Out<'_>) -> Result<()> {
-        let Some(prior) = &self.prior else { return Ok(()) };
-        let Some(&skip) = prior.skips.get(number as usize) else { return Ok(()) };
-        let Skip { thread, count, .. } = skip;
+    /// Records that yield no event, as an earlier pass has found.
+    fn skipped(&mut self, skip: &Skip, out: &mut Out<'_>) -> Result<()> {
+        let &Skip { thread, count, repeated, .. } = skip;
+        self.count(skip);
+        self.come_before(thread, repeated, out)?;
+        self.advance(thread, repeated);
+        if let (1.., Some(read)) = (repeated, self.repeated.0) {
+            self.last = Some((read, self.history.now()));
+            self.keep_known(out)?;
+        }
+        self.come_before(thread, count - repeated, out)?;
+        self.advance(thread, count - repeated);
+        Ok(())
+    }
+
+    /// One of a thread's next records, which yield no events, may have to come after what was known.
+    fn come_before(&mut self, thread: u32, count: u32, out: &mut Out<'_>) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
         let place = self.threads.get(thread).place;
         self.falls_due(thread, place..place + count);
         if !self.owing.is_empty() {
             let who = self.thread(thread)?;
             self.come_after_known(thread, who, out);
         }
-        self.skip(&skip);
         Ok(())
     }
 
@@ -671,7 +699,10 @@ impl<'l, N: Names> LogSource<'l, N> {
         let counted = match record.what {
             What::Access(..) => true,
             What::Sync(tag) => tag.is_counted(),
-            What::Skipped(number) => return self.skipped(number, out),
+            What::Skipped(number) => {
+                let skip = self.known_skips.get(number as usize).copied();
+                return skip.map_or(Ok(()), |skip| self.skipped(&skip, out));
+            }
         };
         if !counted {
             if let What::Sync(tag) = record.what
@@ -1585,11 +1616,12 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     break;
                 };
                 let left_out = self.leaves_out(&record);
-                if left_out == LeftOut::Private
-                    && self.prior.is_none()
-                    && self.log.delayed.is_empty()
-                {
-                    let one = Skip::of(&record);
+                if left_out != LeftOut::No && self.prior.is_none() && self.log.delayed.is_empty() {
+                    let mut one = match record.what {
+                        What::Skipped(number) => self.known_skips[number as usize],
+                        _ => Skip::of(&record),
+                    };
+                    one.repeated = u32::from(left_out == LeftOut::Repeated);
                     self.passed(one, &records);
                     continue;
                 }

@@ -297,11 +297,23 @@ impl Plan {
 /// thread alone until another thread reads such an address or is started with one.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    /// By where they end: where they begin, whose they are, and whether others may know of them.
-    stacks: std::collections::BTreeMap<u64, (u64, u32, bool)>,
+    /// In the order of their addresses.
+    stacks: Vec<Stack>,
     /// All lie between these.
     low: u64,
     high: u64,
+    /// The latest stack that was found.
+    latest: usize,
+}
+
+/// The stack of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    low: u64,
+    end: u64,
+    thread: u32,
+    /// Whether others may know of it.
+    is_known: bool,
 }
 
 impl Stacks {
@@ -311,33 +323,47 @@ impl Stacks {
             return;
         }
         let end = low.saturating_add(size);
-        self.stacks.retain(|&e, &mut (l, ..)| e <= low || l >= end);
+        self.stacks.retain(|stack| stack.end <= low || stack.low >= end);
         self.low = if self.stacks.is_empty() { low } else { self.low.min(low) };
         self.high = self.high.max(end);
-        self.stacks.insert(end, (low, thread, false));
+        let at = self.stacks.partition_point(|stack| stack.end <= low);
+        self.stacks.insert(at, Stack { low, end, thread, is_known: false });
     }
 
-    fn find(&mut self, address: u64) -> Option<&mut (u64, u32, bool)> {
+    /// The stack that an address lies in; mostly that of the address before.
+    #[inline]
+    fn find(&mut self, address: u64) -> Option<&mut Stack> {
         if address < self.low || address >= self.high {
             return None;
         }
-        let (_, stack) = self.stacks.range_mut(address + 1..).next()?;
-        (stack.0 <= address).then_some(stack)
+        let is_in = |stack: &Stack| (stack.low..stack.end).contains(&address);
+        if !self.stacks.get(self.latest).is_some_and(is_in) {
+            let at = self.stacks.partition_point(|stack| stack.end <= address);
+            if !self.stacks.get(at).is_some_and(is_in) {
+                return None;
+            }
+            self.latest = at;
+        }
+        self.stacks.get_mut(self.latest)
     }
 
     /// A thread learns of an address.
     #[inline]
     pub(super) fn learnt(&mut self, thread: u32, address: u64) {
-        if let Some((_, owner, is_known)) = self.find(address)
-            && *owner != thread
-        {
-            *is_known = true;
+        if let Some(stack) = self.find(address).filter(|stack| stack.thread != thread) {
+            stack.is_known = true;
         }
+    }
+
+    /// Whether an address is in the stack of another thread.
+    #[inline]
+    pub(super) fn is_of_another(&mut self, thread: u32, address: u64) -> bool {
+        self.find(address).is_some_and(|stack| stack.thread != thread)
     }
 
     /// Whether an address is in the stack of a thread and no other thread knows of it.
     pub(super) fn is_own(&mut self, thread: u32, address: u64) -> bool {
-        self.find(address).is_some_and(|&mut (_, owner, is_known)| owner == thread && !is_known)
+        self.find(address).is_some_and(|stack| stack.thread == thread && !stack.is_known)
     }
 }
 
