@@ -40,7 +40,7 @@ done
 echo
 echo "| example: wall (processor) time | plain run | \`foresee run\` | \`foresee replay\` |"
 echo "|---|--:|--:|--:|"
-for example in landing lock-inversion philosophers hidden-race use-after-free bounded-buffer; do
+for example in landing lock-inversion philosophers hidden-race use-after-free; do
     source=$(ls "examples/$example"/*.c | head -n 1)
     spec=${source%.*}.spec
     gcc -g -pthread -o "$folder/plain" "$source"

@@ -55,5 +55,6 @@ int main(int argc, char **argv) {
         pthread_create(&s, 0, counts, 0);
     }
     pthread_join(s, 0);
-    return 0;
+    // So that the steps are events of two threads, which schedules list.
+    return shared < 0;
 }
