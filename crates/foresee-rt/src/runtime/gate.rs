@@ -202,12 +202,7 @@ unsafe fn register(t: *mut Thread, index: u32) {
 /// # Safety
 /// The caller holds the token.
 #[cold]
-pub(super) unsafe fn stepped(
-    t: *mut Thread,
-    tag: u8,
-    pc: usize,
-    (address, value): (usize, u64),
-) {
+pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, (address, value): (usize, u64)) {
     let tag = if tag < 2 * ACCESSES { tag & !INEXACT } else { tag };
     if tag >= 2 * ACCESSES && !Tag::from_code(tag).is_some_and(Tag::is_step) {
         return;
