@@ -12,13 +12,15 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
-times() { # command...: the median wall time in milliseconds
+TIMEFORMAT='%R %U %S'
+times() { # command...: the median wall time and processor time in milliseconds
     for _ in $(seq "$rounds"); do
-        since=$(date +%s%N)
-        "$@" > /dev/null 2>&1 < /dev/null || true
-        echo $((($(date +%s%N) - since) / 10000))
-    done | median | awk '{ printf "%.2f", $1 / 100 }'
+        { time "$@" > /dev/null 2>&1 < /dev/null || true; } 2>&1
+    done > "$folder/times"
+    awk '{ print 1000 * $1 }' "$folder/times" | median
+    awk '{ print 1000 * ($2 + $3) }' "$folder/times" | median
 }
+in_words() { paste -sd' ' | awk '{ printf "%d (%d) ms", $1, $2 }'; }
 
 gcc -O1 -pthread -o "$folder/plain" benches/replay/steps.c
 "$FORESEE" cc -O1 -g -pthread -o "$folder/steps" benches/replay/steps.c
@@ -36,10 +38,10 @@ for what in "one 100000" "turns 8000"; do
     echo "| $1, $(tail -n 1 "$schedule" | cut -d' ' -f2) steps | $plain ns | $recorded ns | $replayed ns | $(awk -v n="$replayed" 'BEGIN { printf "%.0f", 1e9 / n }') |"
 done
 echo
-echo "| example | plain run | \`foresee run\` | \`foresee replay\` |"
+echo "| example: wall (processor) time | plain run | \`foresee run\` | \`foresee replay\` |"
 echo "|---|--:|--:|--:|"
-for example in landing/landing lock-inversion/transfer lost-update/account use-after-free/session bounded-buffer/buffer; do
-    source=$(ls "examples/${example%/*}"/*.c | head -n 1)
+for example in landing lock-inversion philosophers hidden-race use-after-free; do
+    source=$(ls "examples/$example"/*.c | head -n 1)
     spec=${source%.*}.spec
     gcc -g -pthread -o "$folder/plain" "$source"
     "$FORESEE" cc -g -pthread -o "$folder/program" "$source"
@@ -48,5 +50,7 @@ for example in landing/landing lock-inversion/transfer lost-update/account use-a
     rm -rf "$folder/schedules"
     "$FORESEE" run "$@" --schedules "$folder/schedules" -- "$folder/program" > /dev/null 2>&1 || true
     [ -f "$folder/schedules/1.schedule" ] || continue
-    echo "| ${example%/*} | $(times "$folder/plain") ms | $(times "$FORESEE" run "$@" -- "$folder/program") ms | $(times "$FORESEE" replay "$folder/schedules/1.schedule" -- "$folder/program") ms |"
+    plain=$(times "$folder/plain" | in_words)
+    recorded=$(times "$FORESEE" run "$@" -- "$folder/program" | in_words)
+    echo "| $example | $plain | $recorded | $(times "$FORESEE" replay "$folder/schedules/1.schedule" -- "$folder/program" | in_words) |"
 done

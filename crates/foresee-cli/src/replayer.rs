@@ -13,14 +13,14 @@ mod words;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use foresee_capture::failure;
 use foresee_capture::heard::Heard;
 use foresee_capture::launch::{Ended, OnHeld, Recording, Timeouts, launch_held};
-use foresee_capture::log::{self, End, Log};
+use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::replay::script::{self, After, Mode, Way};
@@ -254,13 +254,13 @@ impl Replayer<'_> {
         let held = (stop.is_some(), on_held);
         let ended = self.launch(scratch.path(), Some(&script), Some(heard.clone()), held)?;
         let found = log::find(&scratch.path().join("logs")).context("cannot look for the log")?;
-        let is_alone = found.len() == 1;
-        for tail in found {
-            let log = Log::open_within(&tail, self.memory / 4);
+        for (i, tail) in found.iter().enumerate() {
+            let log = Log::open_within(tail, self.memory / 4);
             let log = log.context("the log cannot be read")?;
             if log.header.replay.state != State::Off {
                 let attempt = self.judge(schedule, way, &log, &ended, heard.messages())?;
-                return Ok(Some(Attempt { left: left(&log, is_alone), ..attempt }));
+                let others = [&found[..i], &found[i + 1..]].concat();
+                return Ok(Some(Attempt { left: left(&log, &others), ..attempt }));
             }
         }
         Ok(None)
@@ -363,18 +363,24 @@ impl Replayer<'_> {
     }
 }
 
-/// Why the process of a log came to no step that it did not take: something else went on in its place.
-fn left(log: &Log, is_alone: bool) -> Option<&'static str> {
-    let is_over = log.header.replay.state == State::Following;
-    match log.header.end {
-        End::Replaced if is_over => Some(
-            "the process became another program by `exec` before the end of the schedule, and replay controls only the first program",
-        ),
-        _ if is_over && !is_alone => Some(
-            "the program forked a process and ended before the end of the schedule, and replay controls only the first process",
-        ),
-        _ => None,
+/// Why the process of a log came to no step that it did not take: something else went on in its place. Logs are called
+/// `PROCESS.NUMBER`, and a process has several if it becomes other programs.
+fn left(log: &Log, others: &[PathBuf]) -> Option<&'static str> {
+    if log.header.replay.state != State::Following || others.is_empty() {
+        return None;
     }
+    let mine = format!("{}.", log.header.pid);
+    let is_mine = |other: &PathBuf| {
+        other.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&mine))
+    };
+    Some(match others.iter().any(is_mine) {
+        true => {
+            "the process became another program by `exec` before the end of the schedule, and replay controls only the first program"
+        }
+        false => {
+            "the program forked a process and ended before the end of the schedule, and replay controls only the first process"
+        }
+    })
 }
 
 fn is_interrupted() -> bool {

@@ -81,6 +81,8 @@ pub struct Head {
     pub replay_at: u64,
     /// What a thread did instead: thread of the schedule, tag, return address, value.
     pub replay_got: [u64; 4],
+    /// The addresses of the last two steps that were taken, the later one first.
+    pub replay_met: [u64; 2],
 }
 
 /// How a program is made to follow a schedule. The launcher passes it in a file: a [`Script`], then the

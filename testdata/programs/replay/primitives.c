@@ -73,13 +73,13 @@ static void *readers_2(void *p) {
 static void *spin_1(void *p) {
     shared = 1;
     pthread_spin_lock(&spin);
-    turns++;
+    turns = 1;
     pthread_spin_unlock(&spin);
     return p;
 }
 static void *spin_2(void *p) {
     pthread_spin_lock(&spin);
-    turns++;
+    turns = 2;
     pthread_spin_unlock(&spin);
     shared = 2;
     return p;

@@ -253,7 +253,9 @@ fn progress(head: &[u8]) -> Progress {
     let state = long(offset_of!(Head, replay));
     let got = offset_of!(Head, replay_got);
     let at = long(offset_of!(Head, replay_at));
-    Progress::new([state as u32, (state >> 32) as u32], at, [0, 8, 16, 24].map(|i| long(got + i)))
+    let met = offset_of!(Head, replay_met);
+    let got = [0, 8, 16, 24].map(|i| long(got + i));
+    Progress::new([state as u32, (state >> 32) as u32], at, got, [long(met), long(met + 8)])
 }
 
 fn read_head(path: &Path) -> Result<Head, LogError> {

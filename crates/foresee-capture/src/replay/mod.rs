@@ -12,5 +12,7 @@ mod steps;
 pub use foresee_rt::format::checksum;
 pub use moved::Line;
 pub use progress::{Got, Progress, Reason, State};
-pub use schedule::{Claim, Flag, Place, Schedule, ScheduleError, ScheduleThread, Step, op_name};
+pub use schedule::{
+    Claim, Flag, Place, Schedule, ScheduleError, ScheduleThread, Step, is_sized, op_name,
+};
 pub use steps::{NotScheduled, Steps};

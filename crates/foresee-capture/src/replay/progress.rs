@@ -62,11 +62,18 @@ pub struct Progress {
     pub at: u64,
     /// What a thread did instead.
     pub got: Got,
+    /// The addresses of the last two steps that were taken, the later one first.
+    pub met: [u64; 2],
 }
 
 impl Progress {
     /// From the head of a log.
-    pub(crate) fn new([state, reason]: [u32; 2], at: u64, got: [u64; 4]) -> Progress {
+    pub(crate) fn new(
+        [state, reason]: [u32; 2],
+        at: u64,
+        got: [u64; 4],
+        met: [u64; 2],
+    ) -> Progress {
         let reason = match reason {
             replay::OTHER_STEP => Reason::OtherStep,
             replay::OTHER_PLACE => Reason::OtherPlace,
@@ -86,6 +93,7 @@ impl Progress {
             _ => State::Off,
         };
         let [thread, tag, pc, value] = got;
-        Progress { state, at, got: Got { thread: thread as usize, tag: tag as u8, pc, value } }
+        let got = Got { thread: thread as usize, tag: tag as u8, pc, value };
+        Progress { state, at, got, met }
     }
 }

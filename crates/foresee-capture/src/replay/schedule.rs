@@ -154,6 +154,11 @@ pub fn op_name(tag: u8) -> String {
     name
 }
 
+/// Whether the operation with this tag accesses a number of bytes that the processor reads or writes at once.
+pub fn is_sized(tag: u8) -> bool {
+    tag < ACCESSES && tag & 7 != RUN
+}
+
 /// The tag of the operation with this name.
 fn tag_of(name: &str) -> Option<u8> {
     let is_access = |tag: u8| Access::from_code(tag >> 3).is_some() && tag & 7 <= RUN;

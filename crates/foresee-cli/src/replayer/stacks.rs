@@ -14,10 +14,13 @@ pub(crate) struct Stack {
 
 /// The stacks of the threads that wait when a log ends, as the runtime found them.
 pub(super) fn of(log: &Log, symbols: &Symbols) -> Vec<Stack> {
+    // What libc does there is of no interest.
+    let is_own = |pc: &&u64| log.place(**pc).module.is_some_and(|m| log.modules[m].instrumented);
     let stack = |(&thread, callers): (&u32, &Vec<u64>)| Stack {
         thread: log.thread_name(thread),
         frames: callers
             .iter()
+            .filter(is_own)
             .flat_map(|&pc| symbols.place(pc.wrapping_sub(1)).0)
             .filter_map(|frame| text(&frame))
             .collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use foresee_capture::replay::script::{After, Mode, Way};
-use foresee_capture::replay::{Claim, Schedule, State};
+use foresee_capture::replay::{Claim, Schedule, State, is_sized};
 use foresee_trace::{Finding, FindingKind, Verdict};
 
 use super::{Attempt, Shown};
@@ -50,6 +50,18 @@ pub(super) fn places(finding: &Finding) -> BTreeSet<String> {
     places.map(ToString::to_string).collect()
 }
 
+/// The most bytes of one access.
+const WIDEST: u64 = 16;
+
+/// Whether the accesses of a race, if that is claimed, were to the same memory. Two threads can stand at the same places with
+/// different objects: a race check that knows nothing of how the objects are handed on would still see a race there.
+fn meets(schedule: &Schedule, [last, before]: [u64; 2]) -> bool {
+    let is_race = schedule.claim.as_ref().is_some_and(|claim| claim.rule.starts_with("race/"));
+    let steps = schedule.steps.len();
+    let are_sized = schedule.steps[steps.saturating_sub(2)..].iter().all(|step| is_sized(step.tag));
+    !is_race || !are_sized || last.abs_diff(before) < WIDEST
+}
+
 /// How an attempt confirms what the schedule claims, if it does. `usual` is what the program says when it is not forced.
 pub(super) fn confirms(
     schedule: &Schedule,
@@ -70,6 +82,7 @@ pub(super) fn confirms(
     let convicted = match &attempt.convicted {
         // A race is two threads at their accesses at once, and a ring stands still only at the schedule's end.
         Some(_) if !is_followed && schedule.claims_check() => None,
+        Some(_) if !meets(schedule, attempt.progress.met) => None,
         convicted => convicted.as_ref(),
     };
     let mut said = attempt.said.clone();

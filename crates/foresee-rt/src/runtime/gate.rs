@@ -202,7 +202,7 @@ unsafe fn register(t: *mut Thread, index: u32) {
 /// # Safety
 /// The caller holds the token.
 #[cold]
-pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, value: u64) {
+pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, (address, value): (usize, u64)) {
     let tag = if tag < 2 * ACCESSES { tag & !INEXACT } else { tag };
     if tag >= 2 * ACCESSES && !Tag::from_code(tag).is_some_and(Tag::is_step) {
         return;
@@ -215,7 +215,7 @@ pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, value: u64) {
         let Some(next) = step(at) else { return };
         if (*t).script != next.thread + 1 {
             // What belongs to the hook of an earlier step cannot be separated from it.
-            return happened_early(t, at, tag, pc, number);
+            return happened_early(t, at, (tag, pc, address), number);
         }
         let expects = (tag, pc, value);
         if script().mode == replay::SWITCH {
@@ -226,21 +226,65 @@ pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, value: u64) {
             if (*t).alike == next.number {
                 (*t).alike = 0;
                 hold_at(at);
+                log::note_met(address);
                 advance();
             }
             return;
         }
+        let before = (*t).stored;
+        (*t).stored = if is_store(tag) { (tag, pc, number, address) } else { (0, 0, 0, 0) };
         if number < next.number {
             return;
         }
         match difference(next, expects).filter(|_| number == next.number) {
             None if number == next.number => {
                 hold_at(at);
+                log::note_met(address);
                 advance();
+            }
+            Some(_) if is_store(tag) && is_next_store(t, at, expects, address) => {}
+            Some(_)
+                if before.2 + 1 == number
+                    && is_store(before.0)
+                    && is_alike(next, before.0, before.1) =>
+            {
+                // The store was the step before, so this is the one after it.
+                log::note_met(before.3);
+                advance();
+                (*t).steps = number;
+                stepped(t, tag, pc, (address, value));
             }
             None => diverge(t, replay::OTHER_STEP, expects),
             Some(reason) => diverge(t, reason, expects),
         }
+    }
+}
+
+/// Whether a tag is that of a plain store. Its record comes at the thread's next hook or, as long as the memory is unchanged, at
+/// the one after that, because compilers may put a hook before the store. So a store of the value that is there may be recorded one
+/// step later than a store that changes something.
+fn is_store(tag: u8) -> bool {
+    tag < ACCESSES && tag >> 3 == Access::Write as u8
+}
+
+/// Whether a store that comes in place of the next step is the thread's step after that. Then the two are exchanged.
+unsafe fn is_next_store(
+    t: *mut Thread,
+    at: u64,
+    expects: (u8, usize, u64),
+    address: usize,
+) -> bool {
+    // SAFETY: the caller holds the token; the mapping is private and writable.
+    unsafe {
+        let steps = core::slice::from_raw_parts_mut(first_step(), script().steps as usize);
+        let mut mine = steps.iter_mut().skip(at as usize).filter(|s| s.thread + 1 == (*t).script);
+        let (Some(next), Some(store)) = (mine.next(), mine.next()) else { return false };
+        let is_it = store.number == next.number + 1 && difference(store, expects).is_none();
+        if is_it {
+            done(store, address);
+            next.number += 1;
+        }
+        is_it
     }
 }
 
@@ -310,8 +354,19 @@ fn difference(step: &ScriptStep, (tag, pc, value): (u8, usize, u64)) -> Option<u
     }
 }
 
+/// A step was taken before its turn. Its value is not needed any more, and its address is.
+fn done(step: &mut ScriptStep, address: usize) {
+    step.flags |= replay::DONE;
+    step.value = address as u64;
+}
+
 /// Marks a step that a thread takes before its turn.
-unsafe fn happened_early(t: *mut Thread, at: u64, tag: u8, pc: usize, number: u64) {
+unsafe fn happened_early(
+    t: *mut Thread,
+    at: u64,
+    (tag, pc, address): (u8, usize, usize),
+    number: u64,
+) {
     // SAFETY: the caller holds the token; the mapping is private and writable.
     unsafe {
         let steps = core::slice::from_raw_parts_mut(first_step(), script().steps as usize);
@@ -325,11 +380,11 @@ unsafe fn happened_early(t: *mut Thread, at: u64, tag: u8, pc: usize, number: u6
                 (*t).alike += 1;
                 if (*t).alike == step.number {
                     (*t).alike = 0;
-                    step.flags |= replay::DONE;
+                    done(step, address);
                 }
             }
             replay::STRICT if number == step.number && tag == step.tag => {
-                step.flags |= replay::DONE;
+                done(step, address);
             }
             _ => {}
         }
@@ -441,7 +496,8 @@ pub(super) unsafe fn ends(t: *mut Thread) {
 /// The next step is taken.
 fn advance() {
     let mut at = CURSOR.load(Ordering::Relaxed).wrapping_add(1);
-    while step(at).is_some_and(|step| step.flags & replay::DONE != 0) {
+    while let Some(step) = step(at).filter(|step| step.flags & replay::DONE != 0) {
+        log::note_met(step.value as usize);
         at += 1;
     }
     CURSOR.store(at, Ordering::SeqCst);

@@ -191,6 +191,7 @@ pub(super) fn open(forked_from: u32) -> Result<(), u32> {
                 replay: [0; 2],
                 replay_at: 0,
                 replay_got: [0; 4],
+                replay_met: [0; 2],
             });
             compiler_fence(Ordering::Release);
             (*log.head).magic = MAGIC;
@@ -369,7 +370,7 @@ pub(super) unsafe fn put_with(
             log.commit();
             (*t).place += 1;
             if gate::is_following() {
-                gate::stepped(t, tag, pc, value);
+                gate::stepped(t, tag, pc, (address, value));
             }
         }
     }
@@ -538,6 +539,17 @@ pub(super) fn note_replay(state: u32, reason: u32, at: u64) {
             (*head).replay_at = at;
             (*head).replay[1] = reason;
             AtomicU32::from_ptr(&raw mut (*head).replay[0]).store(state, Ordering::Release);
+        }
+    }
+}
+
+/// Records the address of a step of the schedule that is taken.
+pub(super) fn note_met(address: usize) {
+    // SAFETY: as above.
+    unsafe {
+        let head = (*LOG.0.get()).head;
+        if !head.is_null() {
+            (*head).replay_met = [address as u64, (*head).replay_met[0]];
         }
     }
 }

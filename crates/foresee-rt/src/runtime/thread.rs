@@ -92,6 +92,8 @@ pub(super) struct Thread {
     /// The number of its steps, and of threads that it started.
     pub(super) steps: u64,
     pub(super) children: u32,
+    /// Its last step if that was a plain store: tag, return address, number and address.
+    pub(super) stored: (u8, usize, u64, usize),
     /// How many steps like the next listed one it has done since the previous one.
     pub(super) alike: u64,
     /// The condition that it waits for in a replay; zero if it does not.
