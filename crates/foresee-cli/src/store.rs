@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// How many findings are kept, and how many bytes of text for all of them.
 const MOST_FINDINGS: usize = 5_000;
-const MOST_TEXT: usize = 1 << 20;
+const MOST_TEXT: usize = 2 << 20;
 
 /// How long the text of one finding and its message may be.
 const LONGEST_TEXT: usize = 256 << 10;

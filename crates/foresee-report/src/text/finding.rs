@@ -60,7 +60,8 @@ pub(crate) fn subject(finding: &Finding) -> Option<&str> {
         _ => None,
     });
     let variable = |target: &'_ Target| target.kind == TargetKind::Var;
-    let target = || finding.sites.iter().filter_map(|site| site.target.as_ref());
+    let sites = || finding.sites.iter().filter(|site| site.role.identifies());
+    let target = || sites().filter_map(|site| site.target.as_ref());
     about.or_else(|| target().find(|target| variable(target)).map(|target| target.name.as_str()))
 }
 

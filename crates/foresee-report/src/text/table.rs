@@ -114,7 +114,9 @@ impl Table {
         let shown: Vec<&Row> =
             diagram.rows.iter().zip(&kept).filter(|(_, is)| **is).map(|(row, _)| row).collect();
         for (thread, row) in &diagram.later {
-            if !shown.iter().any(|other| other.overtakes == Some(row.index)) {
+            // Where the next steps are what goes wrong, others do not matter.
+            let is_ahead = shown.iter().any(|other| other.is_next);
+            if is_ahead || !shown.iter().any(|other| other.overtakes == Some(row.index)) {
                 continue;
             }
             let column = threads.iter().position(|known| known == thread).unwrap_or(threads.len());
