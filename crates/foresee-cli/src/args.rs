@@ -83,6 +83,14 @@ pub(crate) enum Command {
     Send(Box<SendArgs>),
     /// Build an index of a trace, which answers patterns without reading the trace again.
     Index(IndexArgs),
+    /// Show one finding of the last report in this directory in full.
+    Explain(ExplainArgs),
+    /// Keep a list of known findings, so that only new ones count.
+    Baseline(BaselineArgs),
+    /// Say what this machine has of what foresee can use: compilers, JDK, agent, permissions, limits.
+    ///
+    /// Exit status 0 if everything is there, 3 if something is missing, 1 if something is broken.
+    Doctor,
     /// Make an HTML page of a report that was written with `--format json`.
     Report(ReportArgs),
     /// Inspect, validate, convert and generate traces.
@@ -161,6 +169,7 @@ pub(crate) struct InputArgs {
 }
 
 #[derive(Args)]
+#[command(args_override_self = true)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -172,6 +181,7 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Args)]
+#[command(args_override_self = true)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
@@ -230,6 +240,7 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Args)]
+#[command(args_override_self = true)]
 pub(crate) struct ReplayArgs {
     /// The schedule.
     #[arg(value_name = "SCHEDULE")]
@@ -240,9 +251,6 @@ pub(crate) struct ReplayArgs {
     /// Print each step that was taken.
     #[arg(long, help_heading = heading::REPLAY)]
     pub(crate) trace: bool,
-    /// Drop the program's output.
-    #[arg(long, help_heading = heading::REPLAY)]
-    pub(crate) quiet: bool,
     /// Kill the program after SECONDS; it may be run several times.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, help_heading = heading::REPLAY)]
     pub(crate) timeout: u64,
@@ -342,6 +350,8 @@ pub(crate) struct AnalysisArgs {
     pub(crate) format: ReportFormat,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) text: TextArgs,
     /// Also write the report as one HTML page that plays each schedule step by step.
     ///
     /// If there are several reports, a number is added to each file name.
@@ -355,6 +365,59 @@ pub(crate) struct AnalysisArgs {
     /// The trace is still growing, so searches retain less of its past.
     #[arg(skip)]
     pub(crate) is_live: bool,
+}
+
+/// How much a text report tells.
+#[derive(Args)]
+pub(crate) struct TextArgs {
+    /// Print one line per finding; `replay` also drops the program's output.
+    #[arg(short, long, overrides_with = "verbose", help_heading = heading::OUTPUT)]
+    pub(crate) quiet: bool,
+    /// Print the figures of each search, too.
+    #[arg(short, long, overrides_with = "quiet", help_heading = heading::OUTPUT)]
+    pub(crate) verbose: bool,
+    /// Print names, places and schedules in full, however long they are.
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(crate) wide: bool,
+    /// Do not keep the findings for `foresee explain` and `foresee baseline update`.
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(crate) forget: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ExplainArgs {
+    /// The fingerprint, or the beginning of it [default: list all findings].
+    #[arg(value_name = "F-...")]
+    pub(crate) fingerprint: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct BaselineArgs {
+    #[command(subcommand)]
+    pub(crate) command: BaselineCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum BaselineCommand {
+    /// Add the findings of the last report in this directory to the baseline.
+    Update(BaselineUpdateArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct BaselineUpdateArgs {
+    /// Take the findings of this report, written with `--format json`, instead of the last one.
+    #[arg(value_name = "RESULT.json")]
+    pub(crate) report: Option<PathBuf>,
+    /// The file [default: `baseline` in foresee.toml, or foresee.baseline].
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Remove entries that the report did not find.
+    ///
+    /// A run may miss what depends on the schedule, so entries stay by default.
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(crate) prune: bool,
 }
 
 /// Where a result goes.
@@ -451,6 +514,7 @@ impl NondeterminismArgs {
 
 /// How programs are observed.
 #[derive(Args)]
+#[command(args_override_self = true)]
 pub(crate) struct ObserveArgs {
     /// Address to listen on, HOST:PORT or unix:PATH; repeatable.
     ///
@@ -589,14 +653,22 @@ pub(crate) struct ChecksArgs {
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = MemoryModelArg::C11)]
     #[arg(help_heading = heading::CHECKS)]
     pub(crate) memory_model: MemoryModelArg,
-    /// File of findings to suppress, in ThreadSanitizer's syntax (`race:stats.c`); repeatable.
+    /// File of findings to suppress, in ThreadSanitizer's syntax (`race:stats.c`) or by fingerprint; repeatable.
     ///
-    /// Also `suppressions` in `foresee.toml`.
+    /// A comment behind an entry is its reason, and `until 2027-01-31` lets it expire.
     #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
     pub(crate) suppressions: Vec<PathBuf>,
+    /// File of findings that are known: only others count; `foresee baseline update` writes it.
+    #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
+    pub(crate) baseline: Option<PathBuf>,
     /// Settings [default: foresee.toml in this directory or the nearest one above it].
+    ///
+    /// Flags and FORESEE_OPTIONS take precedence over it.
     #[arg(long, value_name = "FILE", help_heading = heading::CHECKS)]
     pub(crate) config: Option<PathBuf>,
+    /// Use this profile of the settings, too.
+    #[arg(long, value_name = "NAME", help_heading = heading::CHECKS)]
+    pub(crate) profile: Option<String>,
     /// Treat calls of this method as atomic regions; `*` matches any text; repeatable.
     ///
     /// Also `regions` in `foresee.toml`.
@@ -750,9 +822,15 @@ pub(crate) enum TraceCommand {
         /// Write to this file, or `-` for standard output; `.gz` and `.zst` files are compressed.
         #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = heading::OUTPUT)]
         output: PathBuf,
-        /// Format to write.
+        /// Format to write: a trace format, or `perfetto` or `shiviz` for these viewers.
         #[arg(long, value_name = "FORMAT", help_heading = heading::OUTPUT)]
         to: String,
+        /// Write the schedule of a finding in this report on the trace, made with `--format json`.
+        #[arg(long, value_name = "RESULT.json", help_heading = heading::INPUT)]
+        witness: Option<PathBuf>,
+        /// With --witness: the fingerprint or number of the finding [default: the first that has a schedule].
+        #[arg(long, value_name = "F-...", requires = "witness", help_heading = heading::INPUT)]
+        finding: Option<String>,
         /// With --to std: write only what this tool can read.
         #[arg(long = "for", value_enum, value_name = "TOOL", help_heading = heading::OUTPUT)]
         reader: Option<ToolArg>,

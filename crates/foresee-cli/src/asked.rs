@@ -103,6 +103,7 @@ fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
             first: asked.first,
         },
         draws_lattices: args.lattice.is_some(),
+        draws_beside: args.html.is_some(),
         is_live: args.is_live,
     })
 }

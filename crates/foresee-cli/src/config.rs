@@ -1,52 +1,12 @@
-//! `foresee.toml`: settings of a program, so that they need not be repeated.
-//!
-//! ```toml
-//! suppressions = "foresee.supp"          # a file, or a list of files, beside this one
-//!
-//! [atomicity]
-//! regions = ["transfer", "Account::*"]   # calls of these methods are atomic regions
-//! ```
+//! What the settings say of the checks: atomic regions, suppressions and the baseline.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use foresee_predict::checks::{Glob, Suppressions};
-use serde::Deserialize;
+use foresee_predict::checks::{Day, Glob, Suppressions};
 
 use crate::args::ChecksArgs;
-
-/// The name of the file.
-const NAME: &str = "foresee.toml";
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    suppressions: Paths,
-    #[serde(default)]
-    atomicity: Atomicity,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Atomicity {
-    #[serde(default)]
-    regions: Vec<String>,
-}
-
-/// One file or several.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected the name of a file, or a list of them")]
-enum Paths {
-    One(PathBuf),
-    Many(Vec<PathBuf>),
-}
-
-impl Default for Paths {
-    fn default() -> Self {
-        Paths::Many(Vec::new())
-    }
-}
+use crate::settings;
 
 /// The settings of a command: those of the file, and those of the command line.
 #[derive(Default)]
@@ -54,52 +14,41 @@ pub(crate) struct Config {
     /// The methods whose calls are atomic regions.
     pub(crate) regions: Vec<Glob>,
     suppressions: Vec<PathBuf>,
+    baseline: Option<PathBuf>,
 }
 
 impl Config {
     /// Finds the file, if there is one, and reads it.
     pub(crate) fn new(args: &ChecksArgs) -> anyhow::Result<Config> {
-        let path = match &args.config {
-            Some(path) => Some(path.clone()),
-            None => nearest(),
+        let path = args.config.clone().or_else(settings::nearest_file);
+        // Regions of the file are for whatever looks for them; those of the command line ask for it.
+        let regions = match &path {
+            Some(path) => settings::table(path)?.1,
+            None => Vec::new(),
         };
-        let file = path.as_deref().map(read).transpose()?.unwrap_or_default();
-        let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let suppressions = match file.suppressions {
-            Paths::One(path) => vec![path],
-            Paths::Many(paths) => paths,
-        };
-        let suppressions = suppressions.iter().map(|path| folder.join(path));
-        let regions = file.atomicity.regions.iter().chain(&args.region);
         Ok(Config {
-            regions: regions.map(|method| Glob::new(method)).collect(),
-            suppressions: suppressions.chain(args.suppressions.iter().cloned()).collect(),
+            regions: regions.iter().chain(&args.region).map(|method| Glob::new(method)).collect(),
+            suppressions: args.suppressions.clone(),
+            baseline: args.baseline.clone(),
         })
     }
 
-    /// The suppressed findings.
+    /// The suppressed findings, and those that are known.
     pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
-        let mut suppressions = Suppressions::default();
+        let (mut suppressions, today) = (Suppressions::default(), Day::today());
         for path in &self.suppressions {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read the suppressions in {name}"))?;
-            suppressions.read(&name, &text).map_err(|mistake| anyhow!(mistake))?;
+            suppressions.read(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
+        }
+        if let Some(path) = &self.baseline {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).with_context(|| {
+                format!("cannot read the baseline {name}: `foresee baseline update` writes one")
+            })?;
+            suppressions.read_baseline(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
         }
         Ok(suppressions)
     }
-}
-
-/// The file in this folder or the nearest above it.
-fn nearest() -> Option<PathBuf> {
-    let here = std::env::current_dir().ok()?;
-    let found = here.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file())?;
-    // In this folder, its name alone is used.
-    Some(found.strip_prefix(&here).map(Path::to_owned).unwrap_or(found))
-}
-
-fn read(path: &Path) -> anyhow::Result<File> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    toml::from_str(&text).map_err(|mistake| anyhow!("{name}: {}", mistake.to_string().trim_end()))
 }

@@ -9,7 +9,9 @@ mod console;
 mod input;
 mod output;
 mod replayer;
+mod settings;
 mod specs;
+mod store;
 
 use std::process::ExitCode;
 
@@ -24,13 +26,25 @@ fn main() -> ExitCode {
     if let Some(arguments) = commands::cc::assembler() {
         return finish(commands::cc::assemble(&arguments));
     }
-    // clap exits with 0 after help and version, and with 2 on bad usage.
-    let cli = Cli::parse();
+    let (arguments, added) = match settings::arguments(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => return finish(Err(error)),
+    };
+    let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| {
+        if error.use_stderr() && !added.is_empty() {
+            output::note(&format!("the settings add {}", added.join(", ")));
+        }
+        // clap exits with 0 after help and version, and with 2 on bad usage.
+        error.exit()
+    });
     finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
         Command::Observe(args) => commands::observe::run(*args),
         Command::Send(args) => commands::send::run(&args),
         Command::Index(args) => commands::index::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
+        Command::Baseline(args) => commands::baseline::run(&args),
+        Command::Doctor => commands::doctor::run(),
         Command::Report(args) => commands::report::run(&args),
         Command::Trace(args) => commands::trace::run(&args),
         Command::Spec(args) => commands::spec::run(&args),

@@ -4,12 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, ensure};
-use foresee_report::text::Style;
+use foresee_report::Report;
+use foresee_report::text::{Level, Options, Style};
 use foresee_support::output::OutputFile;
 use foresee_trace::{ReadError, Visible};
 
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, TextArgs};
 use crate::specs::BadSpec;
+use crate::store::Stored;
 
 const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 const NOTE: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
@@ -36,17 +38,22 @@ pub(crate) struct Sink {
     file: Option<(PathBuf, String)>,
     /// The number of HTML pages that were written beside it.
     pages: u32,
+    /// The program that was run, and its arguments, if a prediction can be replayed in it.
+    pub(crate) rerun: Option<String>,
+    /// The findings of all reports, for `foresee explain`.
+    stored: Option<Stored>,
 }
 
 impl Sink {
     /// Fails if it is clear already that the file cannot be written.
     pub(crate) fn new(args: &OutputArgs) -> anyhow::Result<Sink> {
         if args.output == Path::new("-") {
-            return Ok(Sink { file: None, pages: 0 });
+            return Ok(Sink { file: None, pages: 0, rerun: None, stored: None });
         }
         // A search may take hours: a mistyped folder must not show only after it.
         create(&args.output)?;
-        Ok(Sink { file: Some((args.output.clone(), String::new())), pages: 0 })
+        let file = Some((args.output.clone(), String::new()));
+        Ok(Sink { file, pages: 0, rerun: None, stored: None })
     }
 
     pub(crate) fn print(&mut self, text: &str) -> anyhow::Result<()> {
@@ -73,8 +80,24 @@ impl Sink {
         if self.file.is_some() { Style::Plain } else { style() }
     }
 
+    /// How a text report is to be written.
+    pub(crate) fn options(&self, args: &TextArgs) -> Options {
+        text_options(args, self.style(), self.file.is_none())
+    }
+
+    /// Keeps the findings of a report for `foresee explain`.
+    pub(crate) fn remember(&mut self, report: &Report, args: &TextArgs, options: &Options) {
+        if !args.forget {
+            self.stored.get_or_insert_default().add(report, options);
+        }
+    }
+
     /// Lets the file appear.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
+        if let Some(stored) = &self.stored {
+            // A report is worth its exit status even if it cannot be explained later.
+            let _ = stored.save();
+        }
         self.file.map_or(Ok(()), |(path, content)| write_file(&path, &content))
     }
 }
@@ -106,6 +129,31 @@ fn create(path: &Path) -> anyhow::Result<OutputFile> {
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot write {}: {error}", path.display())
 }
+
+/// How a text report is to be written to standard output or to a file.
+pub(crate) fn text_options(args: &TextArgs, style: Style, to_stdout: bool) -> Options {
+    let is_terminal = to_stdout && io::stdout().is_terminal();
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let width =
+        columns.filter(|&columns| columns > 0).or_else(|| terminal().filter(|_| is_terminal));
+    let plain = Options::default();
+    Options {
+        style,
+        level: match args {
+            TextArgs { quiet: true, .. } => Level::Quiet,
+            TextArgs { verbose: true, .. } => Level::Verbose,
+            _ => Level::Normal,
+        },
+        width: width.unwrap_or(plain.width).max(NARROWEST),
+        is_wide: args.wide,
+        has_commands: true,
+        folder: std::env::current_dir().map_or(String::new(), |here| here.display().to_string()),
+    }
+}
+
+/// The narrowest terminal that tables are made to fit.
+const NARROWEST: usize = 60;
 
 /// Colours, if standard output is a terminal that supports them.
 pub(crate) fn style() -> Style {

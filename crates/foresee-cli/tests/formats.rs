@@ -24,6 +24,14 @@ fn commands(folder: &Path) -> Vec<String> {
     std::fs::write(&hostile, HOSTILE).unwrap();
     let mut all = every_kind(folder);
     all.push(format!("{} --check race", hostile.display()));
+    // Names that fill a page, and a source that is not UTF-8.
+    let source = folder.join("latin1.c");
+    std::fs::write(&source, b"int caf\xe9;\n\xff\xfe\n").unwrap();
+    let (long, source) = ("n".repeat(10_000), source.display());
+    let trace = format!("{long}|w({long})=1|{source}:1({long})\nT2|w({long})=2|{source}:2(f)\n");
+    let file = folder.join("long.std");
+    std::fs::write(&file, trace).unwrap();
+    all.push(format!("{} --check race", file.display()));
     all
 }
 
@@ -238,6 +246,18 @@ fn a_browser_plays_and_filters_the_page() {
     command.current_dir(root()).arg("report").arg(&json).arg("--html").arg(&again);
     assert_eq!(command.output().unwrap().status.code(), Some(0));
     assert_eq!(std::fs::read(&html).unwrap(), std::fs::read(&again).unwrap());
+}
+
+#[test]
+fn a_page_has_small_lattices() {
+    let folder = TempDir::new().unwrap();
+    let html = folder.path().join("page.html");
+    let words = "examples/landing/landing.std --spec examples/landing/landing.spec";
+    let output = check(words, &["--html", html.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "", "pictures that were not asked for need no note");
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains(r#""lattices":[{"image":"data:image/svg+xml,%3Csvg"#), "{page}");
 }
 
 #[test]

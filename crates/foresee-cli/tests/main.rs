@@ -22,6 +22,7 @@ mod races;
 mod regions;
 mod relatives;
 mod replay;
+mod reports;
 mod trouble;
 mod tutorial;
 mod unseen;

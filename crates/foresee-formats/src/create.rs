@@ -19,6 +19,14 @@ pub struct Output {
 /// Starts a trace file, or writes to standard output if the path is `-`. Files named `.gz` or
 /// `.zst` are compressed. An existing file is replaced once the new one is complete.
 pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
+    create_with(path, |output| format.write(output))
+}
+
+/// Like [`create`], for what is not a trace format but takes events.
+pub fn create_with(
+    path: &Path,
+    write: impl FnOnce(Box<dyn Write>) -> Box<dyn EventSink>,
+) -> io::Result<Output> {
     let place = if path == Path::new("-") {
         Place::Stdout(io::stdout())
     } else {
@@ -30,7 +38,7 @@ pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
         _ => Coder::Plain(place),
     };
     let target = Rc::new(RefCell::new(Target(Some(coder))));
-    let sink = format.write(Box::new(Shared(Rc::clone(&target))));
+    let sink = write(Box::new(Shared(Rc::clone(&target))));
     Ok(Output { sink, target })
 }
 

@@ -37,7 +37,7 @@ use std::io::{Read, Write};
 use foresee_support::nearest::nearest_within;
 use foresee_trace::{EventSink, EventSource, ReadError};
 
-pub use create::{Output, create};
+pub use create::{Output, create, create_with};
 pub use csv::Csv;
 pub use jsonl::Jsonl;
 pub use lines::MAX_LINE;

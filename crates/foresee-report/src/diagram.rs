@@ -1,7 +1,6 @@
 //! A section of a trace, ready to be drawn.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
@@ -22,6 +21,9 @@ pub struct Diagram {
     pub arrows: Vec<Arrow>,
     /// The number of events in the trace, as far as it was read.
     pub events: u64,
+    /// Of a witness: events that rows overtake and that have not happened at its end, with their
+    /// threads.
+    pub later: Vec<(String, Row)>,
 }
 
 /// One event.
@@ -168,29 +170,29 @@ impl Diagram {
         }
         let threads = kept.thread_names(&trace.names);
         let events = (length + witness.next.len()) as u64;
-        Diagram { threads, rows, arrows: Vec::new(), events }
+        let later = later(trace, witness, &rows);
+        Diagram { threads, rows, arrows: Vec::new(), events, later }
     }
 }
 
-impl Diagram {
-    /// The last rows of it, with the threads that they need, and without arrows if some were left
-    /// out.
-    pub(crate) fn last(&self, most: usize) -> Cow<'_, Diagram> {
-        let Some(skipped @ 1..) = self.rows.len().checked_sub(most) else {
-            return Cow::Borrowed(self);
-        };
-        let mut columns: Vec<usize> = Vec::new();
-        let mut rows = self.rows[skipped..].to_vec();
-        for row in &mut rows {
-            let known = columns.iter().position(|&column| column == row.column);
-            row.column = known.unwrap_or_else(|| {
-                columns.push(row.column);
-                columns.len() - 1
-            });
-        }
-        let threads = columns.iter().map(|&column| self.threads[column].clone()).collect();
-        Cow::Owned(Diagram { threads, rows, arrows: Vec::new(), events: self.events })
-    }
+/// The most events that are listed although they have not happened.
+const LATER: usize = 5;
+
+/// The events that rows overtake and that have not happened at the end of a witness.
+fn later(trace: &Trace, witness: &Witness, rows: &[Row]) -> Vec<(String, Row)> {
+    let mut overtaken: Vec<u64> = rows.iter().filter_map(|row| row.overtakes).collect();
+    overtaken.sort_unstable();
+    overtaken.dedup();
+    let happens: HashSet<u64> = witness.order.iter().chain(&witness.next).copied().collect();
+    let open = overtaken.into_iter().filter(|index| !happens.contains(index));
+    open.take(LATER)
+        .map(|index| {
+            let event = &trace.events[index as usize];
+            let text = event.describe(&trace.names, &trace.pool).to_string();
+            let thread = shown(trace.names.threads.get(event.thread()));
+            (thread, Row { text, ..Row::of(trace, index) })
+        })
+        .collect()
 }
 
 impl Row {

@@ -11,6 +11,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::uri;
+
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -32,9 +34,11 @@ const SOURCES: &[&str] = &[
 /// The page for a report in JSON; `None` if the text is not one.
 ///
 /// ```
-/// assert!(foresee_report::html::page("{}").is_none());
+/// assert!(foresee_report::html::page("{}", &[]).is_none());
 /// ```
-pub fn page(report: &str) -> Option<String> {
+///
+/// `lattices` are pictures in SVG, each with the name of its property.
+pub fn page(report: &str, lattices: &[(String, String)]) -> Option<String> {
     let mut report: Json = serde_json::from_str(report).ok()?;
     let is_report = report.get("foresee").is_some_and(Json::is_string)
         && report.get("trace").is_some_and(Json::is_object)
@@ -45,6 +49,11 @@ pub fn page(report: &str) -> Option<String> {
     }
     let sources = sources(&report);
     report.as_object_mut()?.insert("sources".to_owned(), Json::Object(sources));
+    // A picture that is an image cannot run anything.
+    let drawn = lattices.iter().map(|(property, svg)| {
+        json!({ "property": property, "image": format!("data:image/svg+xml,{}", uri::escaped(svg)) })
+    });
+    report.as_object_mut()?.insert("lattices".to_owned(), drawn.collect());
     // In a script element only a less-than sign can start something else.
     let data = report.to_string().replace('<', "\\u003c");
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());

@@ -48,6 +48,18 @@ struct JsonSuppression<'a> {
     at: &'a str,
     /// How many findings it has covered.
     findings: u64,
+    /// Why these are not wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    /// The last day on which it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// Whether that day is over, so that it covers nothing.
+    #[serde(skip_serializing_if = "is_false")]
+    expired: bool,
+    /// Whether it is an entry of the baseline: a finding that was known before.
+    #[serde(skip_serializing_if = "is_false")]
+    baseline: bool,
 }
 
 /// The trace.
@@ -309,6 +321,9 @@ struct Summary {
     conditional: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<u64>,
+    /// How many more were found that the baseline knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known: Option<u64>,
 }
 
 fn is_zero(n: &usize) -> bool {
@@ -345,6 +360,7 @@ pub fn report(report: &Report) -> String {
         })
         .collect();
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
+    let has_any = |baseline| report.suppressions.all.iter().any(|one| one.is_baseline == baseline);
     let root = Root {
         foresee: env!("CARGO_PKG_VERSION"),
         assumptions: crate::text::ASSUMPTIONS,
@@ -364,14 +380,23 @@ pub fn report(report: &Report) -> String {
             .suppressions
             .all
             .iter()
-            .map(|one| JsonSuppression { pattern: &one.text, at: &one.place, findings: one.used })
+            .map(|one| JsonSuppression {
+                pattern: &one.text,
+                at: &one.place,
+                findings: one.used,
+                reason: one.reason.as_deref(),
+                until: one.until.map(|day| day.to_string()),
+                expired: one.is_expired,
+                baseline: one.is_baseline,
+            })
             .collect(),
         summary: Summary {
             observed: count(FindingKind::Observed),
             predicted: count(FindingKind::Predicted),
             schedule_dependent: count(FindingKind::ScheduleDependent),
             conditional: count(FindingKind::Conditional),
-            suppressed: (!report.suppressions.all.is_empty()).then(|| report.suppressions.used()),
+            suppressed: has_any(false).then(|| report.suppressions.used()),
+            known: has_any(true).then(|| report.suppressions.known()),
         },
     };
     let mut text = serde_json::to_string(&root).expect("the report has only text keys");

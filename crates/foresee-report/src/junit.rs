@@ -87,7 +87,7 @@ fn write_failure(report: &Report, i: usize, finding: &Finding, out: &mut String)
         writeln!(shown, "{}: {}", site.role.word(), Visible(&site.to_string()))?;
     }
     if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
-        shown.push_str(&text::diagram(&diagram.last(text::SHOWN_EVENTS), text::Style::Plain));
+        shown.push_str(&text::schedule(finding, diagram));
     }
     writeln!(
         out,

@@ -1,11 +1,12 @@
 //! How foresee shows what it found.
 //!
 //! [`Report`] holds everything one command has to say; [`text`], [`json`], [`sarif`],
-//! [`junit`], [`github`] and [`html`] are ways to say it. [`Diagram`] is a stretch of a trace with a
+//! [`junit`], [`github`] and [`html`] are ways to say it; [`export`] writes traces for other viewers. [`Diagram`] is a stretch of a trace with a
 //! column for each thread and arrows for causes, drawn as text or as SVG; [`lattice_svg`] draws the
 //! lattice of a property.
 
 mod diagram;
+pub mod export;
 mod facts;
 pub mod github;
 pub mod html;
@@ -25,5 +26,5 @@ mod uri;
 pub use diagram::{Arrow, Diagram, Row};
 pub use lattice_svg::lattice_svg;
 pub use merge::{Parts, merge};
-pub use report::{Report, exit_status};
+pub use report::{Report, Suppressed, exit_status};
 pub use units::{TEST_BEGIN, TEST_END, Tests};

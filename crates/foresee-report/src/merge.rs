@@ -24,7 +24,7 @@ pub fn merge(reports: Vec<(String, Report)>, parts: Parts) -> Option<Report> {
     let count = all.findings.len();
     all.witnesses.resize(count, None);
     all.tests.resize(count, Vec::new());
-    for (label, Report { report, witnesses, tests }) in reports {
+    for (label, Report { report, witnesses, tests, .. }) in reports {
         let witnesses = witnesses.into_iter().chain(std::iter::repeat(None));
         let tests = tests.into_iter().chain(std::iter::repeat(Vec::new()));
         let found = report.findings.into_iter().zip(witnesses).zip(tests);

@@ -27,6 +27,21 @@ pub struct Report {
     pub witnesses: Vec<Option<Diagram>>,
     /// The tests of the program that show each finding, where they are known.
     pub tests: Vec<Vec<String>>,
+    /// What was found and is not wanted.
+    pub suppressed: Vec<Suppressed>,
+    /// Pictures of lattices, with their properties, for the HTML page.
+    pub lattices: Vec<(String, String)>,
+    /// The program and its arguments, if it was run.
+    pub rerun: Option<String>,
+}
+
+/// A finding that is not wanted.
+#[derive(Clone, Debug)]
+pub struct Suppressed {
+    /// The finding.
+    pub finding: Finding,
+    /// Which of the report's suppressions covers it.
+    pub by: usize,
 }
 
 impl Deref for Report {
@@ -46,7 +61,14 @@ impl From<foresee_predict::session::Report> for Report {
     fn from(report: foresee_predict::session::Report) -> Report {
         let witnesses = report.findings.iter().map(|_| None).collect();
         let tests = report.findings.iter().map(|_| Vec::new()).collect();
-        Report { report, witnesses, tests }
+        Report {
+            report,
+            witnesses,
+            tests,
+            suppressed: Vec::new(),
+            lattices: Vec::new(),
+            rerun: None,
+        }
     }
 }
 
@@ -85,10 +107,13 @@ impl Report {
         let tests =
             std::mem::take(&mut self.tests).into_iter().chain(std::iter::repeat(Vec::new()));
         for ((finding, witness), tests) in findings.into_iter().zip(witnesses).zip(tests) {
-            if !suppressions.cover(&finding) {
-                self.findings.push(finding);
-                self.witnesses.push(witness);
-                self.tests.push(tests);
+            match suppressions.cover(&finding) {
+                Some(by) => self.suppressed.push(Suppressed { finding, by }),
+                None => {
+                    self.findings.push(finding);
+                    self.witnesses.push(witness);
+                    self.tests.push(tests);
+                }
             }
         }
         self.suppressions = suppressions;

@@ -15,7 +15,7 @@ use foresee_trace::{Finding, FindingKind, Location, Outcome, Verdict, Visible};
 
 use crate::diagram::{Diagram, Row};
 use crate::json::visible;
-use crate::report::{Report, exit_status, missing};
+use crate::report::{Report, Suppressed, exit_status, missing};
 use crate::uri;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -97,7 +97,21 @@ struct SarifResult<'a> {
     code_flows: Vec<CodeFlow<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     partial_fingerprints: BTreeMap<&'static str, String>,
+    /// Empty for what counts, if there are suppressions at all: viewers need both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressions: Option<Vec<SarifSuppression<'a>>>,
+    /// Whether the baseline has it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline_state: Option<&'static str>,
     properties: BTreeMap<&'static str, Json>,
+}
+
+#[derive(Serialize)]
+struct SarifSuppression<'a> {
+    kind: &'static str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    justification: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -164,17 +178,44 @@ struct FlowStep<'a> {
 /// The report as one SARIF log and a newline.
 pub fn report(report: &Report) -> String {
     let mut rules: Vec<Rule> = Vec::new();
-    let results = report.findings.iter().enumerate().map(|(i, finding)| {
-        let drawn = report.witnesses.get(i).and_then(Option::as_ref);
+    let mut rule_index = |finding: &Finding| {
         let id = rule_id(finding);
-        let rule_index = rules.iter().position(|rule| rule.id == id).unwrap_or_else(|| {
+        rules.iter().position(|rule| rule.id == id).unwrap_or_else(|| {
             let short_description = Message::new(rule_text(finding));
             rules.push(Rule { id, short_description });
             rules.len() - 1
-        });
-        result(finding, drawn, rule_index, &report.name)
+        })
+    };
+    let entries = &report.suppressions.all;
+    let has_baseline = entries.iter().any(|one| one.is_baseline);
+    let has_suppressions = entries.iter().any(|one| !one.is_baseline);
+    let counting = report.findings.iter().enumerate().map(|(i, finding)| {
+        let drawn = report.witnesses.get(i).and_then(Option::as_ref);
+        SarifResult {
+            suppressions: has_suppressions.then(Vec::new),
+            baseline_state: has_baseline.then_some("new"),
+            ..result(finding, drawn, rule_index(finding), &report.name)
+        }
     });
-    let results = results.collect();
+    let mut results: Vec<SarifResult<'_>> = counting.collect();
+    results.extend(report.suppressed.iter().map(|Suppressed { finding, by }| {
+        let one = &entries[*by];
+        let suppression = SarifSuppression {
+            kind: "external",
+            status: "accepted",
+            justification: one.reason.as_deref(),
+        };
+        let suppressions: Vec<SarifSuppression<'_>> =
+            Some(suppression).filter(|_| !one.is_baseline).into_iter().collect();
+        SarifResult {
+            suppressions: has_suppressions.then_some(suppressions),
+            baseline_state: has_baseline.then_some(match one.is_baseline {
+                true => "unchanged",
+                false => "new",
+            }),
+            ..result(finding, None, rule_index(finding), &report.name)
+        }
+    }));
     let log = Log {
         schema: SCHEMA,
         version: "2.1.0",
@@ -278,6 +319,8 @@ fn result<'a>(
         related_locations: related,
         code_flows: drawn.map(flow).into_iter().collect(),
         partial_fingerprints,
+        suppressions: None,
+        baseline_state: None,
         properties,
     }
 }

@@ -1,12 +1,20 @@
 //! Reports as text, for a terminal or a log.
 
+mod columns;
+mod finding;
+mod groups;
+mod short;
+mod table;
+
 use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
-use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind, Outcome, Visible};
+use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
-use crate::diagram::{Arrow, Diagram, Row};
+pub use columns::diagram;
+
+use crate::diagram::Diagram;
 use crate::report::{Report, exit_status};
 use foresee_predict::checks::Suppression;
 use foresee_predict::info::{AnalysisInfo, MONITORABILITY, OBSERVED};
@@ -39,94 +47,46 @@ impl Style {
     }
 }
 
-/// A diagram as lines of text, with arrows on lines of their own.
-pub fn diagram(diagram: &Diagram, style: Style) -> String {
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = Columns::of(diagram).draw(diagram, style, &mut out);
-    out
+/// How much to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// A line for each finding, and the summary.
+    Quiet,
+    /// Each finding in full as far as there is room, and each answer.
+    #[default]
+    Normal,
+    /// The figures of the searches as well.
+    Verbose,
 }
 
-struct Columns {
-    /// The width of the event numbers.
-    number: usize,
-    /// Where each column starts, and where the locations do.
-    starts: Vec<usize>,
+/// How a report is written.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Colours or none.
+    pub style: Style,
+    /// How much to tell.
+    pub level: Level,
+    /// The width that tables must fit into.
+    pub width: usize,
+    /// Whether to show names, places and schedules in full, however long they are.
+    pub is_wide: bool,
+    /// Whether to name the commands that show more of a finding.
+    pub has_commands: bool,
+    /// The current folder, which is left out of file names.
+    pub folder: String,
 }
 
-impl Columns {
-    fn of(diagram: &Diagram) -> Columns {
-        let number =
-            diagram.rows.iter().map(|r| r.index).max().map_or(1, |i| i.to_string().len()).max(5);
-        let mut widths: Vec<usize> = diagram.threads.iter().map(|name| name.width()).collect();
-        for row in &diagram.rows {
-            let mark = mark(row).width();
-            widths[row.column] = widths[row.column].max(row.text.width() + mark);
+impl Default for Options {
+    /// For files, pipes and programs.
+    fn default() -> Options {
+        Options {
+            style: Style::Plain,
+            level: Level::Normal,
+            width: WIDE,
+            is_wide: false,
+            has_commands: false,
+            folder: String::new(),
         }
-        let mut at = number + 2;
-        let mut starts = Vec::new();
-        for width in widths {
-            starts.push(at);
-            at += width + 3;
-        }
-        starts.push(at);
-        Columns { number, starts }
-    }
-
-    fn draw(&self, diagram: &Diagram, style: Style, out: &mut String) -> fmt::Result {
-        let mut header = Line::default();
-        header.put(0, "event");
-        for (column, name) in diagram.threads.iter().enumerate() {
-            header.put(self.starts[column], name);
-        }
-        writeln!(out, "{}", style.bold(&header.text))?;
-        for (i, row) in diagram.rows.iter().enumerate() {
-            for arrow in diagram.arrows.iter().filter(|a| a.to == i) {
-                writeln!(out, "{}", style.dim(&self.arrow(diagram, *arrow)))?;
-            }
-            let mut line = Line::default();
-            line.put(0, &format!("{:>1$}", row.index, self.number));
-            line.put(self.starts[row.column], &row.text);
-            line.text.push_str(&mark(row));
-            let (event, end) = (line.text, self.starts[diagram.threads.len()]);
-            if row.loc.is_empty() {
-                writeln!(out, "{event}")?;
-            } else {
-                let gap = " ".repeat(end.saturating_sub(event.width()).max(1));
-                writeln!(out, "{event}{gap}{}", style.dim(&row.loc))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The line above an effect that shows where its cause is.
-    fn arrow(&self, diagram: &Diagram, arrow: Arrow) -> String {
-        let from = &diagram.rows[arrow.from];
-        let (a, b) = (self.starts[from.column], self.starts[diagram.rows[arrow.to].column]);
-        let label = format!("─{}", from.index);
-        let length = a.abs_diff(b) - 1;
-        let mut line = Line::default();
-        if a < b {
-            line.put(a, "╰");
-            line.text.push_str(&label);
-            line.text.push_str(&"─".repeat(length.saturating_sub(label.width() + 1)));
-            line.text.push('▶');
-        } else {
-            line.put(b, "◀");
-            line.text.push_str(&"─".repeat(length.saturating_sub(label.width())));
-            line.text.push_str(&format!("{}─╯", from.index));
-        }
-        line.text
-    }
-}
-
-/// The note after an event: a cause that is not shown, or an event that it overtakes.
-fn mark(row: &Row) -> String {
-    match row.overtakes {
-        _ if row.is_next => " ← next".to_owned(),
-        Some(event) => format!(" « {event}"),
-        None if row.caused_earlier => " ↑".to_owned(),
-        None => String::new(),
     }
 }
 
@@ -149,10 +109,28 @@ pub(crate) const ASSUMPTIONS: &str = "assuming that the run was sequentially con
      the trace holds every shared access and all synchronisation";
 
 /// A report as text.
-pub fn report(report: &Report, style: Style) -> String {
+pub fn report(report: &Report, options: &Options) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = write_report(report, style, &mut out);
+    let _ = write_report(report, options, &mut out);
+    out
+}
+
+/// One finding as text, in full.
+pub fn finding(report: &Report, index: usize, options: &Options) -> String {
+    let mut out = finding::headline(&report.findings[index], index + 1, options);
+    out.push('\n');
+    // Writing to a string cannot fail.
+    let _ = finding::write(report, index, options, &mut out);
+    out
+}
+
+/// The schedule of a finding, in a column for each thread.
+pub(crate) fn schedule(of: &Finding, diagram: &Diagram) -> String {
+    let mut out = String::new();
+    let table = table::Table::of(diagram, &finding::ranks(of), false);
+    // Writing to a string cannot fail.
+    let _ = table.draw(Style::Plain, WIDE, &mut out);
     out
 }
 
@@ -172,7 +150,15 @@ fn is_covered(one: &Analysed, report: &Report) -> bool {
         || is_warning && report.findings.iter().any(is_shown)
 }
 
-fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result {
+fn write_report(report: &Report, options: &Options, out: &mut String) -> fmt::Result {
+    let style = options.style;
+    if options.level == Level::Quiet {
+        for (i, one) in report.findings.iter().enumerate() {
+            let headline = finding::headline(one, i + 1, options);
+            writeln!(out, "{headline}: {}", groups::message(one, options))?;
+        }
+        return write_summary(report, style, out);
+    }
     let facts = &report.trace;
     writeln!(
         out,
@@ -192,73 +178,7 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
     if let Some(why) = &report.remarks.partial {
         writeln!(out, "note: the trace does not hold everything: {}", Visible(why))?;
     }
-    let mut shown: Vec<(&str, usize)> = Vec::new();
-    for (i, finding) in report.findings.iter().enumerate() {
-        let word = finding.kind.word().to_uppercase();
-        let nth = nth(&mut shown, &finding.property);
-        let number = match finding.fingerprint {
-            Some(fingerprint) => format!("[{}] {}", i + 1, style.dim(&fingerprint.to_string())),
-            None => format!("[{}]", i + 1),
-        };
-        if nth > IN_FULL {
-            if nth == IN_FULL + 1 {
-                writeln!(out)?;
-            }
-            if nth <= IN_FULL + IN_BRIEF {
-                let (word, property) =
-                    (style.alarm(&word), style.bold(&Visible(&finding.property).to_string()));
-                writeln!(out, "{word} {property} {number} {}", Visible(&finding.message))?;
-            }
-            continue;
-        }
-        writeln!(
-            out,
-            "\n{} {} {number}",
-            style.alarm(&word),
-            style.bold(&Visible(&finding.property).to_string()),
-        )?;
-        writeln!(out, "  {}", Visible(&finding.message))?;
-        for detail in &finding.details {
-            let text = detail.text(&finding.sites);
-            writeln!(out, "  {}: {}", Visible(&detail.label), Visible(&text))?;
-        }
-        if let Some(tests) = report.tests.get(i).filter(|tests| !tests.is_empty()) {
-            let word = if tests.len() == 1 { "test" } else { "tests" };
-            writeln!(out, "  {word}: {}", Visible(&tests.join(", ")))?;
-        }
-        if let Some(shown) = &finding.shown_by {
-            writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
-        }
-        if let Some(Confirmation { is, how }) = &finding.confirmation {
-            let word = match is {
-                Confirmed::Yes => "CONFIRMED in the program",
-                Confirmed::Diverged => "replay diverged (which refutes nothing)",
-                Confirmed::NotForced => "replay could not force it (which refutes nothing)",
-                Confirmed::NotTried => "replay not tried",
-            };
-            writeln!(out, "  {}: {}", style.bold(word), Visible(how))?;
-        }
-        if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
-            let diagram = &diagram.last(SHOWN_EVENTS);
-            let shown = diagram.rows.len() as u64;
-            if diagram.events > shown {
-                let before = diagram.events - shown;
-                writeln!(out, "\n  after the first {before} events of the run:")?;
-            }
-            writeln!(out)?;
-            for line in self::diagram(diagram, style).lines() {
-                writeln!(out, "  {line}")?;
-            }
-            if diagram.rows.iter().any(|row| row.overtakes.is_some()) {
-                writeln!(out, "  « N: happens before event N, which was observed before it")?;
-            }
-        }
-    }
-    for (property, count) in shown {
-        if let Some(more @ 1..) = count.checked_sub(IN_FULL + IN_BRIEF) {
-            writeln!(out, "\nand {more} more of {property}: --format json lists them all")?;
-        }
-    }
+    groups::write(report, options, out)?;
     for one in report.analysed.iter().filter(|one| !is_covered(one, report)) {
         let property = one.property.as_ref().map_or(String::new(), |p| format!(" {p}"));
         let title = format!("{}{property}", one.name);
@@ -267,11 +187,21 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         for note in &one.notes {
             writeln!(out, "  note: {}", Visible(note))?;
         }
-        for line in counts(&one.stats) {
+        for line in counts(&one.stats, options.level) {
             writeln!(out, "  {}", Visible(&line))?;
         }
     }
     write_suppressions(report, style, out)?;
+    write_baseline(report, style, out)?;
+    writeln!(out)?;
+    if report.analysed.iter().any(predicts) {
+        writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
+    }
+    write_summary(report, style, out)
+}
+
+/// The last line: how many findings there are, and whether there may be more.
+fn write_summary(report: &Report, style: Style, out: &mut String) -> fmt::Result {
     let count = |kind| report.findings.iter().filter(|f| f.kind == kind).count();
     let (observed, predicted) = (count(FindingKind::Observed), count(FindingKind::Predicted));
     let depending = match count(FindingKind::ScheduleDependent) {
@@ -286,54 +216,31 @@ fn write_report(report: &Report, style: Style, out: &mut String) -> fmt::Result 
         0 => String::new(),
         n => format!(", {n} suppressed"),
     };
+    let known = match report.suppressions.known() {
+        0 => String::new(),
+        n => format!(", {n} known"),
+    };
     let complete = match exit_status(report) {
         0 => "complete",
         1 => "see above",
         2 => "an INTERNAL ERROR took an answer, so this is no clean bill of health",
         _ => "NOT complete, so this is no clean bill of health",
     };
-    writeln!(out)?;
-    if report.analysed.iter().any(predicts) {
-        writeln!(out, "{}", style.dim(ASSUMPTIONS))?;
-    }
-    writeln!(
-        out,
-        "{}",
-        style.bold(&format!(
-            "foresee: {observed} observed, {predicted} predicted{depending}{conditional}{suppressed}; \
-             {complete}"
-        ))
-    )
+    let counts = format!("{observed} observed, {predicted} predicted{depending}{conditional}");
+    writeln!(out, "{}", style.bold(&format!("foresee: {counts}{suppressed}{known}; {complete}")))
 }
 
-/// How many events of a witness are shown at most.
-pub(crate) const SHOWN_EVENTS: usize = 60;
-
-/// How many findings of one property are shown in full, and how many more in one line each.
-const IN_FULL: usize = 20;
-const IN_BRIEF: usize = 80;
-
-/// Counts a finding of a property.
-fn nth<'p>(shown: &mut Vec<(&'p str, usize)>, property: &'p str) -> usize {
-    match shown.iter_mut().find(|(known, _)| *known == property) {
-        Some((_, count)) => {
-            *count += 1;
-            *count
-        }
-        None => {
-            shown.push((property, 1));
-            1
-        }
-    }
-}
+/// How wide tables are where nothing else is known.
+const WIDE: usize = 120;
 
 /// The maximum length of a line of figures.
 const WIDTH: usize = 100;
 
-/// Figures, as many on a line as fit.
-fn counts(stats: &[(&'static str, Stat)]) -> Vec<String> {
+/// Figures, as many on a line as fit. An answer among them is always shown.
+fn counts(stats: &[(&'static str, Stat)], level: Level) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for (name, stat) in stats {
+    let is_shown = |name: &str| level == Level::Verbose || name == "verdict";
+    for (name, stat) in stats.iter().filter(|(name, _)| is_shown(name)) {
         let name = name.replace('_', " ");
         let text = match stat {
             Stat::Count(n) => format!("{name} {n}"),
@@ -352,20 +259,41 @@ fn counts(stats: &[(&'static str, Stat)]) -> Vec<String> {
 
 /// The suppressions, and those that matched nothing.
 fn write_suppressions(report: &Report, style: Style, out: &mut String) -> fmt::Result {
-    if report.suppressions.all.is_empty() {
+    if report.suppressions.all.iter().all(|one| one.is_baseline) {
         return Ok(());
     }
     writeln!(out, "\n{}:", style.bold("suppressions"))?;
-    for Suppression { place, text, used, is_foreign, .. } in &report.suppressions.all {
-        let (place, text) = (Visible(place), Visible(text));
-        match used {
-            _ if *is_foreign => {
-                writeln!(out, "  {text} ({place}): not something foresee looks for")?
-            }
-            0 => writeln!(out, "  {text} ({place}): unused")?,
-            1 => writeln!(out, "  {text} ({place}): 1 finding")?,
-            n => writeln!(out, "  {text} ({place}): {n} findings")?,
-        }
+    for one in report.suppressions.all.iter().filter(|one| !one.is_baseline) {
+        writeln!(out, "  {} ({}): {}", Visible(&one.text), Visible(&one.place), used(one))?;
+    }
+    Ok(())
+}
+
+/// What came of a suppression, and why it is there.
+fn used(one: &Suppression) -> String {
+    let used = match one.used {
+        _ if one.is_foreign => "not something foresee looks for".to_owned(),
+        _ if one.is_expired => match one.until {
+            Some(day) => format!("expired after {day}, so it suppresses nothing"),
+            None => "expired".to_owned(),
+        },
+        0 => "unused".to_owned(),
+        1 => "1 finding".to_owned(),
+        n => format!("{n} findings"),
+    };
+    match &one.reason {
+        Some(reason) => format!("{used}; {}", Visible(reason)),
+        None => used,
+    }
+}
+
+/// How much of a baseline was found again.
+fn write_baseline(report: &Report, style: Style, out: &mut String) -> fmt::Result {
+    let entries = || report.suppressions.all.iter().filter(|one| one.is_baseline);
+    let (all, found) = (entries().count(), entries().filter(|one| one.used > 0).count());
+    if all > 0 {
+        let title = style.bold("baseline");
+        writeln!(out, "\n{title}: {found} of {all} known findings were found again")?;
     }
     Ok(())
 }

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 /// The reference for a file: relative if its name is. Bytes that have no place in a path are escaped.
 pub(crate) fn of_file(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    if name.starts_with('/') {
-        out.push_str("file://");
-    }
-    for byte in name.bytes() {
+    let scheme = if name.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", escaped(name))
+}
+
+/// A text with everything escaped that has no place in a path.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b'+' => {
                 out.push(byte as char);

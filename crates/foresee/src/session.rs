@@ -8,7 +8,7 @@ use foresee_predict::info::{
 use foresee_predict::session::{
     BadSpec, Limits, Session as Questions, SessionError, Settings, Silent, Specification,
 };
-use foresee_report::text::Style;
+use foresee_report::text::Options;
 use foresee_spec::custom::{CustomMonitor, specification};
 use foresee_trace::{Finding, TraceInput};
 
@@ -343,6 +343,6 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&foresee_report::text::report(&self.report, Style::Plain))
+        f.write_str(&foresee_report::text::report(&self.report, &Options::default()))
     }
 }

@@ -129,6 +129,13 @@ fn cache() -> Result<PathBuf, KitError> {
         .ok_or(KitError::Homeless)
 }
 
+/// A folder of this name in the user's cache, which only the user can change or read.
+pub fn own_cache(name: &str) -> Result<PathBuf, KitError> {
+    let folder = cache()?.join(name);
+    own_folder(&folder)?;
+    Ok(folder)
+}
+
 /// Makes a folder that only this user can change or read, or checks that it is one.
 fn own_folder(folder: &Path) -> Result<(), KitError> {
     let failed = |source| KitError::Write { path: folder.to_owned(), source };

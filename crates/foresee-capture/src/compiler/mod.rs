@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use crate::assembler;
 use arguments::{Arguments, Step};
 
-pub use kit::{Kit, KitError};
+pub use kit::{Kit, KitError, own_cache};
 
 /// Functions that gcc would expand inline if sizes are known, without a hook; as calls they are
 /// seen.

@@ -3,12 +3,12 @@
 use anyhow::Context;
 use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
-use foresee_report::text::Style;
+use foresee_report::text::Options;
 use foresee_report::{Report, Tests, exit_status};
 use foresee_trace::TraceInput;
 
 use crate::args::{AnalysisArgs, CheckArgs, ReportFormat};
-use crate::commands::picture::Pictures;
+use crate::commands::picture::{self, Pictures};
 use crate::commands::query;
 use crate::config::Config;
 use crate::console::Console;
@@ -72,7 +72,11 @@ pub(crate) fn tell(
 ) -> anyhow::Result<u8> {
     let pictures = args.lattice.as_deref().map(Pictures::new).transpose()?;
     let drawings = std::mem::take(&mut examined.drawings);
-    let status = show(args, Report::of(examined, tests), to)?;
+    let mut report = Report::of(examined, tests);
+    if args.html.is_some() {
+        report.lattices = drawings.iter().filter_map(picture::image).collect();
+    }
+    let status = show(args, report, to)?;
     if let Some(mut pictures) = pictures {
         drawings.iter().try_for_each(|drawing| pictures.draw(drawing))?;
     }
@@ -82,18 +86,22 @@ pub(crate) fn tell(
 /// Prints a report without suppressed findings; returns the exit status.
 pub(crate) fn show(args: &AnalysisArgs, mut report: Report, to: &mut Sink) -> anyhow::Result<u8> {
     report.suppress(Config::new(&args.checks)?.suppressions()?);
+    report.rerun.clone_from(&to.rerun);
     draw_first(args, &report)?;
     if let Some(path) = &args.html {
-        super::report::write(&to.next_page(path), &foresee_report::json::report(&report))?;
+        let json = foresee_report::json::report(&report);
+        super::report::write(&to.next_page(path), &json, &report.lattices)?;
     }
-    to.print(&render(args.format, &report, to.style()))?;
+    let options = to.options(&args.text);
+    to.remember(&report, &args.text, &options);
+    to.print(&render(args.format, &report, &options))?;
     Ok(exit_status(&report))
 }
 
 /// A report in the wanted format.
-pub(crate) fn render(format: ReportFormat, report: &Report, style: Style) -> String {
+pub(crate) fn render(format: ReportFormat, report: &Report, options: &Options) -> String {
     match format {
-        ReportFormat::Text => foresee_report::text::report(report, style),
+        ReportFormat::Text => foresee_report::text::report(report, options),
         ReportFormat::Json => foresee_report::json::report(report),
         ReportFormat::Sarif => foresee_report::sarif::report(report),
         ReportFormat::Junit => foresee_report::junit::report(report),

@@ -1,7 +1,10 @@
 //! One module per command.
 
+pub(crate) mod baseline;
 pub(crate) mod cc;
 pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod index;
 pub(crate) mod observe;
 mod observe_view;

@@ -14,7 +14,7 @@ use anyhow::{Context, ensure};
 use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
-use foresee_report::text::Style;
+use foresee_report::text::{Options, Style};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
 use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
@@ -79,6 +79,8 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
 /// Prints the findings and verdicts of all programs.
 pub(crate) struct ConsoleObserver {
     format: ReportFormat,
+    /// How text reports are written.
+    options: Options,
     session: Session,
     view: View,
     /// The file of `--output`, instead of standard output.
@@ -135,7 +137,13 @@ impl ConsoleObserver {
             Err(error) => Err(output::cannot_write(&path, &error)),
         };
         let file = file.map(open).transpose()?;
-        Ok(ConsoleObserver { format, session, view, file, totals: Mutex::default() })
+        let style = if file.is_some() { Style::Plain } else { output::style() };
+        // Findings of programs that come and go are not kept for `explain`.
+        let options = Options {
+            has_commands: false,
+            ..output::text_options(&analysis.text, style, file.is_none())
+        };
+        Ok(ConsoleObserver { format, options, session, view, file, totals: Mutex::default() })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -215,8 +223,7 @@ impl Observer for ConsoleObserver {
                 // Some findings appear only at the end.
                 totals.is_found |= status == 1;
                 drop(totals);
-                let style = if self.file.is_some() { Style::Plain } else { output::style() };
-                let report = check::render(self.format, &report, style);
+                let report = check::render(self.format, &report, &self.options);
                 self.print(&match self.format {
                     ReportFormat::Json => visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",

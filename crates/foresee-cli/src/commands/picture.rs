@@ -71,6 +71,16 @@ impl<'a> Pictures<'a> {
     }
 }
 
+/// A lattice as it stands in an HTML page, with its property.
+pub(crate) fn image(drawing: &Drawing) -> Option<(String, String)> {
+    match drawing {
+        Drawing::Lattice { property, picture: Ok(picture), .. } => {
+            Some((property.clone(), foresee_report::lattice_svg(picture)))
+        }
+        _ => None,
+    }
+}
+
 /// `lattice-level.svg` for `lattice.svg` and `level`.
 fn inserted(file: &Path, parts: &[String]) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_owned();

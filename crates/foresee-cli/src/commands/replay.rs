@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         trusted: &[],
         memory: args.analysis.max_memory.saturating_mul(1 << 20),
         timeout: Duration::from_secs(args.timeout),
-        is_silent: args.quiet,
+        is_silent: args.analysis.text.quiet,
         is_traced: args.trace,
     };
     let outcome = replayer.replay(&schedule, None)?;

@@ -18,13 +18,17 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<u8> {
     };
     read.with_context(|| format!("cannot read {name}"))?;
     let text = String::from_utf8(text).with_context(|| format!("{name} is not a report"))?;
-    write(&args.html, &text).with_context(|| name.to_string())?;
+    write(&args.html, &text, &[]).with_context(|| name.to_string())?;
     Ok(0)
 }
 
 /// Writes the page for a report in JSON.
-pub(crate) fn write(path: &Path, report: &str) -> anyhow::Result<()> {
-    let Some(page) = html::page(report) else {
+pub(crate) fn write(
+    path: &Path,
+    report: &str,
+    lattices: &[(String, String)],
+) -> anyhow::Result<()> {
+    let Some(page) = html::page(report, lattices) else {
         bail!("this is not a report: make one with `foresee check --format json --output FILE`")
     };
     match path == Path::new("-") {

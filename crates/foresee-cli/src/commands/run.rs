@@ -264,6 +264,8 @@ impl Run<'_> {
         told: &mut Reports<'_>,
     ) -> anyhow::Result<()> {
         let Run { args, session, name, .. } = *self;
+        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+        told.to.rerun = Some(words.join(" "));
         let mut absent = None;
         let mut is_any = false;
         let memory = args.analysis.max_memory.saturating_mul(1 << 20);

@@ -13,7 +13,7 @@ use foresee_predict::info::RACE;
 use serde_json::Value as Json;
 
 use crate::args::{Language, SelfTestArgs};
-use crate::output;
+use crate::{output, settings};
 
 /// The variable that the programs race on.
 const PLANTED: &str = "planted";
@@ -106,7 +106,11 @@ fn attempt(language: Language, folder: &Path) -> anyhow::Result<Tried> {
     }
     let mut run = Command::new(&foresee);
     let report = folder.join("report");
-    run.args(["run", "--check", RACE, "--format", "json", "--output"]).arg(&report);
+    // The settings of the folder are not to be tested.
+    let settings = folder.join("foresee.toml");
+    fs::write(&settings, "").context("cannot write the settings")?;
+    run.env_remove(settings::VARIABLE).args(["run", "--forget", "--config"]).arg(&settings);
+    run.args(["--check", RACE, "--format", "json", "--output"]).arg(&report);
     let ran = run.arg("--").args(command).stdin(Stdio::null()).output();
     let ran = ran.context("cannot run foresee")?;
     let text = fs::read_to_string(&report).unwrap_or_default();
@@ -135,7 +139,7 @@ fn is_reported(report: &str) -> bool {
 }
 
 /// Whether a program can be found as the shell would.
-fn is_there(program: &std::ffi::OsStr) -> bool {
+pub(crate) fn is_there(program: &std::ffi::OsStr) -> bool {
     let path = PathBuf::from(program);
     if path.components().count() > 1 {
         return path.is_file();

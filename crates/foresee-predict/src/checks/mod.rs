@@ -63,7 +63,7 @@ use tries::{Candidate, Chains, Found, Tried};
 
 pub use atomicity::AtomicityOptions;
 pub use glob::Glob;
-pub use suppress::{Suppression, Suppressions};
+pub use suppress::{Day, Suppression, Suppressions};
 
 /// How many bytes [`Checks`] keeps per event, at most: the event, its requirements and its place in
 /// the [`LockState`].

@@ -207,7 +207,7 @@ impl Question<'_> {
         for (part, candidates) in self.parts.iter().zip(&self.candidates) {
             let mut runs = Vec::new();
             confirm(part, candidates, kept, &mut confirmed, &mut runs, listener);
-            if self.draws {
+            if self.draws && !part.is_patterns {
                 let is_only = self.parts.len() == 1;
                 drawings.extend(pictures::draw(part, kept.trace, &runs, is_only)?);
             }

@@ -25,7 +25,7 @@ pub(super) struct Part {
     pub(super) spec: Spec,
     pub(super) resolved: Resolved,
     /// Whether these are patterns that have a search of their own, instead of the lattice.
-    is_patterns: bool,
+    pub(super) is_patterns: bool,
 }
 
 impl Part {

@@ -104,12 +104,16 @@ impl Session {
         listener: &mut dyn Listener,
     ) -> Result<Examined, SessionError> {
         let answered = self.answered.as_ref();
-        let draws = self.settings.draws_lattices;
+        let is_short = passed.facts.events <= DRAWN_BESIDE;
+        let draws = self.settings.draws_lattices || self.settings.draws_beside && is_short;
         let mut examined = conclude(passed, answered, draws, kept, open, listener)?;
         examined.report.name = name.to_owned();
         Ok(examined)
     }
 }
+
+/// How long traces may be whose lattices are drawn besides: they are kept in memory for it.
+const DRAWN_BESIDE: u64 = 20_000;
 
 /// Collects findings.
 struct Collect<'l> {

@@ -91,8 +91,10 @@ pub struct Settings {
     pub with_three: bool,
     /// Which reads the nondeterminism check considers.
     pub nondeterminism: NondeterminismSettings,
-    /// Whether to draw small lattices.
+    /// Whether to draw small lattices, those of patterns as well, which are searched in the lattice then.
     pub draws_lattices: bool,
+    /// Whether to draw small lattices of short traces as far as they are searched anyway.
+    pub draws_beside: bool,
     /// Whether traces are still growing, so that searches retain less of the past.
     pub is_live: bool,
 }
@@ -126,6 +128,7 @@ impl Default for Settings {
             with_three: false,
             nondeterminism: NondeterminismSettings::default(),
             draws_lattices: false,
+            draws_beside: false,
             is_live: false,
         }
     }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use foresee_formats::ForRapid;
+use foresee_report::export::{self, EXPORTS};
 use foresee_trace::generate::{Config, Generator, Written};
-use foresee_trace::{EventSink, EventSource};
+use foresee_trace::{EventSink, EventSource, Trace};
 
-use super::{cut_short, for_each_batch};
+use super::{cut_short, for_each_batch, witness};
 use crate::args::{GenerateArgs, InputArgs, MemoryArgs, ToolArg};
 use crate::{input, output};
 
@@ -15,9 +16,16 @@ pub(crate) fn convert(
     (args, memory): (&InputArgs, &MemoryArgs),
     to: &Path,
     format: &str,
+    witness: Option<(&Path, Option<&str>)>,
     reader: Option<ToolArg>,
 ) -> anyhow::Result<u8> {
-    let source = input::open(args, memory)?;
+    let mut source = input::open(args, memory)?;
+    if let Some((report, finding)) = witness {
+        ensure!(reader.is_none(), "--for writes a whole trace: leave out --witness");
+        let trace = Trace::load(&mut source).with_context(|| input::name(args))?;
+        let trace = witness::of(trace, report, finding)?;
+        return convert_all(trace.source(), args, to, format);
+    }
     match reader {
         None => convert_all(source, args, to, format),
         Some(ToolArg::Rapid) => {
@@ -64,9 +72,18 @@ fn write<S: EventSource>(
     format: &str,
     what: &'static str,
 ) -> anyhow::Result<()> {
-    let format = foresee_formats::by_name(format)?;
     let writing = || format!("cannot write {}", to.display());
-    let mut sink = foresee_formats::create(to, format).with_context(writing)?;
+    let mut sink = match export::by_name(format) {
+        Some(export) => foresee_formats::create_with(to, |output| export.write(output)),
+        None => {
+            let exports: Vec<&str> = EXPORTS.iter().map(|export| export.name()).collect();
+            let format = foresee_formats::by_name(format).map_err(|unknown| {
+                anyhow!("{unknown}; {} are for other viewers", exports.join(" and "))
+            })?;
+            foresee_formats::create(to, format)
+        }
+    }
+    .with_context(writing)?;
     let mut begun = false;
     for_each_batch(source, what, |batch, source| {
         if !std::mem::replace(&mut begun, true) {

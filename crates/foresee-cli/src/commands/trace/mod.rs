@@ -3,6 +3,7 @@
 mod convert;
 mod info;
 mod show;
+mod witness;
 
 use anyhow::Context;
 use foresee_trace::{Batch, EventSource};
@@ -17,8 +18,9 @@ pub(crate) fn run(args: &TraceArgs) -> anyhow::Result<u8> {
             info::run((input, memory), *format, *top, output)
         }
         TraceCommand::Validate { input, memory, output } => validate((input, memory), output),
-        TraceCommand::Convert { input, memory, output, to, reader } => {
-            convert::convert((input, memory), output, to, *reader)
+        TraceCommand::Convert { input, memory, output, to, witness, finding, reader } => {
+            let witness = witness.as_deref().map(|report| (report, finding.as_deref()));
+            convert::convert((input, memory), output, to, witness, *reader)
         }
         TraceCommand::Generate(args) => convert::generate(args),
         TraceCommand::Show { input, memory, around, rows, svg, output, order } => {
