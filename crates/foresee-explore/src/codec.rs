@@ -377,11 +377,9 @@ impl In<'_> {
                 patience: self.patience()?,
             },
             4 => Operation::Unlock { lock: self.spot()?, kind: self.kind()? },
-            5 => Operation::Wait {
-                condition: self.spot()?,
-                lock: self.spot()?,
-                timed: self.flag()?,
-            },
+            5 => {
+                Operation::Wait { condition: self.spot()?, lock: self.spot()?, timed: self.flag()? }
+            }
             6 => Operation::WaitEnd {
                 condition: self.spot()?,
                 lock: self.spot()?,

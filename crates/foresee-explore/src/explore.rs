@@ -5,18 +5,16 @@
 
 use std::time::{Duration, Instant};
 
-use hashbrown::HashSet;
+use crate::map::HashSet;
 
 use crate::facts::Facts;
 use crate::journal::Journal;
 use crate::learn::{Lesson, learn};
-use crate::model::{MIXED, Missing, Mode, Move};
+use crate::model::{MIXED, Missing, Mode, Move, State, Status};
 use crate::monitor::{Monitor, Seen};
 use crate::outcome::{Covered, Explored, Finding, Stopped, Trouble};
 use crate::pairs::Pairs;
-use crate::program::{
-    Ending, Execution, Place, Program, RunError, Schedule, Tail, ThreadName,
-};
+use crate::program::{Ending, Execution, Place, Program, RunError, Schedule, Tail, ThreadName};
 use crate::reduce::Reducer;
 use crate::search::{Search, Way, is_known, schedule};
 
@@ -119,7 +117,7 @@ pub fn explore(
         begun: Instant::now(),
         facts: Facts::new(),
         pairs: Pairs::default(),
-        seen: HashSet::new(),
+        seen: HashSet::default(),
         hunted: None,
         out: Explored {
             runs: 0,
@@ -197,9 +195,8 @@ impl Explorer<'_> {
             },
         };
         // Persistent sets need histories that only grow, and cannot count detours.
-        let can_reduce = self.settings.reduces
-            && way.mode == Mode::Searching
-            && self.settings.detours.is_none();
+        let can_reduce =
+            self.settings.reduces && way.mode == Mode::Searching && self.settings.detours.is_none();
         let first = if can_reduce { self.settings.hunt } else { self.settings.states };
         let mut hunt = self.search(way, false);
         if let End::Full = self.pursue(&mut hunt, first.min(self.settings.states))? {
@@ -240,9 +237,7 @@ impl Explorer<'_> {
             let is_watched = self.monitor.is_some();
             Reducer::new(
                 &self.facts,
-                Box::new(move |node| {
-                    watched.get(node as usize).copied().unwrap_or(is_watched)
-                }),
+                Box::new(move |node| watched.get(node as usize).copied().unwrap_or(is_watched)),
             )
         });
         Search::new(&self.facts, way, reducer, self.monitor.as_deref_mut())
@@ -257,7 +252,7 @@ impl Explorer<'_> {
     fn pursue(&mut self, search: &mut Search, most_states: usize) -> Result<End, RunError> {
         let (way, reduces) = (search.way, !search.way.counts);
         let mut epoch = self.epoch();
-        let mut given_up: HashSet<Missing> = HashSet::new();
+        let mut given_up: HashSet<Missing> = HashSet::default();
         let mut effort = self.settings.effort;
         loop {
             if self.epoch() != epoch {
@@ -463,11 +458,19 @@ impl Explorer<'_> {
     fn report_found(&mut self, search: &mut Search) -> Flow {
         let deadlocks = std::mem::take(&mut search.deadlocks);
         let violated = std::mem::take(&mut search.violated);
+        for (from, step) in std::mem::take(&mut search.failing) {
+            let mut path = search.path(from);
+            path.push(step);
+            if !self.report_failure(path)? {
+                return Ok(false);
+            }
+        }
         let mut paths: Vec<(Vec<Move>, Option<usize>)> =
             deadlocks.iter().map(|&index| (search.path(index), None)).collect();
-        let mut tried = HashSet::new();
+        let mut tried = HashSet::default();
         for violation in violated {
-            let is_known = |finding: &Finding| finding.trouble == Trouble::Violated(violation.property);
+            let is_known =
+                |finding: &Finding| finding.trouble == Trouble::Violated(violation.property);
             if self.out.findings.iter().any(is_known) || !tried.insert(violation.property) {
                 continue;
             }
@@ -496,15 +499,39 @@ impl Explorer<'_> {
         Ok(true)
     }
 
+    /// A thread about to fail is a finding once a run shows it; most runs for facts show it already.
+    fn report_failure(&mut self, path: Vec<Move>) -> Flow {
+        let mut state = State::start(&self.facts);
+        let Some(&last) = path.last() else { return Ok(true) };
+        for &step in &path[..path.len() - 1] {
+            let _ = state.take(&mut self.facts, step, Mode::Learning);
+        }
+        let Some((node, _)) = state.act(&self.facts, u32::from(last.thread)) else {
+            return Ok(true);
+        };
+        let place = self.facts.place(node);
+        let is_seen = self.seen.iter().any(|seen| matches!(seen.2, 2 | 3) && seen.0 == place);
+        if !is_seen {
+            let before = self.out.findings.len();
+            let reasons = self.run(&[(path, Tail::Straight)])?;
+            if self.out.findings.len() == before {
+                let why = reasons.into_iter().flatten().next();
+                let why = why.unwrap_or_else(|| "the run took another way".to_owned());
+                self.out.unreached.push(format!("a predicted failure did not happen: {why}"));
+            }
+        }
+        Ok(!self.is_over())
+    }
+
     /// Whether no deadlock with these threads at these places was found yet.
     fn is_new_deadlock(&mut self, path: &[Move]) -> bool {
-        let mut state = crate::model::State::start(&self.facts);
+        let mut state = State::start(&self.facts);
         for &step in path {
             let _ = state.take(&mut self.facts, step, Mode::Learning);
         }
         let mut all: Vec<(ThreadName, Place)> = Vec::new();
         for thread in 0..self.facts.threads.len() as u32 {
-            if let crate::model::Status::At(node) = state.status(&self.facts, thread) {
+            if let Status::At(node) = state.status(&self.facts, thread) {
                 let name = self.facts.threads[thread as usize].name.clone();
                 all.push((name, self.facts.place(node)));
             }

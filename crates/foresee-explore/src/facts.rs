@@ -3,7 +3,7 @@
 //! A history is a node of a tree: each thread has a root, and each answer that a thread was told leads to another node. A fact
 //! is a node with its next operation. Nodes are exact, where hashes of histories could collide.
 
-use hashbrown::HashMap;
+use crate::map::HashMap;
 use hashbrown::hash_map::Entry;
 
 use crate::memory::{Memory, Parts, ValueId, Values};
@@ -74,27 +74,53 @@ pub(crate) enum Act {
     /// The value is zero if it is not known yet.
     Store(Parts, ValueId),
     Modify(Parts, Modify),
-    Lock { lock: u32, kind: LockKind, shared: bool, patience: Patience },
-    Unlock { lock: u32, kind: LockKind },
-    Wait { condition: u32, lock: u32 },
-    WaitEnd { condition: u32, lock: u32, timed: bool },
+    Lock {
+        lock: u32,
+        kind: LockKind,
+        shared: bool,
+        patience: Patience,
+    },
+    Unlock {
+        lock: u32,
+        kind: LockKind,
+    },
+    Wait {
+        condition: u32,
+        lock: u32,
+    },
+    WaitEnd {
+        condition: u32,
+        lock: u32,
+        timed: bool,
+    },
     Signal(u32),
     Broadcast(u32),
     SemInit(u32, u32),
     SemPost(u32),
     SemWait(u32, Patience),
     SemValue(u32),
-    BarrierInit { needed: u32, arrived: u32, count: u32 },
-    Arrive { needed: u32, arrived: u32 },
-    Pass { arrived: u32 },
+    BarrierInit {
+        needed: u32,
+        arrived: u32,
+        count: u32,
+    },
+    Arrive {
+        needed: u32,
+        arrived: u32,
+    },
+    Pass {
+        arrived: u32,
+    },
     OnceBegin(u32),
     OnceEnd(u32),
     /// The fact after [`CHILD`] says which thread it starts.
     Fork,
     Join(Tid),
     End(ValueId),
-    /// The process ends here, well or badly: the search does not take this step.
+    /// The process ends here: the search does not take this step.
     Stop,
+    /// The same, and badly: a run must show it.
+    Fail,
     Unknown,
 }
 
@@ -152,7 +178,7 @@ pub(crate) struct Facts {
     /// The number of facts.
     pub(crate) known: u64,
     /// Places of loops that were taken for waiting and turned out to count.
-    counting: hashbrown::HashSet<ActionId>,
+    counting: crate::map::HashSet<ActionId>,
     /// Grows when histories that were one become two.
     pub(crate) uncollapsed: u32,
     /// Whether histories were taken for one.
@@ -507,7 +533,8 @@ impl Facts {
                 None => Act::Unknown,
             },
             Operation::End(value) => Act::End(self.values.of(value)),
-            Operation::Exit(_) | Operation::Fail(_) => Act::Stop,
+            Operation::Exit(0) => Act::Stop,
+            Operation::Exit(_) | Operation::Fail(_) => Act::Fail,
             Operation::Unknown => Act::Unknown,
         }
     }

@@ -1,6 +1,6 @@
 //! What a thread may still do, as far as it is known: which slots it and the threads that it starts read, write, lock, wait for.
 
-use hashbrown::HashMap;
+use crate::map::HashMap;
 
 use crate::facts::{Act, CHILD, Facts, MONITORS, NONE, NodeId};
 use crate::program::Patience;
@@ -93,7 +93,8 @@ pub(crate) fn footprint(
                 out.push((facts.threads[child as usize].node, FORK));
             }
         }
-        Act::Pass { .. } | Act::Join(_) | Act::End(_) | Act::Stop | Act::Unknown => {}
+        Act::Pass { .. } | Act::Join(_) | Act::End(_) => {}
+        Act::Stop | Act::Fail | Act::Unknown => {}
     }
 }
 

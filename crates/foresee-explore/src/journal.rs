@@ -35,7 +35,8 @@ impl Journal {
     /// # Errors
     /// If the file cannot be read or written.
     pub fn open(path: &Path, owner: &[u8], renews: bool) -> io::Result<Opened> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let mut header = MAGIC.to_vec();

@@ -3,7 +3,7 @@
 //! A run also shows whether the model is right about the program: what a thread was told must be what was computed from
 //! what the others did. If it is not, something happened that was not captured.
 
-use hashbrown::HashMap;
+use crate::map::HashMap;
 
 use crate::facts::{Act, CHILD, Contradiction, Did, Facts, Tid};
 use crate::memory::{Part, ValueId};
@@ -112,7 +112,8 @@ pub(crate) fn learn(
         why,
     };
     if facts.threads.len() > MOST_THREADS {
-        let doubt = execution.events.first().map(|event| strange(event, "there are too many threads"));
+        let doubt =
+            execution.events.first().map(|event| strange(event, "there are too many threads"));
         return Lesson { path, doubt };
     }
     // All slots are split before any of them is used.
@@ -178,7 +179,7 @@ impl Walk {
         let learnt = facts.learn(node, event.operation, event.place, self.run);
         learnt.map_err(Wrong::Contradiction)?;
         let Some(act) = facts.act(node) else { return Ok(None) };
-        if matches!(act, Act::Stop) {
+        if matches!(act, Act::Stop | Act::Fail) {
             return Ok(None);
         }
         let step = self.arrivals.step_of(act, thread, event);

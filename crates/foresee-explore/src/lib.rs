@@ -20,6 +20,7 @@ mod futures;
 pub mod hash;
 mod journal;
 mod learn;
+mod map;
 mod memory;
 mod model;
 mod monitor;

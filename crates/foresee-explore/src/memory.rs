@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use crate::map::HashMap;
 
 use crate::program::{Cell, Object, Spot, Value};
 
@@ -72,10 +72,7 @@ impl Values {
     }
 
     /// A value from its parts, each with its width; `None` if it is a mixture of parts of addresses.
-    pub(crate) fn joined(
-        &mut self,
-        parts: impl Iterator<Item = (ValueId, u8)>,
-    ) -> Option<ValueId> {
+    pub(crate) fn joined(&mut self, parts: impl Iterator<Item = (ValueId, u8)>) -> Option<ValueId> {
         let mut whole: Option<(Datum, u8)> = None;
         for (part, width) in parts {
             let datum = self.datum(part);
@@ -194,7 +191,13 @@ impl Memory {
     }
 
     /// Makes this offset the beginning of a slot, if it is inside one.
-    fn split(&mut self, object: Object, at: u64, values: &mut Values, next: &mut dyn FnMut() -> u32) {
+    fn split(
+        &mut self,
+        object: Object,
+        at: u64,
+        values: &mut Values,
+        next: &mut dyn FnMut() -> u32,
+    ) {
         let Some(slots) = self.objects.get_mut(&object) else { return };
         let Some((&begin, &whole)) = slots.range(..at).next_back() else { return };
         let left = (at - begin).min(u64::from(whole.width)) as u8;
@@ -244,7 +247,8 @@ mod tests {
         let whole = memory.access(cell(0, 4), &mut values, &mut next);
         let parts: Vec<Part> = memory.parts(whole).to_vec();
         assert_eq!(parts.iter().map(|part| part.width).collect::<Vec<_>>(), [1, 2, 1]);
-        let parts = parts.iter().map(|part| (memory.initial(part.slot).expect("known"), part.width));
+        let parts =
+            parts.iter().map(|part| (memory.initial(part.slot).expect("known"), part.width));
         let joined = values.joined(parts).expect("they are bits");
         assert_eq!(values.value(joined), Some(Value::Bits(0x4433_2211)));
         // A wider access covers old and new bytes.

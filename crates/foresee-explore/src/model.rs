@@ -176,7 +176,7 @@ impl State {
 
     fn is_stop(&self, thread: Tid, act: Act) -> bool {
         match act {
-            Act::Stop | Act::Unknown => true,
+            Act::Stop | Act::Fail | Act::Unknown => true,
             Act::Unlock { lock, kind } => {
                 let word = self.get(lock);
                 let is_held = word & SHARED != 0 || self.owner(lock) == Some(thread);
@@ -310,7 +310,13 @@ impl State {
                     || self.owner(lock) == Some(Tid::from(step.thread));
                 if is_held { NOTHING } else { REFUSED }
             }
-            Act::WaitEnd { .. } => if late { TIMED_OUT } else { WOKEN },
+            Act::WaitEnd { .. } => {
+                if late {
+                    TIMED_OUT
+                } else {
+                    WOKEN
+                }
+            }
             Act::SemWait(at, patience) => match patience {
                 Patience::Wait => NOTHING,
                 _ if late => TIMED_OUT,
@@ -322,12 +328,20 @@ impl State {
                 told_value(facts.values.of(count))
             }
             Act::Arrive { needed, arrived } => {
-                if self.get(arrived) + 1 == self.get(needed) { GOT } else { BUSY }
+                if self.get(arrived) + 1 == self.get(needed) {
+                    GOT
+                } else {
+                    BUSY
+                }
             }
-            Act::OnceBegin(at) => if self.get(at) == DONE { BUSY } else { GOT },
-            Act::Join(other) => {
-                told_value(self.get(facts.threads[other as usize].node) & !ENDED)
+            Act::OnceBegin(at) => {
+                if self.get(at) == DONE {
+                    BUSY
+                } else {
+                    GOT
+                }
             }
+            Act::Join(other) => told_value(self.get(facts.threads[other as usize].node) & !ENDED),
             _ => NOTHING,
         })
     }

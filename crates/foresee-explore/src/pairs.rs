@@ -1,7 +1,7 @@
 //! Pairs of code places: an operation, and the last write or unlock that it sees. A pair that no run has shown is the best
 //! reason for the next run.
 
-use hashbrown::{HashMap, HashSet};
+use crate::map::{HashMap, HashSet};
 
 use crate::facts::{Act, Facts};
 use crate::program::Place;

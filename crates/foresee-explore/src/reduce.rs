@@ -4,9 +4,7 @@
 //! That holds for the futures that are known; the search is repeated until it learns nothing.
 
 use crate::facts::{Act, Facts, NodeId, Tid};
-use crate::futures::{
-    ARRIVE, Aspects, FORK, Futures, NOTIFY, ONCE_END, POST, RELEASE, footprint,
-};
+use crate::futures::{ARRIVE, Aspects, FORK, Futures, NOTIFY, ONCE_END, POST, RELEASE, footprint};
 use crate::model::{Move, State, Status};
 use crate::program::Patience;
 

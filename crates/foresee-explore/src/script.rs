@@ -75,7 +75,9 @@ impl Script {
             let wrong = |what: &str| ScriptError { line: i + 1, what: what.to_owned() };
             if i == 0 {
                 if line != FIRST {
-                    return Err(wrong("a schedule of an exploration begins with `foresee-explored-schedule 1`"));
+                    return Err(wrong(
+                        "a schedule of an exploration begins with `foresee-explored-schedule 1`",
+                    ));
                 }
                 continue;
             }
@@ -100,7 +102,9 @@ impl Script {
                     }
                     is_over = true;
                 }
-                other => return Err(wrong(&format!("no line of a schedule begins with `{other}`"))),
+                other => {
+                    return Err(wrong(&format!("no line of a schedule begins with `{other}`")));
+                }
             }
         }
         if !is_over {

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use hashbrown::HashMap;
+use crate::map::{HashMap, HashSet};
 
-use crate::facts::{Facts, MONITORS, RUNNING, Tid};
+use crate::facts::{Act, Facts, MONITORS, NodeId, RUNNING, Tid};
 use crate::learn::Arrivals;
 use crate::model::{INITIAL, MIXED, Missing, Mode, Move, State, Status};
 use crate::monitor::{self, Monitor};
@@ -94,6 +94,9 @@ pub(crate) struct Search {
     /// States in which nothing can move.
     pub(crate) deadlocks: Vec<Index>,
     pub(crate) violated: Vec<Violated>,
+    /// Threads that are about to fail, each history once.
+    pub(crate) failing: Vec<(Index, Move)>,
+    known_to_fail: HashSet<NodeId>,
     reducer: Option<Reducer>,
     /// Whether steps were left out because of the bound.
     pub(crate) is_bounded: bool,
@@ -123,10 +126,12 @@ impl Search {
             queue: Vec::new(),
             queued: 0,
             pool: Vec::new(),
-            waiting: HashMap::new(),
+            waiting: HashMap::default(),
             found: 0,
             deadlocks: Vec::new(),
             violated: Vec::new(),
+            failing: Vec::new(),
+            known_to_fail: HashSet::default(),
             reducer,
             is_bounded: false,
             cut: None,
@@ -224,6 +229,13 @@ impl Search {
         item.state.moves(facts, &mut moves);
         if moves.is_empty() {
             self.check_deadlock(facts, item);
+        }
+        for &thread in &facts.order {
+            if let Some((node, Act::Fail)) = item.state.act(facts, thread)
+                && self.known_to_fail.insert(node)
+            {
+                self.failing.push((item.index, Move { thread: thread as u16, choice: 0 }));
+            }
         }
         let default = State::default_move(item.state.get(RUNNING), &moves);
         if let Some(reducer) = &mut self.reducer {
@@ -486,4 +498,3 @@ pub(crate) fn schedule(
     let threads = facts.threads.iter().map(|thread| thread.name.clone()).collect();
     (Schedule { threads, steps, tail, most_operations }, detours)
 }
-

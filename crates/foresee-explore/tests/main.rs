@@ -1,5 +1,7 @@
 //! All integration tests, as one executable.
 
+mod classics;
+mod journals;
 mod random;
 mod tiny;
 mod truth;

@@ -11,7 +11,13 @@ use crate::truth::truth;
 
 /// Settings that go to the end.
 pub(crate) fn to_the_end() -> Settings {
-    Settings { stops_at_first: false, repeats: 0, spin: Spin::Bound(1000), ..Settings::default() }
+    Settings {
+        stops_at_first: false,
+        repeats: 0,
+        spin: Spin::Bound(1000),
+        most_operations: 300,
+        ..Settings::default()
+    }
 }
 
 pub(crate) fn run(tiny: &Tiny, settings: &Settings, jobs: usize) -> Explored {
@@ -21,9 +27,10 @@ pub(crate) fn run(tiny: &Tiny, settings: &Settings, jobs: usize) -> Explored {
 }
 
 pub(crate) fn failures(explored: &Explored) -> BTreeSet<Place> {
-    let failed = explored.findings.iter().filter(|finding| {
-        matches!(finding.trouble, Trouble::Failed(_) | Trouble::Exited(_))
-    });
+    let failed = explored
+        .findings
+        .iter()
+        .filter(|finding| matches!(finding.trouble, Trouble::Failed(_) | Trouble::Exited(_)));
     failed.map(|finding| finding.place).collect()
 }
 
@@ -85,11 +92,17 @@ pub(crate) fn program(seed: u64) -> Code {
                 12..15 => match held {
                     None if locks > 0 => {
                         held = Some(rng.usize(..locks));
-                        body.extend(held.map(Ins::Lock));
+                        // Conditions need the lock for themselves.
+                        let shares = !has_conditions && rng.u8(..4) == 0;
+                        body.extend(held.map(if shares { Ins::ReadLock } else { Ins::Lock }));
                     }
                     Some(lock) if locks == 2 && rng.bool() => {
                         // A second one, perhaps the wrong way round.
-                        body.extend([Ins::Lock(1 - lock), Ins::Load(reg, var), Ins::Unlock(1 - lock)]);
+                        body.extend([
+                            Ins::Lock(1 - lock),
+                            Ins::Load(reg, var),
+                            Ins::Unlock(1 - lock),
+                        ]);
                     }
                     Some(lock) => {
                         body.push(Ins::Unlock(lock));
@@ -153,7 +166,7 @@ fn is_sound(explored: &Explored) -> bool {
 
 fn check(seed: u64, settings: &Settings, jobs: usize) -> Option<(u32, usize)> {
     let code = program(seed);
-    let truth = truth(&code, None, 30_000)?;
+    let truth = truth(&code, None, 15_000)?;
     let tiny = Tiny::new(&code);
     let explored = run(&tiny, settings, jobs);
     assert!(is_sound(&explored), "seed {seed}: {:?}\n{code:?}", explored.doubts);
@@ -170,14 +183,14 @@ fn check(seed: u64, settings: &Settings, jobs: usize) -> Option<(u32, usize)> {
 #[test]
 fn random_programs_are_explored_to_the_end() {
     let (mut done, mut runs, mut failing) = (0, 0, 0);
-    for seed in seeds(1_500) {
+    for seed in seeds(400) {
         if let Some((of_it, _)) = check(seed, &to_the_end(), 1) {
             done += 1;
             runs += of_it;
             failing += u32::from(of_it > 10);
         }
     }
-    assert!(done >= foresee_testkit::enough::<u32>(900), "{done}");
+    assert!(done >= foresee_testkit::enough::<u32>(200), "{done}");
     assert!(failing > 0, "{failing}");
     // The prototype needed 6.6 on average; these are about as large.
     assert!(runs / done.max(1) < 30, "{runs} runs of {done} programs");
@@ -187,7 +200,7 @@ fn random_programs_are_explored_to_the_end() {
 fn persistent_sets_lose_nothing() {
     // No hunt: everything is searched with persistent sets.
     let settings = Settings { hunt: 0, ..to_the_end() };
-    for seed in seeds(1_500) {
+    for seed in seeds(400) {
         check(seed, &settings, 1);
     }
 }
@@ -201,7 +214,7 @@ fn parallel_runs_lose_nothing() {
 
 #[test]
 fn bounds_are_exact() {
-    for seed in seeds(300) {
+    for seed in seeds(120) {
         let code = program(seed);
         for most in 0..3 {
             let Some(truth) = truth(&code, Some(most), 8_000) else { continue };

@@ -114,7 +114,7 @@ pub(crate) struct Machine {
 }
 
 /// How many variables, locks and so on there may be.
-const MOST: usize = 24;
+const MOST: usize = 6;
 
 /// A local state: a thread and all that it was told.
 pub(crate) type Local = (Vec<u32>, u128);
@@ -228,7 +228,11 @@ impl Machine {
             Ins::Lock(lock) => one(self.locks[lock] == 0),
             Ins::ReadLock(lock) => one(self.locks[lock] <= 0),
             Ins::TimedLock(_, lock) => {
-                if self.locks[lock] == 0 { vec![0] } else { vec![TIME_OUT] }
+                if self.locks[lock] == 0 {
+                    vec![0]
+                } else {
+                    vec![TIME_OUT]
+                }
             }
             Ins::Wait(_, lock) if thread.in_wait => one(thread.wait == 2 && self.locks[lock] == 0),
             Ins::TimedWait(_, _, lock) if thread.in_wait => match (self.locks[lock], thread.wait) {
@@ -255,7 +259,8 @@ impl Machine {
 
     /// Whether it is a mistake of the program that no model describes: these are not generated.
     pub(crate) fn operation(&self, code: &Code, at: usize, stored: Option<u64>) -> Operation {
-        let spot = |kind: u128, i: usize| Spot { object: Object(kind * 1000 + i as u128), offset: 0 };
+        let spot =
+            |kind: u128, i: usize| Spot { object: Object(kind * 1000 + i as u128), offset: 0 };
         let whole = |var| Cell { at: spot(1, var), width: 8 };
         let part = |var, offset: u8, width| Cell {
             at: Spot { object: Object(1000 + var as u128), offset: u64::from(offset) },
@@ -528,9 +533,8 @@ impl Machine {
 
     /// The threads in the order of their names.
     pub(crate) fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.threads.len())
-            .filter(|&at| self.threads[at].life != Life::Unborn)
-            .collect();
+        let mut order: Vec<usize> =
+            (0..self.threads.len()).filter(|&at| self.threads[at].life != Life::Unborn).collect();
         order.sort_by(|&one, &other| self.threads[one].name.cmp(&self.threads[other].name));
         order
     }
@@ -563,7 +567,8 @@ impl Tiny {
 impl Program for Tiny {
     fn run(&mut self, schedule: &Schedule) -> Result<Execution, RunError> {
         self.runs += 1;
-        let coins = self.chance.map_or(0, |seed| fastrand::Rng::with_seed(seed + self.runs).u64(..));
+        let coins =
+            self.chance.map_or(0, |seed| fastrand::Rng::with_seed(seed + self.runs).u64(..));
         let code = &self.code;
         let mut machine = Machine::new(code, coins);
         let mut rng = match schedule.tail {
@@ -580,7 +585,9 @@ impl Program for Tiny {
                 let name = &schedule.threads[step.thread as usize];
                 let at = machine.order().into_iter().find(|&at| machine.name(at) == *name);
                 match at {
-                    Some(at) if machine.choices(code, at).contains(&step.choice) => (at, step.choice),
+                    Some(at) if machine.choices(code, at).contains(&step.choice) => {
+                        (at, step.choice)
+                    }
                     _ => {
                         diverged = Some((events.len(), format!("{name} cannot move")));
                         break;

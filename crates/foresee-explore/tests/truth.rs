@@ -67,7 +67,11 @@ pub(crate) fn truth(code: &Code, detours: Option<u32>, most_states: usize) -> Op
             }
             let mut next = machine.clone();
             next.step(code, step.0, step.1);
-            if cost == 0 { queue.push_front((next, step.0, cost)) } else { queue.push_back((next, step.0, cost)) }
+            if cost == 0 {
+                queue.push_front((next, step.0, cost))
+            } else {
+                queue.push_back((next, step.0, cost))
+            }
         }
     }
     truth.states = seen.len();

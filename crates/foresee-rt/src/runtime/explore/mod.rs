@@ -169,6 +169,7 @@ pub(super) unsafe fn come_in(t: *mut Thread, is_main: bool) {
     unsafe {
         if is_main {
             (*t).path_len = 0;
+            choose::give_priority(t);
             IDS[0].store((*t).id, Ordering::SeqCst);
             token::OWNER.store((*t).id, Ordering::SeqCst);
             head().running = (*t).id;

@@ -35,15 +35,14 @@ pub(super) fn prepare() -> bool {
 /// The object at an address. Only the holder of the token asks.
 fn object(address: usize) -> &'static mut Object {
     let first = OBJECTS.load(Ordering::Relaxed);
-    let mut at = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    for _ in 0..ROOM {
+    let begin = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    for i in 0..ROOM {
         // SAFETY: the table has ROOM entries.
-        let object = unsafe { &mut *first.add(at & (ROOM - 1)) };
+        let object = unsafe { &mut *first.add((begin + i) & (ROOM - 1)) };
         if object.address == address || object.address == 0 {
             object.address = address;
             return object;
         }
-        at += 1;
     }
     lost(reason::TOO_MANY)
 }
