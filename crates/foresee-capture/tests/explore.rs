@@ -142,7 +142,7 @@ fn failures_of_every_kind_are_the_last_event_of_their_thread() {
     let workshop = Workshop::new();
     let body = "static int *nowhere; static void *f(void *x) { ACT; return x; }\n\
         int main(void) { pthread_t t; pthread_create(&t, 0, f, 0); pthread_join(t, 0); return 0; }";
-    let mut last = |name: &str, act: &str| {
+    let last = |name: &str, act: &str| {
         let mut native = build(&workshop, name, &format!("#define ACT {act}\n{body}"));
         let execution = native.run(&freely(Tail::Straight)).unwrap();
         assert_eq!(execution.ending, Ending::Finished, "{name}");
