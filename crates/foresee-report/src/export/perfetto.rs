@@ -5,6 +5,7 @@
 //! of its time.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value as Json, json};
@@ -72,8 +73,8 @@ impl Writer<'_> {
         let (at, thread) = (index * STEP, event.thread());
         let stamp = self.clocks.event(event).map_err(io::Error::other)?;
         let tid = thread.0 + 1;
-        if !self.threads.contains_key(&thread) {
-            self.threads.insert(thread, 0);
+        if let Entry::Vacant(unknown) = self.threads.entry(thread) {
+            unknown.insert(0);
             let name = names.threads.get(thread);
             self.put(&json!({"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}))?;
         }

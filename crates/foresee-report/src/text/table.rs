@@ -290,7 +290,7 @@ fn kept(diagram: &Diagram, ranks: &HashMap<u64, Rank>, is_wide: bool) -> Vec<boo
     // Of what matters equally, what comes last explains most.
     wanted.sort_by_key(|&(rank, i)| (rank, std::cmp::Reverse(i)));
     let needed = wanted.iter().filter(|(rank, _)| *rank == 0).count();
-    wanted.truncate(needed.max(HELPFUL).min(MOST));
+    wanted.truncate(needed.clamp(HELPFUL, MOST));
     let mut kept = vec![false; rows.len()];
     wanted.iter().for_each(|&(_, i)| kept[i] = true);
     kept
