@@ -6,6 +6,7 @@ use std::path::Path;
 
 use foresee_explore::program::{Schedule, Tail, ThreadName};
 use foresee_rt::exploring::{ENTRY, Entry, HEAD, Head, Layout, MAGIC, THREADS, tail};
+use foresee_rt::format::replay;
 
 /// A file for one run.
 pub(super) struct RunFile {
@@ -61,7 +62,10 @@ pub(super) fn create(
         let (parent, before) = origin(name, threads).unwrap_or((u32::MAX, 0));
         bytes.extend(parent.to_le_bytes());
         bytes.extend(before.to_le_bytes());
+        // An explored thread has no name in a report.
+        bytes.extend([0; replay::NAME]);
     }
+    debug_assert_eq!(bytes.len(), layout.steps, "the runtime reads the steps from there");
     for step in steps {
         bytes.extend(step.thread.to_le_bytes());
         bytes.extend(step.choice.to_le_bytes());
