@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args),
         Command::SelfTest(args) => commands::self_test::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Explore(args) => commands::explore::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell } => commands::shell::completions(shell),

@@ -2,6 +2,7 @@
 
 pub(crate) mod cc;
 pub(crate) mod check;
+pub(crate) mod explore;
 pub(crate) mod index;
 pub(crate) mod observe;
 mod observe_view;

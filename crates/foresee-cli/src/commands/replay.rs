@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use foresee_capture::program::Program;
 use foresee_capture::replay::Schedule;
+use foresee_explore::script::{self, Script};
 use foresee_predict::session::Session;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Expect, ReplayArgs, ReportFormat};
+use crate::commands::explore::{self, Replayed};
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output::{self, Sink};
 use crate::replayer::{self, Outcome, Replayer};
@@ -42,6 +44,9 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
     let text = std::fs::read(&args.schedule).with_context(|| format!("cannot read {name}"))?;
     let text = String::from_utf8(text).with_context(|| format!("{name} is not a schedule"))?;
+    if text.starts_with(script::FIRST) {
+        return explored(args, &text);
+    }
     let schedule: Schedule = text.parse().with_context(|| format!("{name} is not a schedule"))?;
     let session = session(args, &schedule)?;
     let command = &args.command;
@@ -80,7 +85,43 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         }
     };
     let claim = schedule.claim.as_ref().map_or("", |claim| &claim.message);
-    let report = match format {
+    report(args, &mut to, (word, &text, status), claim)?;
+    to.finish()?;
+    Ok(expected(args, status))
+}
+
+/// Follows a schedule that `foresee explore` wrote.
+fn explored(args: &ReplayArgs, text: &str) -> anyhow::Result<u8> {
+    let name = args.schedule.display();
+    let script = Script::parse(text).with_context(|| format!("{name} is not a schedule"))?;
+    let program = Program::find(&args.command[0])
+        .with_context(|| format!("there is no program `{}`", args.command[0].to_string_lossy()))?;
+    if replayer::build_id(&program) != script.build_id {
+        output::note("the schedule is of another build of the program");
+    }
+    let mut to = Sink::new(&args.analysis.output)?;
+    let timeout = Duration::from_secs(args.timeout);
+    let (word, text, status) = match explore::replay(&script, &args.command, timeout, args.quiet)? {
+        Replayed::Confirmed(how) => ("confirmed", how, CONFIRMED),
+        Replayed::Diverged(how) => ("diverged", how, UNKNOWN),
+        Replayed::Harmless => {
+            let text = "the program followed the schedule to its end, and did not fail";
+            ("followed", text.to_owned(), FINE)
+        }
+    };
+    report(args, &mut to, (word, &text, status), &script.claim)?;
+    to.finish()?;
+    Ok(expected(args, status))
+}
+
+/// Says what came of a replay.
+fn report(
+    args: &ReplayArgs,
+    to: &mut Sink,
+    (word, text, status): (&str, &str, u8),
+    claim: &str,
+) -> anyhow::Result<()> {
+    let report = match args.analysis.format {
         ReportFormat::Json => {
             let object = json!({"foresee": env!("CARGO_PKG_VERSION"), "confirmation": word,
                 "how": text, "claim": claim, "schedule": args.schedule.to_string_lossy()});
@@ -88,7 +129,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         }
         _ => {
             let word = word.replace('-', " ");
-            let mut report = format!("{word}: {}\n", output::plain(&text));
+            let mut report = format!("{word}: {}\n", output::plain(text));
             if !claim.is_empty() {
                 report += &format!("  the schedule claims: {}\n", output::plain(claim));
             }
@@ -98,14 +139,17 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
             report
         }
     };
-    to.print(&report)?;
-    to.finish()?;
-    Ok(match args.expect {
+    to.print(&report)
+}
+
+/// The exit status, given what was expected.
+fn expected(args: &ReplayArgs, status: u8) -> u8 {
+    match args.expect {
         None => status,
         Some(Expect::Confirmed) if status == CONFIRMED => FINE,
         Some(Expect::Confirmed) if status == FINE => CONFIRMED,
         Some(Expect::Confirmed | Expect::Clean) => status,
-    })
+    }
 }
 
 /// By what the new trace is judged: by what the schedule was made with, unless the command line says otherwise.
