@@ -53,6 +53,13 @@ pub(crate) enum Command {
     /// followed the schedule and did not fail; 3 it could not be made to follow the schedule, which refutes
     /// nothing; 2 the schedule or the command is unusable.
     Replay(Box<ReplayArgs>),
+    /// Run a program again and again, until every schedule was covered or one fails.
+    ///
+    /// For programs built with `foresee cc` and `foresee c++`. Each run shows what threads do after what they were told; what
+    /// follows from that is searched without running anything, and the program is run again only where something is not known
+    /// yet. Exit status: 0 every schedule was covered and nothing failed; 1 something failed; 3 not every schedule was
+    /// covered; 2 the program cannot be explored.
+    Explore(Box<ExploreArgs>),
     /// Compile and link C for capture: a drop-in for gcc and clang, as in `make CC="foresee cc"`.
     ///
     /// Accepts the compiler's own arguments. The compiler is `cc` unless `foresee cc -- clang-19
@@ -332,6 +339,58 @@ pub(crate) struct ReplayArgs {
     pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
+    /// The program and its arguments.
+    ///
+    /// Flags of foresee come before the program; `--` may separate the two.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExploreArgs {
+    /// Stop after this time: 60s, 5m, 1h [default: unlimited].
+    #[arg(long, value_name = "TIME", help_heading = heading::LIMITS)]
+    pub(crate) budget: Option<String>,
+    /// Stop after N runs [default: unlimited].
+    #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
+    pub(crate) runs: Option<u32>,
+    /// Memory for states, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
+    #[arg(help_heading = heading::LIMITS)]
+    pub(crate) max_memory: usize,
+    /// Kill a run after SECONDS.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = heading::LIMITS)]
+    pub(crate) timeout: u64,
+    /// Cover only schedules with at most D detours from the default order of threads.
+    #[arg(long, value_name = "D", help_heading = heading::SEARCH)]
+    pub(crate) detours: Option<u32>,
+    /// What to do about loops that wait: `collapse` them, or follow them for N rounds with `bound=N`.
+    ///
+    /// Collapsing assumes that a thread which did the same one to four operations twice, and was told the same, is where it
+    /// was. The result says so.
+    #[arg(long, value_name = "HOW", help_heading = heading::SEARCH)]
+    pub(crate) spin: Option<String>,
+    /// Go on after the first failure, and list all.
+    #[arg(long, help_heading = heading::SEARCH)]
+    pub(crate) all: bool,
+    /// Run N programs at a time.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::SEARCH)]
+    #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub(crate) jobs: usize,
+    /// Keep what is learnt and the schedules of failures in this folder, and continue from what is there.
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    pub(crate) keep: Option<PathBuf>,
+    /// Run this shell command before each run.
+    #[arg(long, value_name = "CMD", help_heading = heading::INPUT)]
+    pub(crate) before: Option<std::ffi::OsString>,
+    /// The program's standard input; empty without.
+    #[arg(long, value_name = "FILE", help_heading = heading::INPUT)]
+    pub(crate) input: Option<PathBuf>,
+    /// Format of the result.
+    #[arg(long, value_enum, default_value_t = SummaryFormat::Text, help_heading = heading::OUTPUT)]
+    pub(crate) format: SummaryFormat,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// The program and its arguments.
     ///
     /// Flags of foresee come before the program; `--` may separate the two.

@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::InstrumentJvm(args) => commands::instrument_jvm::run(&args),
         Command::SelfTest(args) => commands::self_test::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Explore(args) => commands::explore::run(&args),
         Command::Cc { .. } => commands::shell::help("cc"),
         Command::Cxx { .. } => commands::shell::help("c++"),
         Command::Completions { shell, output } => commands::shell::completions(shell, &output),

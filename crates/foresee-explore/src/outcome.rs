@@ -126,6 +126,7 @@ impl Explored {
     /// Whether every schedule was covered.
     pub fn is_complete(&self) -> bool {
         self.covered == Covered::Everything
+            && self.stopped == Stopped::Done
             && self.doubts.is_empty()
             && self.unreached.is_empty()
             && !self.has_cut

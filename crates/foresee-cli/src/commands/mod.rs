@@ -5,6 +5,7 @@ pub(crate) mod cc;
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod explore;
 pub(crate) mod index;
 pub(crate) mod instrument_jvm;
 pub(crate) mod lsp;

@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use foresee_capture::program::Program;
 use foresee_capture::replay::Schedule;
+use foresee_explore::script::{self, Script};
 use foresee_predict::session::Session;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Expect, ReplayArgs, ReportFormat};
+use crate::commands::explore::{self, Replayed};
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output::{self, Sink};
 use crate::replayer::{self, Debugger, Outcome, Replayer, Shown, Stop};
@@ -43,6 +45,13 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
     let text = std::fs::read(&args.schedule).with_context(|| format!("cannot read {name}"))?;
     let text = String::from_utf8(text).with_context(|| format!("{name} is not a schedule"))?;
+    if text.starts_with(script::FIRST) {
+        ensure!(
+            stop.is_none() && !args.trace,
+            "{name} was written by `foresee explore`: --debug, --step and --trace need a schedule of `foresee run`"
+        );
+        return explored(args, &text);
+    }
     let schedule: Schedule = text.parse().with_context(|| format!("{name} is not a schedule"))?;
     let session = session(args, &schedule)?;
     let command = &args.command;
@@ -71,41 +80,76 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
         Some(stop) => replayer.stop(&schedule, stop)?,
         None => replayer.replay(&schedule, None)?,
     };
-    let mut shown = Shown::default();
-    let (word, text, status) = match outcome {
-        Outcome::Confirmed(how) => {
-            shown = how;
-            ("confirmed", shown.how.clone(), CONFIRMED)
-        }
-        Outcome::Held(how) => {
-            shown = how;
-            ("held", shown.how.clone(), FINE)
-        }
-        Outcome::Diverged(how) => ("diverged", how, UNKNOWN),
-        Outcome::NotForced(how) => ("not-forced", how, UNKNOWN),
+    let (word, shown, status) = match outcome {
+        Outcome::Confirmed(shown) => ("confirmed", shown, CONFIRMED),
+        Outcome::Held(shown) => ("held", shown, FINE),
+        Outcome::Diverged(how) => ("diverged", plain(how), UNKNOWN),
+        Outcome::NotForced(how) => ("not-forced", plain(how), UNKNOWN),
         Outcome::Harmless => {
             let text = match schedule.claim {
                 Some(_) => "the program followed the schedule to its end, and did not fail",
                 None => "the program followed the schedule to its end",
             };
-            ("followed", text.to_owned(), FINE)
+            ("followed", plain(text), FINE)
         }
     };
     let claim = schedule.claim.as_ref().map_or("", |claim| &claim.message);
-    let report = match format {
+    report(args, &mut to, (word, &shown, status), claim)?;
+    to.finish()?;
+    Ok(expected(args, status))
+}
+
+/// Follows a schedule that `foresee explore` wrote.
+fn explored(args: &ReplayArgs, text: &str) -> anyhow::Result<u8> {
+    let name = args.schedule.display();
+    let script = Script::parse(text).with_context(|| format!("{name} is not a schedule"))?;
+    let program = Program::find(&args.command[0])
+        .with_context(|| format!("there is no program `{}`", args.command[0].to_string_lossy()))?;
+    if replayer::build_id(&program) != script.build_id {
+        output::note("the schedule is of another build of the program");
+    }
+    let mut to = Sink::new(&args.analysis.output)?;
+    let timeout = Duration::from_secs(args.timeout);
+    let is_silent = args.analysis.text.quiet;
+    let (word, shown, status) = match explore::replay(&script, &args.command, timeout, is_silent)? {
+        Replayed::Confirmed(how) => ("confirmed", plain(how), CONFIRMED),
+        Replayed::Diverged(how) => ("diverged", plain(how), UNKNOWN),
+        Replayed::Harmless => {
+            let text = "the program followed the schedule to its end, and did not fail";
+            ("followed", plain(text), FINE)
+        }
+    };
+    report(args, &mut to, (word, &shown, status), &script.claim)?;
+    to.finish()?;
+    Ok(expected(args, status))
+}
+
+/// A result that is known in one sentence.
+fn plain(how: impl Into<String>) -> Shown {
+    Shown { how: how.into(), ..Shown::default() }
+}
+
+/// Reports the result of a replay.
+fn report(
+    args: &ReplayArgs,
+    to: &mut Sink,
+    (word, shown, status): (&str, &Shown, u8),
+    claim: &str,
+) -> anyhow::Result<()> {
+    let report = match args.analysis.format {
         ReportFormat::Json => {
             let stacks = shown.stacks.iter();
             let stacks: Vec<_> = stacks
                 .map(|stack| json!({"thread": stack.thread, "frames": stack.frames}))
                 .collect();
             let object = json!({"foresee": env!("CARGO_PKG_VERSION"), "confirmation": word,
-                "how": text, "claim": claim, "schedule": args.schedule.to_string_lossy(),
+                "how": shown.how, "claim": claim, "schedule": args.schedule.to_string_lossy(),
                 "said": shown.said, "stacks": stacks});
             foresee_report::json::visible(&format!("{object}\n"))
         }
         _ => {
             let word = word.replace('-', " ");
-            let mut report = format!("{word}: {}\n", output::plain(&text));
+            let mut report = format!("{word}: {}\n", output::plain(&shown.how));
             for message in &shown.said {
                 report += &format!("  the program said: {}\n", output::plain(message));
             }
@@ -124,14 +168,17 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
             report
         }
     };
-    to.print(&report)?;
-    to.finish()?;
-    Ok(match args.expect {
+    to.print(&report)
+}
+
+/// The exit status, given what was expected.
+fn expected(args: &ReplayArgs, status: u8) -> u8 {
+    match args.expect {
         None => status,
         Some(Expect::Confirmed) if status == CONFIRMED => FINE,
         Some(Expect::Confirmed) if status == FINE => CONFIRMED,
         Some(Expect::Confirmed | Expect::Clean) => status,
-    })
+    }
 }
 
 /// Where the program is to be held, if it is.
