@@ -78,7 +78,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Execution> {
     let diverged = match from.number()? {
         0 => None,
         at => {
-            let text = from.list(|from| u8::try_from(from.byte()?).ok())?;
+            let text = from.list(|from| from.byte())?;
             Some((usize::try_from(at - 1).ok()?, String::from_utf8(text).ok()?))
         }
     };

@@ -138,6 +138,9 @@ pub fn explore(
     Ok(explorer.finish())
 }
 
+/// What makes two failures the same: the place, where each thread waits, the kind, and which of that kind.
+type Identity = (Place, Vec<(ThreadName, Place)>, u8, usize);
+
 struct Explorer<'a> {
     settings: &'a Settings,
     runners: &'a mut [Box<dyn Program>],
@@ -147,8 +150,8 @@ struct Explorer<'a> {
     begun: Instant,
     facts: Facts,
     pairs: Pairs,
-    /// What was found, so that each is told once.
-    seen: HashSet<(Place, Vec<(ThreadName, Place)>, u8, usize)>,
+    /// What was found, so that each is reported once.
+    seen: HashSet<Identity>,
     /// Detours up to which the hunt covered every schedule.
     hunted: Option<u32>,
     out: Explored,

@@ -182,7 +182,7 @@ impl State {
                 let is_held = word & SHARED != 0 || self.owner(lock) == Some(thread);
                 !is_held && kind != LockKind::ErrorCheck
             }
-            Act::Wait { lock, .. } => self.get(lock) != thread + 1 | 1 << COUNT,
+            Act::Wait { lock, .. } => self.get(lock) != (thread + 1) | (1 << COUNT),
             Act::SemWait(at, _) | Act::SemPost(at) | Act::SemValue(at) => self.get(at) == 0,
             Act::Arrive { needed, .. } => self.get(needed) == 0,
             _ => false,
@@ -449,7 +449,7 @@ impl State {
                 let word = self.get(lock);
                 let word = match (word, shared) {
                     (0, true) => SHARED | 1,
-                    (0, false) => thread + 1 | 1 << COUNT,
+                    (0, false) => (thread + 1) | (1 << COUNT),
                     (word, true) if word & SHARED != 0 => word + 1,
                     (word, _) => word + (1 << COUNT),
                 };
@@ -470,7 +470,7 @@ impl State {
                 self.set(wait, waiting_for(condition));
             }
             Act::WaitEnd { lock, .. } => {
-                self.set(lock, thread + 1 | 1 << COUNT);
+                self.set(lock, (thread + 1) | (1 << COUNT));
                 self.set(wait, 0);
             }
             Act::Signal(_) if step.choice != 0 => {

@@ -63,7 +63,9 @@ pub(crate) fn program(seed: u64) -> Code {
                 body.extend([Ins::SemInit(0, rng.u32(0..2)), Ins::BarrierInit(0, 2)]);
             }
             // Some threads are started later, or by others.
-            body.extend((1..threads).filter(|&child| child != 3 || seed % 2 == 0).map(Ins::Fork));
+            body.extend(
+                (1..threads).filter(|&child| child != 3 || seed.is_multiple_of(2)).map(Ins::Fork),
+            );
         }
         if at == 1 && threads == 4 && seed % 2 == 1 {
             body.push(Ins::Fork(3));
