@@ -18,11 +18,11 @@ fn what_is_left_out_is_said_and_not_claimed() {
         assert_eq!(status, 3, "{out}{err}");
         assert!(out.contains(reason) && out.contains("NOT complete"), "{out}{err}");
     }
-    // A package is no beginning of a word, and one that is excluded is not included.
+    // A package is not the beginning of a word, and one that is excluded is not included.
     let (status, out, err) =
         run(&["--include", "RacyCounter", "--exclude", "Racy"], &["RacyCounter"]);
     assert_eq!(status, 1, "{out}{err}");
-    assert!(!out.contains("left out"), "{out}{err}");
+    assert!(!out.contains("were left out"), "{out}{err}");
 }
 
 #[test]
