@@ -7,6 +7,7 @@ mod checks;
 mod correct_programs;
 mod drawings;
 mod endings;
+mod explore;
 mod findings;
 mod formats;
 mod harness;

@@ -37,6 +37,7 @@ const FOUND: u8 = 1;
 const NOT_ALL: u8 = 3;
 
 pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
+    let settings = settings(args)?;
     let command = &args.command;
     let called = command[0].to_string_lossy().into_owned();
     let executable =
@@ -50,7 +51,6 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
     for _ in 0..args.jobs {
         runners.push(Box::new(Native::new(options.clone())?));
     }
-    let settings = settings(args)?;
     let build_id = replayer::build_id(&executable);
     let journal = match &args.keep {
         Some(folder) => Some(journal(folder, &owner(args, &build_id))?),
@@ -223,7 +223,8 @@ pub(crate) fn replay(
     options.timeout = timeout;
     options.is_shown = !is_silent;
     let mut native = Native::new(options)?;
-    let schedule = Schedule { tail: Tail::Straight, ..script.schedule.clone() };
+    let most_operations = script.schedule.steps.len() + Settings::default().most_operations;
+    let schedule = Schedule { most_operations, tail: Tail::Straight, ..script.schedule.clone() };
     let execution = native.run(&schedule)?;
     if let Some((at, why)) = &execution.diverged {
         let steps = schedule.steps.len();
