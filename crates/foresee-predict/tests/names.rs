@@ -8,8 +8,14 @@ use foresee_predict::info::{ALL, SPEC};
 /// Literals that mean something else: the file, the literal, and what it means there.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("foresee-cli/src/args.rs", "spec", "the flag --spec"),
+    ("foresee-cli/src/commands/explore.rs", "observed", "a kind of finding"),
     ("foresee-cli/src/commands/trace/info.rs", "order", "a field of a trace's facts"),
+    ("foresee-cli/src/commands/trace/witness.rs", "observed", "a field of a witness"),
+    ("foresee-cli/src/commands/trace/witness.rs", "order", "a field of a witness"),
+    ("foresee-cli/src/settings.rs", "atomicity", "a table of foresee.toml"),
+    ("foresee-explore/src/explore.rs", "deadlock", "the noun in messages"),
     ("foresee-formats/src/text.rs", "order", "a key of a trace's header"),
+    ("foresee-lsp/src/completion.rs", "pattern", "a keyword of specifications"),
     ("foresee-predict/src/checks/deadlock/mod.rs", "deadlock", "the noun in statements"),
     ("foresee-predict/src/checks/race/mod.rs", "race", "the noun in statements"),
     ("foresee-predict/src/nondeterminism/places.rs", "observed", "the label of a detail"),

@@ -19,6 +19,7 @@ use foresee_explore::{
     Contradiction, Covered, Did, Doubt, Explored, Finding, Journal, Opened, Progress, Settings,
     Spin, Stopped, Trouble, explore,
 };
+use foresee_predict::info::{DEADLOCK, PROGRAM_FAILURE};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -250,7 +251,7 @@ fn what(trouble: &Trouble) -> String {
         Trouble::Failed(Failure::Signal(signal)) => format!("signal {signal}"),
         Trouble::Failed(Failure::Sanitizer) => "sanitizer".to_owned(),
         Trouble::Exited(status) => format!("exit status {status}"),
-        Trouble::Deadlock(_) => "deadlock".to_owned(),
+        Trouble::Deadlock(_) => DEADLOCK.to_owned(),
         Trouble::Hung => "hang".to_owned(),
         Trouble::Violated(property) => format!("property {property}"),
     }
@@ -473,8 +474,8 @@ fn json_report(
         .enumerate()
         .map(|(i, (finding, told))| {
             let rule = match finding.trouble {
-                Trouble::Deadlock(_) => "deadlock",
-                _ => "program-failure",
+                Trouble::Deadlock(_) => DEADLOCK,
+                _ => PROGRAM_FAILURE,
             };
             json!({
                 "id": i + 1, "kind": "observed", "rule": rule, "message": told.claim,
