@@ -237,8 +237,9 @@ mod tests {
     #[test]
     fn the_first_effect_of_code_is_found() {
         // mov rax, [rbp-8]; mov rdi, rax; call; mov [rax], edx
-        let code = [0x48, 0x8b, 0x45, 0xf8, 0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0, 0x89, 0x10, 0xc3];
-        let mut room = [0xc3; 96];
+        let code: [u8; 15] =
+            [0x48, 0x8b, 0x45, 0xf8, 0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0, 0x89, 0x10, 0xc3];
+        let mut room = [0xc3_u8; 96];
         room[..code.len()].copy_from_slice(&code);
         let at = room.as_ptr() as usize;
         // SAFETY: the bytes are there.
