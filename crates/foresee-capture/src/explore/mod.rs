@@ -2,8 +2,8 @@
 //!
 //! The runtime in the program decides at every operation which thread goes on (`foresee-rt/src/runtime/explore`). A file that
 //! both sides map carries the schedule in and the operations out ([`file`]); here they become the events of the seam
-//! ([`events`]). Addresses are the same in every run, because the kernel does not randomise them and the runtime's allocator
-//! makes them depend on nothing but the thread that asks ([`names`]).
+//! (`events.rs`). Addresses are the same in every run, because the kernel does not randomise them and the runtime's allocator
+//! makes them depend on nothing but the thread that asks (`names.rs`).
 
 mod events;
 mod file;
