@@ -1,7 +1,7 @@
 //! Programs built with `foresee cc` and `foresee c++`, for exploration: [`Native`] runs one under a schedule again and again.
 //!
 //! The runtime in the program decides at every operation which thread goes on (`foresee-rt/src/runtime/explore`). A file that
-//! both sides map carries the schedule in and the operations out ([`file`]); here they become the events of the seam
+//! both sides map carries the schedule in and the operations out (`file.rs`); here they become the events of the seam
 //! (`events.rs`). Addresses are the same in every run, because the kernel does not randomise them and the runtime's allocator
 //! makes them depend on nothing but the thread that asks (`names.rs`).
 
