@@ -106,7 +106,10 @@ impl Segments {
                 }
             }
         }
-        Some(Touch { skip: Skip::of(record), first: address >> BLOCK, last: last >> BLOCK })
+        let (first, last) = (address >> BLOCK, last >> BLOCK);
+        // The size of an access is whatever the log says, and a damaged one can say anything.
+        let is_small = last - first < MOST_BLOCKS as u64;
+        is_small.then(|| Touch { skip: Skip::of(record), first, last })
     }
 
     /// Adds the latest record.
