@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <mqueue.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -540,4 +542,67 @@ QUIET(key_destructor) {
     pthread_t t = start(sets_key);
     pthread_join(t, 0);
     assert(x == 1);
+}
+
+/* Data that is kept by descriptor: the kernel gives a number out again only after it was closed */
+static int by_number[1024];
+static void *uses_a_file(void *_) {
+    for (int i = 0; i < 20; i++) {
+        int own = open("/dev/null", O_RDONLY);
+        assert(own >= 0 && own < 1024);
+        by_number[own]++;
+        close(own);
+        sched_yield();
+    }
+    return _;
+}
+RIGHT(descriptor_again) {
+    pthread_t t = start(uses_a_file);
+    uses_a_file(0);
+    pthread_join(t, 0);
+}
+static void *uses_a_stream(void *_) {
+    for (int i = 0; i < 20; i++) {
+        FILE *own = fopen("/dev/null", "r");
+        assert(own && fileno(own) < 1024);
+        by_number[fileno(own)]++;
+        fclose(own);
+        sched_yield();
+    }
+    return _;
+}
+RIGHT(stream_again) {
+    pthread_t t = start(uses_a_stream);
+    uses_a_stream(0);
+    pthread_join(t, 0);
+}
+static void *uses_a_socket(void *_) {
+    for (int i = 0; i < 20; i++) {
+        int pair[2];
+        assert(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pair[1] < 1024);
+        by_number[pair[0]]++;
+        by_number[pair[1]]++;
+        close(pair[0]);
+        close(pair[1]);
+        sched_yield();
+    }
+    return _;
+}
+RIGHT(sockets_again) {
+    pthread_t t = start(uses_a_socket);
+    uses_a_socket(0);
+    pthread_join(t, 0);
+}
+static void *ignores_its_file(void *_) {
+    int own = open("/dev/null", O_RDONLY);
+    x++;
+    close(own);
+    return _;
+}
+WRONG(other_descriptors) {
+    int kept = open("/dev/null", O_RDONLY);
+    pthread_t t = start(ignores_its_file);
+    x++;
+    pthread_join(t, 0);
+    close(kept);
 }

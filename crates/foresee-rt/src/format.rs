@@ -369,9 +369,11 @@ pub mod channel {
     pub const FILE_LOCK: u64 = 13;
     /// Messages to libc's own threads, for timers and the like.
     pub const HELPERS: u64 = 14;
+    /// The number of a descriptor, which is given out again only after it was closed.
+    pub const DESCRIPTOR: u64 = 15;
 
     /// The prefixes of the names of channels.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "fd",
         "environment",
         "omp_team",
@@ -387,6 +389,7 @@ pub mod channel {
         "file_names",
         "file_lock",
         "helpers",
+        "descriptor",
     ];
     /// There is only one of each of these.
     pub const SINGLE: [u64; 4] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS];

@@ -227,6 +227,22 @@ impl Call {
         }
     }
 
+    /// Writes out and closes a stdio file.
+    pub(super) fn closes(&mut self, file: usize) {
+        if file != 0 {
+            let number = real!(fileno(file => usize) -> usize);
+            self.sends(number);
+            self.gives_number(number);
+        }
+    }
+
+    /// A stdio file was opened.
+    pub(super) fn opened(&mut self, file: usize) {
+        if file != 0 {
+            self.got_number(real!(fileno(file => usize) -> usize));
+        }
+    }
+
     /// Reads from a stdio file.
     pub(super) fn gets_from(&mut self, file: usize) {
         if file != 0 {
@@ -329,9 +345,9 @@ calls! {
         => |c, out| { let (list, n) = message(what); c.wrote_pieces(list, n, out); };
     Outside eventfd_read(file, to) |c| { c.may_write(to, 8); c.receives(file); } => |c, out| { if out as i32 == 0 { c.wrote(to, 8); } };
     Aside accept(file, name, size) |c| { c.may_write(name, 128); c.may_write(size, 4); }
-        => |c, out| { c.connected(out, false); c.wrote_name(name, size, out); };
+        => |c, out| { c.got_number(out); c.connected(out, false); c.wrote_name(name, size, out); };
     Aside accept4(file, name, size, flags) |c| { c.may_write(name, 128); c.may_write(size, 4); }
-        => |c, out| { c.connected(out, false); c.wrote_name(name, size, out); };
+        => |c, out| { c.got_number(out); c.connected(out, false); c.wrote_name(name, size, out); };
     Aside connect(file, name, size) |c| { c.reads(name, size as u32 as usize); } => |c, out| {
         if out as i32 == 0 {
             c.connected(file, true);

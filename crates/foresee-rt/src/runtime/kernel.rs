@@ -235,7 +235,7 @@ calls! {
     } => |c, out| { if how & UNLOCK == 0 { c.took_file(file, out); } };
     Outside fcntl(file, command, argument) |c| { c.controls(file, command, argument); } => |c, out| { c.controlled(file, command, argument, out); };
     Outside fcntl64(file, command, argument) |c| { c.controls(file, command, argument); } => |c, out| { c.controlled(file, command, argument, out); };
-    Outside close(file) |c| { c.sends(file); if HAS_LOCKED.load(Relaxed) { c.gives_file(file); } };
+    Outside close(file) |c| { c.sends(file); c.gives_number(file); if HAS_LOCKED.load(Relaxed) { c.gives_file(file); } };
 }
 
 impl Call {
@@ -253,7 +253,10 @@ impl Call {
     fn controlled(&mut self, file: usize, command: usize, argument: usize, out: usize) {
         match command as u32 {
             OFD_SETLK | OFD_SETLKW if !is_unlock(argument) => self.took_file(file, out),
-            DUPFD | DUPFD_CLOEXEC => same_as(out, file),
+            DUPFD | DUPFD_CLOEXEC => {
+                same_as(out, file);
+                self.got_number(out);
+            }
             _ => {}
         }
     }
@@ -308,14 +311,55 @@ fn is_new(file: usize) {
     }
 }
 
+/// Which descriptors the process has closed.
+static CLOSED: [AtomicBool; FILES] = [const { AtomicBool::new(false) }; FILES];
+
+impl Call {
+    /// A descriptor is closed: its number may be given out again, which comes after this.
+    pub(super) fn gives_number(&mut self, file: usize) {
+        if file as i32 >= 0 {
+            if let Some(closed) = CLOSED.get(file as u32 as usize) {
+                closed.store(true, Relaxed);
+            }
+            self.note(
+                Tag::Send,
+                Channel::made(channel::DESCRIPTOR, file as u32 as usize, file as u32),
+            );
+        }
+    }
+
+    /// A descriptor was given out. Programs keep data by its number, and whoever had it before has closed it.
+    pub(super) fn got_number(&mut self, file: usize) {
+        let is_first = CLOSED.get(file as u32 as usize).is_some_and(|closed| !closed.load(Relaxed));
+        if file as i32 >= 0 && !is_first {
+            self.note(
+                Tag::Look,
+                Channel::made(channel::DESCRIPTOR, file as u32 as usize, file as u32),
+            );
+        }
+    }
+
+    /// The same for two of them, if the call succeeded.
+    pub(super) fn got_numbers(&mut self, at: usize, out: usize) {
+        if out as i32 == 0 {
+            // SAFETY: the call has written both.
+            let files = unsafe { *(at as *const [u32; 2]) };
+            for file in files {
+                self.got_number(file as usize);
+            }
+        }
+    }
+}
+
 calls! {
-    Inside dup(file) => |c, out| { same_as(out, file); };
-    Outside dup2(file, other) |c| { c.sends(other); } => |c, out| { same_as(out, file); };
-    Outside dup3(file, other, flags) |c| { c.sends(other); } => |c, out| { same_as(out, file); };
-    Inside eventfd(count, flags) => |c, out| { is_new(out); };
-    Inside timerfd_create(clock, flags) => |c, out| { is_new(out); };
-    Inside epoll_create(size) => |c, out| { is_new(out); };
-    Inside epoll_create1(flags) => |c, out| { is_new(out); };
+    Inside dup(file) => |c, out| { same_as(out, file); c.got_number(out); };
+    Outside dup2(file, other) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.got_number(out); };
+    Outside dup3(file, other, flags) |c| { c.sends(other); } => |c, out| { same_as(out, file); c.got_number(out); };
+    Inside socket(family, kind, protocol) => |c, out| { c.got_number(out); };
+    Inside eventfd(count, flags) => |c, out| { is_new(out); c.got_number(out); };
+    Inside timerfd_create(clock, flags) => |c, out| { is_new(out); c.got_number(out); };
+    Inside epoll_create(size) => |c, out| { is_new(out); c.got_number(out); };
+    Inside epoll_create1(flags) => |c, out| { is_new(out); c.got_number(out); };
     // A read from these reveals signals, or created and removed files.
     Inside signalfd(file, set, flags) |c| { c.reads(set, 8); } => |c, out| { tells_of(out, SIGNALS_TOO); };
     Inside inotify_init() => |c, out| { tells_of(out, NAMES_TOO); };

@@ -76,7 +76,7 @@ calls! {
     Outside putc(b, file) |c| { puts_one(c, file); };
     Outside putchar(b) |c| { puts_one(c, output()); };
     Outside fflush(file) |c| { c.puts_to(file); };
-    Outside fclose(file) |c| { c.puts_to(file); };
+    Outside fclose(file) |c| { c.closes(file); };
     Outside fread(to, size, n, file) |c| { c.may_write(to, size.saturating_mul(n)); c.gets_from(file); }
         => |c, out| { c.wrote(to, size.saturating_mul(out)); };
     Outside fread_unlocked(to, size, n, file) |c| { c.may_write(to, size.saturating_mul(n)); c.gets_from(file); }
@@ -96,16 +96,16 @@ calls! {
 
 // Names of files.
 calls! {
-    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
-    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
+    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); } => |c, out| { c.opened(out); };
+    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); } => |c, out| { c.opened(out); };
     Outside freopen(path, mode, file) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
     Outside fdopen(file, mode) |c| { c.reads_text(mode); };
     Outside popen(command, mode) |c| { c.reads_text(command); c.reads_text(mode); };
-    Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
-    Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
-    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
-    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); };
-    Outside creat(path, mode) |c| { c.reads_text(path); c.changes_name(path); };
+    Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
+    Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
+    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
+    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
+    Outside creat(path, mode) |c| { c.reads_text(path); c.changes_name(path); } => |c, out| { c.got_number(out); };
     Outside opendir(path) |c| { c.reads_text(path); c.looks_at_name(path); c.looks_at_names(); };
     Outside access(path, mode) |c| { c.reads_text(path); c.looks_at_name(path); };
     Outside unlink(path) |c| { c.reads_text(path); c.changes_name(path); };
@@ -121,9 +121,9 @@ calls! {
         => |c, out| { c.wrote_text(out); };
     Outside getcwd(to, n) |c| { c.may_write(to, n); c.allocates(); } => |c, out| { c.wrote_text(out); };
     Outside __getcwd_chk(to, n, room) |c| { c.may_write(to, n); c.allocates(); } => |c, out| { c.wrote_text(out); };
-    Outside pipe(to) |c| { c.writes(to, 8); };
-    Outside pipe2(to, flags) |c| { c.writes(to, 8); };
-    Outside socketpair(family, kind, protocol, to) |c| { c.writes(to, 8); };
+    Outside pipe(to) |c| { c.writes(to, 8); } => |c, out| { c.got_numbers(to, out); };
+    Outside pipe2(to, flags) |c| { c.writes(to, 8); } => |c, out| { c.got_numbers(to, out); };
+    Outside socketpair(family, kind, protocol, to) |c| { c.writes(to, 8); } => |c, out| { c.got_numbers(to, out); };
     Outside link(from, to) |c| { c.reads_text(from); c.reads_text(to); c.looks_at_name(from); c.changes_name(to); };
     Outside symlink(from, to) |c| { c.reads_text(from); c.reads_text(to); c.changes_name(to); };
     Outside mkfifo(path, mode) |c| { c.reads_text(path); c.changes_name(path); };
