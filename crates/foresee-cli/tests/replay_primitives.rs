@@ -31,9 +31,23 @@ fn locks_semaphores_barriers_and_conditions_are_controlled() {
 }
 
 #[test]
-fn time_joins_pipes_and_sockets_are_controlled() {
-    let names = ["timed", "tries", "joins", "sleeps", "pipe", "pairs", "sockets", "standard"];
+fn time_joins_and_pipes_are_controlled() {
+    let names = ["timed", "tries", "joins", "sleeps", "pipe", "pairs", "standard"];
     try_all("primitives.c", "cc", &names);
+}
+
+/// Which side of a connection continues first is up to the kernel, so a replay may diverge. It never says anything else.
+#[test]
+fn connections_are_followed_or_diverge() {
+    let bench = Bench::new();
+    let source = root().join("testdata/programs/replay/primitives.c");
+    bench.built(&format!("cc -g -o program {}", source.display()));
+    let found = confirmed(&bench, "-- ./program sockets");
+    assert!(!found.is_empty(), "nothing was predicted");
+    for finding in &found {
+        let is = finding["confirmation"].as_str().unwrap();
+        assert!(matches!(is, "confirmed" | "diverged"), "{}", label(finding));
+    }
 }
 
 #[test]
