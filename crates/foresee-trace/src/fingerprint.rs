@@ -141,7 +141,7 @@ fn without_number(text: &str, mark: char) -> Option<&str> {
 }
 
 /// Where the parenthesis that is open before a text is closed in it.
-fn closing(text: &str) -> Option<usize> {
+pub fn closing(text: &str) -> Option<usize> {
     let mut depth = 1usize;
     for (i, c) in text.char_indices() {
         match c {

@@ -49,7 +49,7 @@ pub use finding::{
     Confirmation, Confirmed, Finding, FindingKind, FindingSink, Flow, Outcome, ShownBy, Space,
     Subject, Verdict, Witness,
 };
-pub use fingerprint::{Fingerprint, SiteKey, operation, stable_function, stable_path};
+pub use fingerprint::{Fingerprint, SiteKey, closing, operation, stable_function, stable_path};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
 pub use input::{GrowingTrace, TraceInput};
 pub use location::Location;

@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use foresee_trace::{Finding, Location, Name, Site};
+use foresee_trace::{Finding, Location, Name, Site, closing};
 
 /// How long a name may be in running text.
 const LONGEST_NAME: usize = 60;
@@ -101,22 +101,6 @@ pub(crate) fn name(text: &str) -> String {
         short = format!("{}{}{}", &text[..start], self::place(&place), &text[start + length..]);
     }
     middle_cut(&templates(&short), LONGEST_NAME)
-}
-
-/// Where the parenthesis closes that was opened before a text.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 1usize;
-    for (i, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(i);
-        }
-    }
-    None
 }
 
 /// Whether a frame is of a library that the program uses, not of the program.
