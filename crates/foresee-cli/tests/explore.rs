@@ -110,3 +110,24 @@ fn what_cannot_be_explored_is_refused() {
     assert_eq!(status, 2, "{err}");
     assert!(err.contains("cut off"), "{err}");
 }
+
+/// Code without hooks may share memory that no schedule knows of.
+#[test]
+fn a_program_that_is_captured_in_part_is_not_covered() {
+    let bench = Bench::new();
+    bench.write("part.c", "static int n; void bump(void) { n++; }\n");
+    bench.write(
+        "main.c",
+        "#include <pthread.h>\nvoid bump(void);\nstatic void *f(void *p) { bump(); return p; }\n\
+         int main(void) { pthread_t t; pthread_create(&t, 0, f, 0); bump(); return pthread_join(t, 0); }\n",
+    );
+    let plain = std::process::Command::new("cc")
+        .args(["-g", "-c", "part.c"])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(plain.unwrap().success());
+    bench.built("cc -g -pthread -o program main.c part.o");
+    let (status, out, err) = foresee(&bench, "explore -- ./program");
+    assert_eq!(status, 3, "{out} {err}");
+    assert!(out.starts_with("NOT ALL ") && out.contains("not built for capture"), "{out}");
+}

@@ -120,6 +120,7 @@ pub fn explore(
         seen: HashSet::default(),
         hunted: None,
         out: Explored {
+            unseen: None,
             runs: 0,
             states: 0,
             facts: 0,
@@ -592,6 +593,7 @@ impl Explorer<'_> {
 
     fn finish(mut self) -> Explored {
         self.out.facts = self.facts.known;
+        self.out.unseen = self.runners.iter().find_map(|runner| runner.unseen());
         self.out.has_collapsed = self.facts.has_collapsed;
         self.out
     }

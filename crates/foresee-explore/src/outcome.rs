@@ -95,6 +95,8 @@ pub enum Stopped {
 /// What came of an exploration.
 #[derive(Clone, Debug)]
 pub struct Explored {
+    /// Which part of the program is not captured.
+    pub unseen: Option<String>,
     /// How often the program was run.
     pub runs: u32,
     /// The most states of one search.
@@ -128,6 +130,7 @@ impl Explored {
         self.covered == Covered::Everything
             && self.stopped == Stopped::Done
             && self.doubts.is_empty()
+            && self.unseen.is_none()
             && self.unreached.is_empty()
             && !self.has_cut
     }

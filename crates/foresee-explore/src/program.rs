@@ -332,6 +332,11 @@ pub trait Program: Send {
     /// If it cannot be run or controlled, with what to do about it.
     fn run(&mut self, schedule: &Schedule) -> Result<Execution, RunError>;
 
+    /// Which part of the program is not captured, as far as runs have shown: what that does is in no schedule.
+    fn unseen(&self) -> Option<String> {
+        None
+    }
+
     /// The name of an object of a run so far, in words.
     fn object_name(&self, object: Object) -> String {
         format!("{:x}", object.0)

@@ -102,6 +102,10 @@ impl Program for Native {
         execution
     }
 
+    fn unseen(&self) -> Option<String> {
+        self.names.unseen.clone()
+    }
+
     fn object_name(&self, object: Object) -> String {
         self.names.object(object)
     }

@@ -10,6 +10,7 @@ use foresee_explore::program::{Object, Place, RunError, Spot};
 use crate::log::Log;
 use crate::naming::symbols_of;
 use crate::program::{Built, Program};
+use crate::summary::Summary;
 use crate::symbols::Symbols;
 
 /// Where the runtime puts stacks and heaps: see `foresee-rt/src/runtime/explore/arena.rs`.
@@ -39,6 +40,8 @@ pub(super) struct Names {
     symbols: OnceCell<Symbols>,
     /// Libraries, by where they begin.
     known: BTreeMap<u64, String>,
+    /// Which part of the program is not captured, once a run has shown it.
+    pub(super) unseen: Option<String>,
 }
 
 impl Names {
@@ -52,7 +55,12 @@ impl Names {
             .ok_or_else(|| RunError(format!("there is no program {name}")))?;
         let why = match found.built {
             Built::ForCapture => {
-                return Ok(Names { program: 0, symbols: OnceCell::new(), known: BTreeMap::new() });
+                return Ok(Names {
+                    program: 0,
+                    symbols: OnceCell::new(),
+                    known: BTreeMap::new(),
+                    unseen: None,
+                });
             }
             Built::Plain => "was not built for capture",
             Built::Static => "is linked statically, so that it cannot be controlled",
@@ -71,7 +79,9 @@ impl Names {
         if self.symbols.get().is_none()
             && let Some(log) = tails.first().and_then(|tail| Log::open(tail).ok())
         {
-            let _ = self.symbols.set(symbols_of(&log));
+            let symbols = symbols_of(&log);
+            self.unseen = Summary::new(&log, &symbols, &[]).partial();
+            let _ = self.symbols.set(symbols);
             for module in &log.modules {
                 let name = module.path.file_name().unwrap_or_default().to_string_lossy();
                 self.known.insert(module.base, name.into_owned());

@@ -411,7 +411,9 @@ fn text_report(
         return output::plain(&out);
     }
     let covered = match explored.covered {
-        _ if !explored.doubts.is_empty() => "Nothing is claimed to be covered",
+        _ if !explored.doubts.is_empty() || explored.unseen.is_some() => {
+            "Nothing is claimed to be covered"
+        }
         Covered::Detours(detours) => {
             &format!("Covered: every schedule with at most {}", plural(detours as usize, "detour"))
         }
@@ -439,6 +441,9 @@ fn text_report(
         Stopped::Doubts | Stopped::Done => "",
     });
     out.push('\n');
+    if let Some(unseen) = &explored.unseen {
+        let _ = writeln!(out, "  Part of the program is not captured: {unseen}.");
+    }
     if explored.has_cut {
         out += "  Loops that wait were cut after some rounds: --spin bound=N follows them further, --spin collapse takes them for waiting.\n";
     }
@@ -503,7 +508,7 @@ fn json_report(
             "facts": explored.facts, "covered": covered, "detours": detours,
             "open": explored.open, "unreached": explored.unreached, "contradictions": doubts,
             "loops_cut": explored.has_cut, "loops_collapsed": explored.has_collapsed,
-            "stopped": stopped,
+            "stopped": stopped, "unseen": explored.unseen,
         },
         "findings": findings,
         "summary": {"observed": explored.findings.len(), "predicted": 0},
