@@ -13,14 +13,20 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 TIMEFORMAT='%R %U %S'
-times() { # command...: the median wall time and processor time in milliseconds
+# The median wall time and processor time of several command lines, each once in every round, in milliseconds.
+side_by_side() {
+    rm -f "$folder"/times.*
     for _ in $(seq "$rounds"); do
-        { time "$@" > /dev/null 2>&1 < /dev/null || true; } 2>&1
-    done > "$folder/times"
-    awk '{ print 1000 * $1 }' "$folder/times" | median
-    awk '{ print 1000 * ($2 + $3) }' "$folder/times" | median
+        for i in $(seq $#); do
+            { time sh -c "${!i}" > /dev/null 2>&1 < /dev/null || true; } 2>> "$folder/times.$i"
+        done
+    done
+    for i in $(seq $#); do
+        wall=$(awk '{ print 1000 * $1 }' "$folder/times.$i" | median)
+        processor=$(awk '{ print 1000 * ($2 + $3) }' "$folder/times.$i" | median)
+        printf ' %d (%d) ms |' "$wall" "$processor"
+    done
 }
-in_words() { paste -sd' ' | awk '{ printf "%d (%d) ms", $1, $2 }'; }
 
 gcc -O1 -pthread -o "$folder/plain" benches/replay/steps.c
 "$FORESEE" cc -O1 -g -pthread -o "$folder/steps" benches/replay/steps.c
@@ -30,11 +36,15 @@ for what in "one 100000" "turns 8000"; do
     # shellcheck disable=SC2086 # Two words.
     set -- $what
     rm -rf "$folder/schedules"
-    plain=$(for _ in $(seq "$rounds"); do "$folder/plain" "$@"; done | median)
-    recorded=$(for _ in $(seq "$rounds"); do "$FORESEE" run --check race -- "$folder/steps" "$@" 2> /dev/null | head -n 1 || true; done | median)
     "$FORESEE" run --check race --schedules "$folder/schedules" -- "$folder/steps" "$@" > /dev/null 2>&1 || true
     schedule=$folder/schedules/observed.schedule
-    replayed=$(for _ in $(seq "$rounds"); do "$FORESEE" replay "$schedule" -- "$folder/steps" "$@" 2> /dev/null | head -n 1 || true; done | median)
+    rm -f "$folder"/*.ns
+    for _ in $(seq "$rounds"); do
+        "$folder/plain" "$@" >> "$folder/plain.ns"
+        { "$FORESEE" run --check race -- "$folder/steps" "$@" 2> /dev/null || true; } | head -n 1 >> "$folder/recorded.ns"
+        { "$FORESEE" replay "$schedule" -- "$folder/steps" "$@" 2> /dev/null || true; } | head -n 1 >> "$folder/replayed.ns"
+    done
+    plain=$(median < "$folder/plain.ns") recorded=$(median < "$folder/recorded.ns") replayed=$(median < "$folder/replayed.ns")
     echo "| $1, $(tail -n 1 "$schedule" | cut -d' ' -f2) steps | $plain ns | $recorded ns | $replayed ns | $(awk -v n="$replayed" 'BEGIN { printf "%.0f", 1e9 / n }') |"
 done
 echo
@@ -50,7 +60,5 @@ for example in landing lock-inversion philosophers hidden-race use-after-free; d
     rm -rf "$folder/schedules"
     "$FORESEE" run "$@" --schedules "$folder/schedules" -- "$folder/program" > /dev/null 2>&1 || true
     [ -f "$folder/schedules/1.schedule" ] || continue
-    plain=$(times "$folder/plain" | in_words)
-    recorded=$(times "$FORESEE" run "$@" -- "$folder/program" | in_words)
-    echo "| $example | $plain | $recorded | $(times "$FORESEE" replay "$folder/schedules/1.schedule" -- "$folder/program" | in_words) |"
+    echo "| $example |$(side_by_side "$folder/plain" "$FORESEE run $* -- $folder/program" "$FORESEE replay $folder/schedules/1.schedule -- $folder/program")"
 done

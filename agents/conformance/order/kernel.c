@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <mqueue.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -23,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "scenarios.h"
@@ -605,4 +607,136 @@ WRONG(other_descriptors) {
     x++;
     pthread_join(t, 0);
     close(kept);
+}
+
+/* Connections */
+static int server;
+static struct sockaddr_in internet = {.sin_family = AF_INET};
+static struct sockaddr_un local = {.sun_family = AF_UNIX};
+static void listen_on_loopback(void) {
+    socklen_t size = sizeof internet;
+    internet.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server = socket(AF_INET, SOCK_STREAM, 0);
+    assert(bind(server, (struct sockaddr *)&internet, size) == 0 && listen(server, 4) == 0);
+    assert(getsockname(server, (struct sockaddr *)&internet, &size) == 0);
+}
+static void listen_on_a_path(void) {
+    make_folder();
+    strcpy(local.sun_path, in_folder("socket"));
+    server = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert(bind(server, (struct sockaddr *)&local, sizeof local) == 0 && listen(server, 4) == 0);
+}
+static void remove_path(void) {
+    close(server);
+    unlink(local.sun_path);
+    rmdir(folder);
+}
+static void *writes_and_connects(void *_) {
+    int end = socket(AF_INET, SOCK_STREAM, 0);
+    x = 1;
+    assert(connect(end, (struct sockaddr *)&internet, sizeof internet) == 0);
+    return _;
+}
+RIGHT(accept_after_connect) {
+    listen_on_loopback();
+    pthread_t t = start(writes_and_connects);
+    assert(accept(server, 0, 0) >= 0);
+    assert(x == 1);
+    pthread_join(t, 0);
+}
+static void *connects_without_waiting(void *_) {
+    int end = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    x = 1;
+    connect(end, (struct sockaddr *)&internet, sizeof internet);
+    return _;
+}
+RIGHT(accept_after_connect_that_does_not_wait) {
+    listen_on_loopback();
+    pthread_t t = start(connects_without_waiting);
+    assert(accept4(server, 0, 0, SOCK_CLOEXEC) >= 0);
+    assert(x == 1);
+    pthread_join(t, 0);
+}
+static void *writes_and_connects_by_path(void *_) {
+    int end = socket(AF_UNIX, SOCK_STREAM, 0);
+    x = 1;
+    assert(connect(end, (struct sockaddr *)&local, sizeof local) == 0);
+    return _;
+}
+RIGHT(accept_after_connect_by_path) {
+    listen_on_a_path();
+    pthread_t t = start(writes_and_connects_by_path);
+    assert(accept(server, 0, 0) >= 0);
+    assert(x == 1);
+    pthread_join(t, 0);
+    remove_path();
+}
+static void *writes_and_listens(void *_) {
+    x = 1;
+    assert(listen(server, 4) == 0);
+    return _;
+}
+RIGHT(connect_after_listen) {
+    socklen_t size = sizeof internet;
+    internet.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server = socket(AF_INET, SOCK_STREAM, 0);
+    assert(bind(server, (struct sockaddr *)&internet, size) == 0);
+    assert(getsockname(server, (struct sockaddr *)&internet, &size) == 0);
+    pthread_t t = start(writes_and_listens);
+    for (;;) {
+        int end = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(end, (struct sockaddr *)&internet, sizeof internet) == 0) break;
+        close(end);
+    }
+    assert(x == 1);
+    pthread_join(t, 0);
+}
+static void *connects_and_writes(void *_) {
+    int end = socket(AF_INET, SOCK_STREAM, 0);
+    assert(connect(end, (struct sockaddr *)&internet, sizeof internet) == 0);
+    x = 1;
+    return _;
+}
+WRONG(write_after_connect) {
+    listen_on_loopback();
+    pthread_t t = start(connects_and_writes);
+    assert(accept(server, 0, 0) >= 0);
+    x = 2;
+    pthread_join(t, 0);
+}
+static void *writes_and_opens(void *_) {
+    x = 1;
+    int end = open(in_folder("pipe"), O_WRONLY);
+    assert(y == 1);
+    close(end);
+    return _;
+}
+RIGHT(named_pipe_opened) {
+    make_folder();
+    assert(mkfifo(in_folder("pipe"), 0600) == 0);
+    pthread_t t = start(writes_and_opens);
+    y = 1;
+    int end = open(in_folder("pipe"), O_RDONLY);
+    assert(x == 1);
+    pthread_join(t, 0);
+    close(end);
+    unlink(in_folder("pipe"));
+    rmdir(folder);
+}
+static void *opens_and_writes(void *_) {
+    int end = open(in_folder("pipe"), O_WRONLY);
+    x = 1;
+    close(end);
+    return _;
+}
+WRONG(write_after_named_pipe) {
+    make_folder();
+    assert(mkfifo(in_folder("pipe"), 0600) == 0);
+    pthread_t t = start(opens_and_writes);
+    FILE *end = fopen(in_folder("pipe"), "r");
+    x = 2;
+    pthread_join(t, 0);
+    fclose(end);
+    unlink(in_folder("pipe"));
+    rmdir(folder);
 }

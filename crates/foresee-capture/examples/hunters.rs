@@ -22,13 +22,13 @@ fn failed(execution: &Execution) -> bool {
     is_bad || execution.ending == Ending::Deadlock
 }
 
-/// Mean runs to the first failure, and how many of the seeds found it.
+/// Mean runs and seconds to the first failure, and how many of the seeds found it.
 fn sample(
     command: &[OsString],
     seeds: u64,
     most: u64,
     has_priorities: bool,
-) -> Result<(f64, u64), RunError> {
+) -> Result<(f64, f64, u64), RunError> {
     let mut native = Native::new(Options::new(command.to_vec()))?;
     let threads = vec![ThreadName::default()];
     let run = |native: &mut Native, tail| {
@@ -40,8 +40,9 @@ fn sample(
         })
     };
     let length = run(&mut native, Tail::Straight)?.events.len() as u64;
-    let (mut sum, mut found) = (0, 0);
+    let (mut sum, mut found, mut seconds) = (0, 0, 0.0);
     for seed in 0..seeds {
+        let begin = Instant::now();
         for number in 1..=most {
             let tail = seed << 32 | number;
             if has_priorities {
@@ -49,22 +50,27 @@ fn sample(
             }
             if failed(&run(&mut native, Tail::Random(tail))?) {
                 (sum, found) = (sum + number, found + 1);
+                seconds += begin.elapsed().as_secs_f64();
                 break;
             }
         }
     }
-    Ok((sum as f64 / found.max(1) as f64, found))
+    let mean = |sum: f64| sum / found.max(1) as f64;
+    Ok((mean(sum as f64), mean(seconds), found))
 }
 
 fn main() -> Result<(), RunError> {
     let mut arguments = std::env::args_os().skip(1);
     let mut number = || arguments.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or(20);
     let (seeds, most) = (number(), number());
-    println!("| program | random | PCT(3) | exploration | seconds |\n|---|--:|--:|--:|--:|");
+    println!(
+        "| program | random: runs (seeds) | seconds | PCT(3): runs (seeds) | seconds | exploration: runs | seconds |\n\
+         |---|--:|--:|--:|--:|--:|--:|"
+    );
     for program in arguments {
         let command = vec![program];
-        let (random, by_chance) = sample(&command, seeds, most, false)?;
-        let (pct, by_priority) = sample(&command, seeds, most, true)?;
+        let (random, chance_seconds, by_chance) = sample(&command, seeds, most, false)?;
+        let (pct, priority_seconds, by_priority) = sample(&command, seeds, most, true)?;
         let mut runners: Vec<Box<dyn Program>> =
             vec![Box::new(Native::new(Options::new(command.clone()))?)];
         // The repetitions that look for hidden inputs are left out, as the others have none.
@@ -75,7 +81,7 @@ fn main() -> Result<(), RunError> {
             explored.findings.first().map_or("-".to_owned(), |finding| finding.run.to_string());
         let name = command[0].to_string_lossy();
         println!(
-            "| {} | {random:.1} ({by_chance}) | {pct:.1} ({by_priority}) | {runs} | {:.2} |",
+            "| {} | {random:.1} ({by_chance}) | {chance_seconds:.2} | {pct:.1} ({by_priority}) | {priority_seconds:.2} | {runs} | {:.2} |",
             name.rsplit('/').next().unwrap_or_default(),
             begin.elapsed().as_secs_f64()
         );

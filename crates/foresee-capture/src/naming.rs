@@ -152,7 +152,7 @@ impl Names for Naming<'_> {
 }
 
 /// To everything but the C library, `alice.lock.__data.__lock` is the lock `alice.lock`.
-fn without_innards(name: &str) -> &str {
+pub(crate) fn without_innards(name: &str) -> &str {
     let end = name.find("._").or_else(|| name.find('+')).unwrap_or(name.len());
     &name[..end]
 }

@@ -4,6 +4,8 @@
 
 mod conformance;
 mod explore;
+mod explore_generated;
+mod generated;
 mod native;
 mod survival;
 mod symbols;

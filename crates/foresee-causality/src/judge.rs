@@ -27,12 +27,13 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use foresee_trace::{Event, Id, LockId, Op, ThreadId, Trace, Value, VarId, entry};
+use serde::{Deserialize, Serialize};
 
 use crate::order::Wakeups;
 pub use notes::check_notes;
 
 /// What reads may see in a correct reordering.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reads {
     /// Only the value that they saw in the trace.
     Strict,

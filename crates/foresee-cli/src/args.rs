@@ -16,6 +16,8 @@ use foresee_trace::Space;
 mod heading {
     pub(super) const INPUT: &str = "Input";
     pub(super) const CAPTURE: &str = "Capture";
+    pub(super) const BATCH: &str = "Batch";
+    pub(super) const QUEUE: &str = "Queue";
     pub(super) const NETWORK: &str = "Network";
     pub(super) const REPLAY: &str = "Replay";
     pub(super) const SPECS: &str = "Specifications";
@@ -84,6 +86,17 @@ pub(crate) enum Command {
     ///
     /// Without --spec, --pattern or --check, the default checks of `foresee run` are performed.
     Check(Box<CheckArgs>),
+    /// Analyse many traces at once, and merge what was found.
+    ///
+    /// Every trace is checked against every specification. Results are kept, and what has not changed is not computed again.
+    /// Without specifications and --check, the default checks are performed. Exit status: 1 something was found; 3 nothing was
+    /// found, but some answer is missing or incomplete; 2 bad input; 0 otherwise.
+    Batch(Box<BatchArgs>),
+    /// Do the jobs of batches that were started with `foresee batch --queue`.
+    ///
+    /// Works until it is told to stop (SIGINT or SIGTERM); a job that was begun is finished. Any number of workers on any number
+    /// of machines share a queue.
+    Worker(Box<WorkerArgs>),
     /// Analyse running programs, which send their events over sockets.
     Observe(Box<ObserveArgs>),
     /// Send a trace to an observer, as a running program would.
@@ -224,6 +237,119 @@ pub(crate) struct CheckArgs {
     /// Index of the trace [default: TRACE.fsi, if it exists and matches the trace].
     #[arg(long, value_name = "FILE", help_heading = heading::INPUT)]
     pub(crate) index: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(args_override_self = true)]
+pub(crate) struct BatchArgs {
+    /// Traces and specifications: files, folders, or patterns such as 'runs/*.std'.
+    ///
+    /// Files called *.spec are specifications. Folders are searched for these and for traces called *.std, *.rr, *.csv,
+    /// *.jsonl and *.fse, also with .gz or .zst.
+    #[arg(value_name = "FILE", required_unless_present = "manifest")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Also take the traces and questions that this file lists; repeatable.
+    #[arg(long, value_name = "FILE.toml", help_heading = heading::INPUT)]
+    pub(crate) manifest: Vec<PathBuf>,
+    /// Read the traces in this format instead of detecting it.
+    #[arg(long, value_name = "FORMAT", help_heading = heading::INPUT)]
+    pub(crate) input_format: Option<String>,
+    /// Repair what no execution could have produced, and list the changes.
+    #[arg(long, help_heading = heading::INPUT)]
+    pub(crate) repair: bool,
+    /// Do only the K-th of N parts of the jobs, as one of N machines does.
+    #[arg(long, value_name = "K/N", help_heading = heading::BATCH)]
+    pub(crate) shard: Option<foresee_batch::Shard>,
+    /// Split each job into at most N parts, with some of the checks or properties each.
+    ///
+    /// The report is the same. Each part reads the trace, so this pays for few traces with long searches.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::BATCH)]
+    #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) parts: usize,
+    /// Keep results in this folder [default: the user's cache].
+    #[arg(long, value_name = "DIR", help_heading = heading::BATCH)]
+    pub(crate) cache: Option<PathBuf>,
+    /// Compute everything, and keep nothing.
+    #[arg(long, conflicts_with = "cache", help_heading = heading::BATCH)]
+    pub(crate) no_cache: bool,
+    /// Space for results of other batches; the oldest are removed.
+    #[arg(long, value_name = "MIB", default_value_t = 1024, help_heading = heading::BATCH)]
+    pub(crate) cache_size: u64,
+    /// Have the jobs done by the workers of a queue on this NATS server, as in nats://HOST:4222.
+    #[arg(long, value_name = "URL", help_heading = heading::QUEUE)]
+    pub(crate) queue: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct WorkerArgs {
+    /// The NATS server with the queue, as in nats://HOST:4222; several are separated by commas.
+    #[arg(long, value_name = "URL", help_heading = heading::QUEUE)]
+    pub(crate) queue: String,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
+    /// Number of jobs to do at once; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = heading::BATCH)]
+    pub(crate) jobs: usize,
+    /// Keep fetched traces in this folder [default: the user's cache].
+    #[arg(long, value_name = "DIR", help_heading = heading::BATCH)]
+    pub(crate) cache: Option<PathBuf>,
+    /// Space for fetched traces.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::BATCH)]
+    pub(crate) cache_size: u64,
+    /// End after SECONDS without work [default: never].
+    #[arg(long, value_name = "SECONDS", help_heading = heading::BATCH)]
+    pub(crate) idle: Option<u64>,
+}
+
+/// How to use the server of a queue.
+#[derive(Args)]
+pub(crate) struct QueueArgs {
+    /// Name of the queue: letters, digits, `-` and `_`.
+    #[arg(long, value_name = "NAME", default_value = "foresee", help_heading = heading::QUEUE)]
+    pub(crate) queue_name: String,
+    /// How long to go on without the server.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = heading::QUEUE)]
+    pub(crate) patience: u64,
+    /// How long a job may be without a sign of life from its worker, if the queue is new.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = heading::QUEUE)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ack_wait: u64,
+    /// How long traces and results stay on the server, if the queue is new.
+    #[arg(long, value_name = "HOURS", default_value_t = 168, help_heading = heading::QUEUE)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep_hours: u64,
+    /// User of the server.
+    #[arg(long, value_name = "NAME", env = "FORESEE_NATS_USER", help_heading = heading::QUEUE)]
+    #[arg(requires = "nats_password")]
+    pub(crate) nats_user: Option<String>,
+    /// The user's password. Prefer the environment variable, which other users cannot read.
+    #[arg(long, value_name = "TEXT", env = "FORESEE_NATS_PASSWORD", hide_env_values = true)]
+    #[arg(requires = "nats_user", help_heading = heading::QUEUE)]
+    pub(crate) nats_password: Option<String>,
+    /// Token for the server. Prefer the environment variable, which other users cannot read.
+    #[arg(long, value_name = "TEXT", env = "FORESEE_NATS_TOKEN", hide_env_values = true)]
+    #[arg(conflicts_with_all = ["nats_user", "nats_nkey", "nats_creds"], help_heading = heading::QUEUE)]
+    pub(crate) nats_token: Option<String>,
+    /// File with the seed of an nkey.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nats_user", "nats_creds"])]
+    #[arg(help_heading = heading::QUEUE)]
+    pub(crate) nats_nkey: Option<PathBuf>,
+    /// File with credentials: a JWT and a seed.
+    #[arg(long, value_name = "FILE", conflicts_with = "nats_user", help_heading = heading::QUEUE)]
+    pub(crate) nats_creds: Option<PathBuf>,
+    /// File with certificates to trust, in PEM; the connection is then secure, or there is none.
+    #[arg(long, value_name = "FILE", help_heading = heading::QUEUE)]
+    pub(crate) nats_ca: Option<PathBuf>,
+    /// File with the own certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "nats_key", help_heading = heading::QUEUE)]
+    pub(crate) nats_cert: Option<PathBuf>,
+    /// File with the key of the own certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "nats_cert", help_heading = heading::QUEUE)]
+    pub(crate) nats_key: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -370,6 +496,15 @@ pub(crate) struct ExploreArgs {
     /// was. The result says so.
     #[arg(long, value_name = "HOW", help_heading = heading::SEARCH)]
     pub(crate) spin: Option<String>,
+    /// Specification that every schedule must satisfy; repeatable.
+    #[arg(long, value_name = "FILE", help_heading = heading::SPECS)]
+    pub(crate) spec: Vec<PathBuf>,
+    /// Checks to perform on every run, as `foresee run` does on one.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = heading::CHECKS)]
+    pub(crate) check: Vec<String>,
+    /// Assume that this uninstrumented library does not access shared data; repeatable.
+    #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
+    pub(crate) trust: Vec<String>,
     /// Go on after the first failure, and list all.
     #[arg(long, help_heading = heading::SEARCH)]
     pub(crate) all: bool,
@@ -377,6 +512,11 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::SEARCH)]
     #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub(crate) jobs: usize,
+    /// Run the program in an empty folder of its own, each time.
+    ///
+    /// Programs that write files need it with --jobs. The command of --before runs there, too.
+    #[arg(long, help_heading = heading::INPUT)]
+    pub(crate) private: bool,
     /// Keep what is learnt and the schedules of failures in this folder, and continue from what is there.
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
@@ -669,6 +809,11 @@ pub(crate) struct ObserveArgs {
     /// An observer that is restarted with the same directory resumes unfinished traces.
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(crate) keep: Option<PathBuf>,
+    /// Serve figures for Prometheus on this address, HOST:PORT, at /metrics.
+    ///
+    /// Whoever reaches the address can read them.
+    #[arg(long, value_name = "ADDR", help_heading = heading::NETWORK)]
+    pub(crate) metrics: Option<String>,
     /// Drop events instead of applying back-pressure.
     ///
     /// The verdict then covers only the events before the first one that was dropped.

@@ -33,7 +33,7 @@ pub(crate) fn everything(args: &AnalysisArgs) -> anyhow::Result<Session> {
 }
 
 /// Refuses flags that would change nothing.
-fn ensure_useful(args: &AnalysisArgs, session: &Session) -> anyhow::Result<()> {
+pub(crate) fn ensure_useful(args: &AnalysisArgs, session: &Session) -> anyhow::Result<()> {
     let is_about_races = !matches!(args.algorithm, AlgorithmArg::Auto | AlgorithmArg::Ideals);
     if let Some(value) = args.algorithm.to_possible_value().filter(|_| is_about_races) {
         let flag = value.get_name();
@@ -62,7 +62,7 @@ fn ensure_useful(args: &AnalysisArgs, session: &Session) -> anyhow::Result<()> {
 }
 
 /// How to search.
-fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
+pub(crate) fn settings(args: &AnalysisArgs) -> anyhow::Result<Settings> {
     let asked = &args.nondeterminism;
     let limits = Limits {
         time: args.time_limit(),

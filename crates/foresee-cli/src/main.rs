@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod console;
 mod input;
+mod metrics;
 mod output;
 mod replayer;
 mod settings;
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
     });
     finish(match cli.command {
         Command::Check(args) => commands::check::run(&args),
+        Command::Batch(args) => commands::batch::run(&args),
+        Command::Worker(args) => commands::worker::run(&args),
         Command::Observe(args) => commands::observe::run(*args),
         Command::Send(args) => commands::send::run(&args),
         Command::Index(args) => commands::index::run(&args),

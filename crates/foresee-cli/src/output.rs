@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, ensure};
 use foresee_report::Report;
 use foresee_report::text::{Level, Options, Style};
+use foresee_support::causes::sentence;
 use foresee_support::output::OutputFile;
 use foresee_trace::{ReadError, Visible};
 
@@ -169,7 +170,7 @@ pub(crate) fn error(error: &anyhow::Error) {
         return;
     }
     // If standard error is closed, the message is lost.
-    let text = format!("{error:#}");
+    let text = sentence(error.as_ref());
     let lines: Vec<String> = text.lines().map(|line| Visible(line).to_string()).collect();
     let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", lines.join("\n"));
     let help = error.chain().find_map(|e| e.downcast_ref::<ReadError>()?.help());

@@ -24,7 +24,7 @@ use foresee_capture::log::{self, Log};
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::replay::script::{self, After, Mode, Way};
-use foresee_capture::replay::{Progress, Schedule, State};
+use foresee_capture::replay::{Progress, Reason, Schedule, State};
 use foresee_capture::scratch::Scratch;
 use foresee_capture::store::LogConversion;
 use foresee_predict::session::{Session, Silent};
@@ -134,7 +134,7 @@ impl Replayer<'_> {
         let (schedule, usual) = (&*schedule, OnceCell::new());
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let mut best: Option<(usize, String)> = None;
-        let mut follows = None;
+        let (mut follows, mut is_lost) = (None, false);
         let first = is_same.then_some(Mode::Strict);
         for mode in first.into_iter().chain([Mode::Switch]) {
             let way = Way { mode, ..STRICT };
@@ -150,6 +150,7 @@ impl Replayer<'_> {
             if let Some(left) = attempt.left {
                 return Ok(Outcome::NotForced(left.to_owned()));
             }
+            is_lost = attempt.progress.state == State::Diverged(Reason::Lost);
             let (at, text) = describe(schedule, mode, &attempt);
             if best.as_ref().is_none_or(|best| at > best.0) {
                 best = Some((at, text));
@@ -164,9 +165,9 @@ impl Replayer<'_> {
             Way { mode, after: After::OthersFirst, sleeps: false },
             Way { mode: Mode::Switch, after: After::All, sleeps: true },
         ];
-        // Without an end of the schedule, only real time can make a difference.
+        // Without an end of the schedule, only real time can make a difference, and not to a thread that goes round in circles.
         let has_followed = follows.is_some();
-        for way in rest.into_iter().filter(|way| has_followed || way.sleeps) {
+        for way in rest.into_iter().filter(|way| has_followed || way.sleeps && !is_lost) {
             if is_late() || is_interrupted() {
                 break;
             }
@@ -326,6 +327,11 @@ impl Replayer<'_> {
             _ if ended.hung.contains(&log.header.pid) => stacks::of(log, &symbols),
             _ => Vec::new(),
         };
+        let attempt = Attempt { progress, convicted: None, failed, got, said, stacks, left: None };
+        // What a check finds counts only at the schedule's end, and a program that left it may have recorded much.
+        if progress.state != State::Followed && schedule.claims_check() && !self.is_traced {
+            return Ok(attempt);
+        }
         let (spec_vars, _) = spec_vars(self.session, &symbols);
         let conversion = LogConversion {
             log,
@@ -348,7 +354,7 @@ impl Replayer<'_> {
         let found = examined.report.findings.iter();
         let convicted = claim.and_then(|claim| found.clone().find(|found| convicts(claim, found)));
         let convicted = convicted.map(|found| found.message.clone());
-        Ok(Attempt { progress, convicted, failed, got, said, stacks, left: None })
+        Ok(Attempt { convicted, ..attempt })
     }
 
     /// Prints the steps that were taken.

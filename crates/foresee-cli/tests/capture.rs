@@ -85,7 +85,7 @@ fn locked(folder: &str, source: &str, spec: &str, says: &str, property: &str) {
     assert_eq!(status, 0, "{out}{err}");
     let (_, out, _) = bench.run(&format!("--spec {} -- ./program", spec.display()));
     assert!(out.contains("sections swapped"), "{out}");
-    // What a thinned capture left out matters here, so from one nothing is claimed.
+    // What a filtered capture left out matters here, so from one nothing is claimed.
     bench.run(&format!("--reorder maz --keep t.fse --spec {} -- ./program", spec.display()));
     let check = bench.foresee().args(["check", "t.fse", "--spec"]).arg(&spec).output().unwrap();
     let out = text(&check.stdout);
@@ -290,7 +290,7 @@ fn memory_from_the_heap_is_named_by_where_it_comes_from_and_what_it_is() {
 }
 
 #[test]
-fn a_thinned_capture_is_asked_only_about_what_it_has_whole() {
+fn a_filtered_capture_is_asked_only_about_what_it_has_whole() {
     let bench = Bench::new();
     // `x` goes through 1, which the filter leaves out of the trace.
     bench.write(

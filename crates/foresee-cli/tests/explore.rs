@@ -25,6 +25,7 @@ fn classics_fail_and_their_schedules_can_be_replayed() {
         ("aba_stack", "assertion"),
         ("queue", "assertion"),
         ("timed_wait", "assertion"),
+        ("torn_copy", "assertion"),
         ("lost_wakeup", "deadlock"),
         ("philosophers", "deadlock"),
     ] {
@@ -50,7 +51,9 @@ fn classics_fail_and_their_schedules_can_be_replayed() {
 #[test]
 fn repaired_classics_are_covered() {
     let bench = Bench::new();
-    for name in ["account", "queue", "timed_wait", "lost_wakeup", "philosophers", "rw_upgrade"] {
+    for name in
+        ["account", "queue", "timed_wait", "torn_copy", "lost_wakeup", "philosophers", "rw_upgrade"]
+    {
         build(&bench, name, true);
         let (status, out, err) = foresee(&bench, &format!("explore -- ./{name}"));
         assert_eq!(status, 0, "{name}: {out} {err}");
@@ -127,7 +130,255 @@ fn a_program_that_is_captured_in_part_is_not_covered() {
         .status();
     assert!(plain.unwrap().success());
     bench.built("cc -g -pthread -o program main.c part.o");
-    let (status, out, err) = foresee(&bench, "explore -- ./program");
+    // A second exploration with the same folder needs no run that could show it.
+    for _ in 0..2 {
+        let (status, out, err) = foresee(&bench, "explore --keep kept -- ./program");
+        assert_eq!(status, 3, "{out} {err}");
+        assert!(out.starts_with("NOT ALL ") && out.contains("not built for capture"), "{out}");
+    }
+    let (status, out, err) = foresee(&bench, "explore --trust program -- ./program");
+    assert_eq!(status, 0, "{out} {err}");
+}
+
+const ACCOUNT: &str = r#"
+#include <pthread.h>
+#include "foresee.h"
+int balance = 10, audited;
+pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *withdraw(void *x) {
+    pthread_mutex_lock(&m);
+    int seen = balance;
+#ifndef REPAIRED
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&m);
+#endif
+    if (seen >= 8)
+        balance = balance - 8;
+    pthread_mutex_unlock(&m);
+    return x;
+}
+static void *audit(void *x) {
+    FORESEE_EVENT("begin", 1);
+#ifdef REPAIRED
+    pthread_mutex_lock(&m);
+#endif
+    audited = balance;
+#ifdef REPAIRED
+    pthread_mutex_unlock(&m);
+#endif
+    FORESEE_EVENT("end", 2);
+    return x;
+}
+int main(void) {
+    pthread_t t[3];
+    pthread_create(&t[0], 0, withdraw, 0);
+    pthread_create(&t[1], 0, withdraw, 0);
+    pthread_create(&t[2], 0, audit, 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], 0);
+}
+"#;
+
+const PROPERTIES: &str = "property solvent: balance >= 0
+property locked: write(audited) -> !release(m) since acquire(m)
+property marked: event(end, 2) -> once event(begin, 1)
+property unmarked: event(end) -> balance == 10
+";
+
+#[test]
+fn properties_are_decided_over_all_schedules() {
+    let bench = Bench::new();
+    bench.write("account.c", ACCOUNT);
+    bench.write("account.spec", PROPERTIES);
+    bench.built("cc -g -O1 -pthread -o account account.c");
+    let words = "explore --all --keep kept --spec account.spec -- ./account";
+    let (status, out, err) = foresee(&bench, words);
+    assert_eq!(status, 1, "{out} {err}");
+    for name in ["solvent", "locked", "unmarked"] {
+        assert!(out.contains(&format!("(property {name} violated)")), "{out}");
+    }
+    assert!(!out.contains("property marked"), "{out}");
+    assert_eq!(out.matches("replayed 3 of 3").count(), 3, "{out}");
+    assert!(out.contains("Every schedule was covered; all failures are listed"), "{out}");
+    for i in 1..=3 {
+        let words = format!("replay --quiet --spec account.spec kept/{i}.schedule -- ./account");
+        let (status, out, err) = foresee(&bench, &words);
+        assert_eq!(status, 1, "{out} {err}");
+        assert!(out.starts_with("confirmed: property "), "{out}");
+    }
+    // Repaired, all hold but the one that the schedule decides.
+    bench.built("cc -g -O1 -pthread -DREPAIRED -o account account.c");
+    let (status, out, err) = foresee(&bench, &words.replace("kept", "kept2"));
+    assert_eq!(status, 1, "{out} {err}");
+    assert_eq!(out.matches("FAILED").count(), 1, "{out}");
+    assert!(out.contains("(property unmarked violated)"), "{out}");
+    let kept: Vec<&str> = PROPERTIES.lines().take(3).collect();
+    bench.write("account.spec", &kept.join("\n"));
+    let (status, out, err) = foresee(&bench, &words.replace("kept", "kept3"));
+    assert_eq!(status, 0, "{out} {err}");
+    assert!(out.contains("every property held"), "{out}");
+    // What cannot be decided along the search is said, and is judged on each run.
+    bench.write("account.spec", "property one(x): event(end, x) -> !once event(begin, x)");
+    let (status, out, err) = foresee(&bench, &words.replace("kept", "kept4"));
     assert_eq!(status, 3, "{out} {err}");
-    assert!(out.starts_with("NOT ALL ") && out.contains("not built for capture"), "{out}");
+    assert!(out.contains("property one has parameters"), "{out}");
+}
+
+#[test]
+fn checks_see_every_run_and_report_once() {
+    let bench = Bench::new();
+    build(&bench, "account", false);
+    let words = "explore --all --keep kept --format json --check race -- ./account";
+    let (status, out, err) = foresee(&bench, words);
+    assert_eq!(status, 1, "{out} {err}");
+    let report: Json = serde_json::from_str(&out).unwrap();
+    let rules: Vec<&str> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["rule"].as_str())
+        .collect();
+    let has = |what: &str| rules.iter().any(|rule| rule.starts_with(what));
+    assert!(has("race") && has("program-failure"), "{rules:?}");
+    let mut prints: Vec<&Json> =
+        report["findings"].as_array().unwrap().iter().map(|one| &one["fingerprint"]).collect();
+    prints.retain(|print| !print.is_null());
+    let count = prints.len();
+    prints.sort_by_key(|print| print.to_string());
+    prints.dedup();
+    assert_eq!(prints.len(), count, "{out}");
+    let schedules = std::fs::read_dir(bench.path("kept")).unwrap().count() - 1;
+    assert_eq!(schedules, rules.len());
+    let (status, _, err) = foresee(&bench, "explore --check rase -- ./account");
+    assert_eq!(status, 2, "{err}");
+}
+
+#[test]
+fn nothing_runs_on_after_a_kill() {
+    let bench = Bench::new();
+    // It never comes to another operation.
+    bench.write("idle.c", "int main(void) { for (;;) __asm__ volatile(\"\"); }");
+    bench.built("cc -g -o idle idle.c");
+    let program = bench.path("idle");
+    let mut explorer = bench.foresee();
+    explorer.args(["explore", "--timeout", "1000", "--"]).arg(&program);
+    let mut explorer = explorer.spawn().unwrap();
+    let running = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut links = processes.filter_map(|one| std::fs::read_link(one.path().join("exe")).ok());
+        links.any(|link| link == program)
+    };
+    while !running() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    explorer.kill().unwrap();
+    explorer.wait().unwrap();
+    // The kernel needs a moment.
+    for _ in 0..1000 {
+        if !running() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the program still runs");
+}
+
+const CONSUMERS: &str = r#"
+#include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <queue>
+#include <thread>
+static std::mutex m;
+static std::condition_variable filled;
+static std::queue<int> items;
+static bool is_over;
+static std::atomic<int> taken{0};
+static void consume() {
+    std::unique_lock<std::mutex> held(m);
+#ifdef REPAIRED
+    filled.wait(held, [] { return !items.empty() || is_over; });
+    if (items.empty()) return;
+#else
+    if (items.empty() && !is_over) filled.wait(held);
+    assert(!items.empty());
+#endif
+    items.pop();
+    taken++;
+}
+int main() {
+    std::thread a(consume), b(consume);
+    {
+        std::lock_guard<std::mutex> held(m);
+        items.push(1);
+        is_over = true;
+    }
+    filled.notify_all();
+    a.join();
+    b.join();
+    assert(taken == 1);
+}
+"#;
+
+const GATE: &str = r#"
+#include <atomic>
+#include <cassert>
+#include <thread>
+static std::atomic<int> turns{0};
+static std::atomic<bool> is_busy{false};
+static int inside;
+static void enter() {
+#ifdef REPAIRED
+    bool expected = false;
+    if (!is_busy.compare_exchange_strong(expected, true)) return;
+#else
+    if (is_busy.load(std::memory_order_acquire)) return;
+    is_busy.store(true, std::memory_order_release);
+#endif
+    inside++;
+    assert(inside == 1);
+    inside--;
+    turns.fetch_add(1, std::memory_order_relaxed);
+    is_busy.store(false);
+}
+int main() {
+    std::thread a(enter), b(enter);
+    a.join();
+    b.join();
+    assert(turns >= 1 && turns <= 2);
+}
+"#;
+
+#[test]
+fn programs_in_cpp_are_explored() {
+    let bench = Bench::new();
+    for (name, text) in [("consumers", CONSUMERS), ("gate", GATE)] {
+        bench.write(&format!("{name}.cpp"), text);
+        bench.built(&format!("c++ -g -O1 -pthread -o {name} {name}.cpp"));
+        let (status, out, err) = foresee(&bench, &format!("explore --runs 300 -- ./{name}"));
+        assert_eq!(status, 1, "{name}: {out} {err}");
+        assert!(out.contains("(assertion)") && out.contains("replayed 3 of 3"), "{out}");
+        bench.built(&format!("c++ -g -O1 -pthread -DREPAIRED -o {name} {name}.cpp"));
+        let (status, out, err) = foresee(&bench, &format!("explore -- ./{name}"));
+        assert_eq!(status, 0, "{name}: {out} {err}");
+    }
+}
+
+/// A program that leaves a file behind is another one when it runs again, unless each run has a folder of its own.
+#[test]
+fn runs_have_folders_of_their_own() {
+    let bench = Bench::new();
+    bench.write(
+        "leaves.c",
+        "#include <fcntl.h>\n#include <pthread.h>\nstatic int n;\n\
+         static void *f(void *x) { n = open(\"left\", O_CREAT | O_EXCL, 0600) >= 0; return x; }\n\
+         int main(void) { pthread_t t; pthread_create(&t, 0, f, 0); pthread_join(t, 0); return !n; }\n",
+    );
+    bench.built("cc -g -pthread -o leaves leaves.c");
+    let (status, out, err) = foresee(&bench, "explore --private --jobs 3 -- ./leaves");
+    assert_eq!(status, 0, "{out} {err}");
+    assert!(!bench.path("left").exists());
+    let (status, out, _) = foresee(&bench, "explore -- ./leaves");
+    assert_ne!(status, 0, "{out}");
 }

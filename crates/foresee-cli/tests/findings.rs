@@ -80,7 +80,8 @@ fn reports_of_every_kind_are_as_the_schema_says() {
         }
     };
     has("kind", &["observed", "predicted", "conditional", "schedule-dependent"]);
-    let checks = ["race", "deadlock", "atomicity", "likely-atomicity", "order", "nondeterminism"];
+    let checks =
+        ["race", "deadlock", "atomicity", "likely-atomicity", "lifetime", "nondeterminism"];
     has("property", &checks);
     has("verdict", &["violated", "concurrent-access", "lock-cycle", "endless-wait", "lost-update"]);
 }

@@ -503,3 +503,33 @@ fn the_observer_may_be_killed() {
     assert_eq!(whole.count() as u64, KILLS / 30);
     assert!(found.iter().all(|id| verdicts.contains_key(id)));
 }
+
+#[test]
+fn figures_are_served_for_prometheus() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut observer = Observer::start(folder.path(), &["--metrics", "127.0.0.1:0"]);
+    let metrics = observer.next("metrics")["address"].as_str().unwrap().to_owned();
+    let page = || {
+        let mut stream = TcpStream::connect(&metrics).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    };
+    let trace = landing(folder.path(), 10, 10);
+    let mut send = Command::new(FORESEE);
+    send.arg("send").arg(&trace).args(["--to", &observer.address]);
+    assert!(send.output().unwrap().status.success());
+    observer.next("verdict");
+    let until = Instant::now() + PATIENCE;
+    while !page().contains("\nforesee_programs_total 1\n") {
+        assert!(Instant::now() < until, "{}", page());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let page = page();
+    assert!(
+        page.contains("foresee_findings_total{property=\"safe\",kind=\"predicted\"} 1\n"),
+        "{page}"
+    );
+    assert!(page.contains("\nforesee_programs_running 0\n"), "{page}");
+}

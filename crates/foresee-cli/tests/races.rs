@@ -74,14 +74,14 @@ fn not_only_the_nearest_pair() {
 fn a_use_after_free_that_happened() {
     run("uaf_observed.c", &[], |status, out| {
         assert_eq!(status, 1, "{out}");
-        assert!(out.contains("OBSERVED order"), "{out}");
+        assert!(out.contains("OBSERVED lifetime"), "{out}");
         assert!(out.contains("after main has freed it"), "{out}");
     });
 }
 
 #[test]
 fn memory_that_is_handed_out_again_is_another_object() {
-    run("freed_and_reused.c", &["--check", "order"], |_, out| {
+    run("freed_and_reused.c", &["--check", "lifetime"], |_, out| {
         assert!(!out.contains("OBSERVED") && !out.contains("PREDICTED"), "{out}");
     });
 }

@@ -65,8 +65,8 @@ fn a_block_that_is_meant_to_be_atomic() {
 #[test]
 fn memory_that_another_thread_frees() {
     let folder = built("cc", &example("use-after-free/session.c"));
-    let words = ["PREDICTED order", "session.c:44(main))#1 after T2 has freed it", "served"];
-    always(folder.path(), &["--check", "order"], 1, &words);
+    let words = ["PREDICTED lifetime", "session.c:44(main))#1 after T2 has freed it", "served"];
+    always(folder.path(), &["--check", "lifetime"], 1, &words);
     // It is found without being asked for. Nothing races, and no thread waits forever.
     always(folder.path(), &[], 1, &words);
     let (status, text) =
@@ -88,6 +88,7 @@ fn memory_that_is_freed_after_a_join_is_fine() {
     fs::write(&source, joined).unwrap();
     let folder = built("cc", &source);
     let words = ["no use of an object out of order is possible", "reads what it read in this run"];
+    // The check's former name is still accepted.
     always(folder.path(), &["--check", "order"], 0, &words);
 }
 

@@ -4,12 +4,14 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use serde_json::Value as Json;
 
 use crate::harness::{Bench, root, said};
 use crate::replay::RING;
+use foresee_testkit::tools::need;
 
 /// A folder with the landing example and the schedule of its finding.
 fn landing() -> Bench {
@@ -27,19 +29,10 @@ fn replay(bench: &Bench, words: &[&str]) -> (i32, String, String) {
     said(&command.arg("replay").args(words).stdin(Stdio::null()).output().unwrap())
 }
 
-fn has_gdb() -> bool {
-    Command::new("gdb").arg("--version").output().is_ok_and(|out| out.status.success())
-}
-
 #[test]
 fn a_debugger_stands_at_the_violating_step() {
     let bench = landing();
-    if !has_gdb() {
-        let (status, _, err) =
-            replay(&bench, &["schedules/1.schedule", "--debug", "--", "./landing"]);
-        assert!(status == 2 && err.contains("debugger"), "{err}");
-        return;
-    }
+    need("gdb", "gdb");
     let gdb = "gdb -batch -ex \"info threads\" -ex bt -ex \"print landing\"";
     let words = ["schedules/1.schedule", "--debug", "--debugger", gdb, "--", "./landing"];
     let (status, out, err) = replay(&bench, &words);
@@ -69,6 +62,30 @@ fn a_debugger_stands_at_the_violating_step() {
     let words = [path, "--debug", "--debugger", "no-such-debugger", "--", "./landing"];
     let (status, _, err) = replay(&bench, &words);
     assert!(status == 2 && err.contains("there is no debugger `no-such-debugger`"), "{err}");
+}
+
+/// lldb is given its own commands. gdb does what they say here, because tests do not install both.
+#[test]
+fn lldb_is_told_what_gdb_is() {
+    need("gdb", "gdb");
+    let bench = landing();
+    let release = "gdb -batch -p \"$2\" -ex 'set variable *(int *)&foresee_held = 0'";
+    bench.write(
+        "lldb",
+        &format!("#!/bin/sh\necho \"$@\" > words; cp \"$4\" told; exec {release}\n"),
+    );
+    fs::set_permissions(bench.path("lldb"), fs::Permissions::from_mode(0o755)).unwrap();
+    let words =
+        ["schedules/1.schedule", "--debug", "--debugger", "./lldb --more", "--", "./landing"];
+    let (status, out, err) = replay(&bench, &words);
+    assert!(status == 1 && out.contains("confirmed: the violation happened"), "{out}{err}");
+    let words = fs::read_to_string(bench.path("words")).unwrap();
+    assert!(words.starts_with("-p ") && words.contains(" --source "), "{words}");
+    assert!(words.trim_end().ends_with(" --more"), "{words}");
+    let told = fs::read_to_string(bench.path("told")).unwrap();
+    for part in ["--name foresee_at_step", "foresee_held = 0", "== 'control'"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::fs;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{Bench, root, said};
@@ -139,6 +140,74 @@ fn schedules_of_other_programs_and_inputs_are_named() {
         let (status, _, err) = replay(&bench, &format!("{name} -- ./unruly"));
         assert!(status == 2 && err.contains(name), "{name}: {status} {err}");
     }
+    assert_eq!(left_running(&bench), [""; 0]);
+}
+
+/// A thread that polls for what another one does, which the schedule holds: it never sleeps, and never comes to its step.
+const POLLS: &str = "#include <pthread.h>\n#include <stdatomic.h>\n#include <unistd.h>\n\
+    static int x, polls; static atomic_int done;\n\
+    static void *one(void *p) { while (polls && !done) usleep(100); x = 1; return p; }\n\
+    static void *two(void *p) { x = 2; done = 1; return p; }\n\
+    int main(int n, char **v) { pthread_t s, t; (void)v; polls = n > 1;\n\
+      pthread_create(&s, 0, one, 0); pthread_create(&t, 0, two, 0);\n\
+      pthread_join(s, 0); pthread_join(t, 0); return 0; }\n";
+
+#[test]
+fn a_thread_that_never_comes_to_its_step_is_given_up() {
+    let bench = Bench::new();
+    bench.write("polls.c", POLLS);
+    bench.built("cc -g -o polls polls.c");
+    assert_eq!(bench.run("--schedules schedules -- ./polls").0, 1);
+    assert_eq!(replay(&bench, "schedules/1.schedule -- ./polls").0, 1);
+    let (status, out, err) = replay(&bench, "schedules/1.schedule --timeout 600 -- ./polls x");
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(out.starts_with("diverged: at step ") && out.contains("goes on and on"), "{out}{err}");
+    assert_eq!(left_running(&bench), [""; 0]);
+}
+
+/// Programs that read their input, or do not want to end.
+const STUBBORN: &str = "#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+    static int x;\n\
+    static void *work(void *p) { x++; return p; }\n\
+    int main(int n, char **v) { pthread_t s, t; (void)v;\n\
+      if (n > 1) { signal(SIGTERM, SIG_IGN); puts(\"ready\"); fflush(stdout); }\n\
+      int c = getchar(); if (c != EOF) x = c;\n\
+      pthread_create(&s, 0, work, 0); pthread_create(&t, 0, work, 0);\n\
+      pthread_join(s, 0); pthread_join(t, 0);\n\
+      if (n > 1) for (;;) sleep(1);\n\
+      return 0; }\n";
+
+#[test]
+fn a_program_that_reads_or_ignores_signals_is_ended() {
+    let bench = Bench::new();
+    bench.write("stubborn.c", STUBBORN);
+    bench.write("input.txt", "a");
+    bench.built("cc -g -o stubborn stubborn.c");
+    let input = || fs::File::open(bench.path("input.txt")).unwrap();
+    let mut run = bench.foresee();
+    run.args(["run", "--schedules", "schedules", "--", "./stubborn"]).stdin(input());
+    let (status, out, err) = said(&run.output().unwrap());
+    assert_eq!(status, 1, "{out}{err}");
+    // Each attempt reads a file from its beginning.
+    for _ in 0..2 {
+        let mut again = bench.foresee();
+        again.args(["replay", "schedules/1.schedule", "--", "./stubborn"]).stdin(input());
+        let (status, out, err) = said(&again.output().unwrap());
+        assert_eq!(status, 1, "{out}{err}");
+    }
+    // Told to end, foresee ends the program, which does not listen.
+    let mut replay = bench.foresee();
+    replay.args(["replay", "schedules/1.schedule", "--timeout", "600", "--", "./stubborn", "x"]);
+    let mut replay =
+        replay.stdin(input()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = BufReader::new(replay.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let kill = Command::new("kill").arg(replay.id().to_string()).status().unwrap();
+    assert!(kill.success());
+    let status = replay.wait().unwrap();
+    assert!(matches!(status.code(), Some(1 | 3)), "{status}");
     assert_eq!(left_running(&bench), [""; 0]);
 }
 

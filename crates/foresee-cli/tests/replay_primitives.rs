@@ -36,18 +36,15 @@ fn time_joins_and_pipes_are_controlled() {
     try_all("primitives.c", "cc", &names);
 }
 
-/// Which side of a connection continues first is up to the kernel, so a replay may diverge. It never says anything else.
 #[test]
-fn connections_are_followed_or_diverge() {
-    let bench = Bench::new();
-    let source = root().join("testdata/programs/replay/primitives.c");
-    bench.built(&format!("cc -g -o program {}", source.display()));
-    let found = confirmed(&bench, "-- ./program sockets");
-    assert!(!found.is_empty(), "nothing was predicted");
-    for finding in &found {
-        let is = finding["confirmation"].as_str().unwrap();
-        assert!(matches!(is, "confirmed" | "diverged"), "{}", label(finding));
-    }
+fn connections_are_followed() {
+    try_all("descriptors.c", "cc", &["internet", "local", "epoll", "twice", "named"]);
+}
+
+#[test]
+fn waits_for_descriptors_are_followed() {
+    let names = ["datagrams", "select", "events", "full", "splice", "tries"];
+    try_all("descriptors.c", "cc", &names);
 }
 
 #[test]

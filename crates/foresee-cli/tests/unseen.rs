@@ -34,7 +34,7 @@ fn is_clean(name: &str, options: &str) {
 #[test]
 fn the_smallest_program_with_threads_is_clean() {
     is_clean("two_std_threads.cpp", "");
-    is_clean("two_std_threads.cpp", "--check order");
+    is_clean("two_std_threads.cpp", "--check lifetime");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_smallest_program_with_a_mutex_is_clean() {
 #[test]
 fn a_work_queue_of_the_standard_library_is_clean() {
     is_clean("list_queue.cpp", "");
-    is_clean("list_queue.cpp", "--check order");
+    is_clean("list_queue.cpp", "--check lifetime");
 }
 
 #[test]

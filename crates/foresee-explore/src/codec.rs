@@ -241,6 +241,9 @@ impl Out<'_> {
                 Failure::Sanitizer => out.0.push(3),
             }),
             Operation::Unknown => self.0.push(23),
+            Operation::Mark(what) => {
+                self.with(24, |out| out.0.extend_from_slice(&what.to_le_bytes()));
+            }
         }
     }
 
@@ -408,6 +411,7 @@ impl In<'_> {
                 _ => return None,
             }),
             23 => Operation::Unknown,
+            24 => Operation::Mark(self.wide()?),
             _ => return None,
         })
     }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::map::HashSet;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, MONITORS};
 use crate::journal::Journal;
 use crate::learn::{Lesson, learn};
 use crate::model::{MIXED, Missing, Mode, Move, State, Status};
-use crate::monitor::{Monitor, Seen};
+use crate::monitor::{self, Monitor};
 use crate::outcome::{Covered, Explored, Finding, Stopped, Trouble};
 use crate::pairs::Pairs;
 use crate::program::{Ending, Execution, Place, Program, RunError, Schedule, Tail, ThreadName};
@@ -129,6 +129,7 @@ pub fn explore(
             open: 0,
             unreached: Vec::new(),
             doubts: Vec::new(),
+            undecided: Vec::new(),
             has_cut: false,
             has_collapsed: false,
             cut_runs: 0,
@@ -173,7 +174,9 @@ enum End {
 
 impl Explorer<'_> {
     fn all(&mut self) -> Result<(), RunError> {
-        for execution in self.journal.as_mut().map(Journal::take).unwrap_or_default() {
+        let (runs, unseen) = self.journal.as_mut().map(Journal::take).unwrap_or_default();
+        self.out.unseen = unseen;
+        for execution in runs {
             self.learn(&execution);
         }
         if self.is_over() {
@@ -211,10 +214,10 @@ impl Explorer<'_> {
             drop(hunt);
             let proof = Way { counts: false, ..way };
             loop {
-                let known = self.facts.known;
+                let known = (self.facts.known, self.epoch());
                 let mut search = self.search(proof, true);
                 match self.pursue(&mut search, self.settings.states)? {
-                    End::Done if self.facts.known == known => return Ok(()),
+                    End::Done if (self.facts.known, self.epoch()) == known => return Ok(()),
                     End::Done => {}
                     End::Full => break,
                     End::Stop => return Ok(()),
@@ -247,9 +250,10 @@ impl Explorer<'_> {
         Search::new(&self.facts, way, reducer, self.monitor.as_deref_mut())
     }
 
-    /// What makes all states of a search void: slots that were split, histories that are two.
-    fn epoch(&self) -> (u32, u32) {
-        (self.facts.memory.splits, self.facts.uncollapsed)
+    /// What makes all states of a search void: slots that were split, histories that are two, properties that know more names.
+    fn epoch(&self) -> (u32, u32, u32) {
+        let names = self.monitor.as_ref().map_or(0, |monitor| monitor.epoch());
+        (self.facts.memory.splits, self.facts.uncollapsed, names)
     }
 
     /// Searches and runs until nothing is left.
@@ -350,11 +354,25 @@ impl Explorer<'_> {
                 if let Some(journal) = &mut self.journal {
                     journal.append(&execution).map_err(|error| RunError(error.to_string()))?;
                 }
+                self.note_unseen()?;
                 reasons.push(execution.diverged.as_ref().map(|diverged| diverged.1.clone()));
                 self.learn(&execution);
             }
         }
         Ok(reasons)
+    }
+
+    /// Keeps that a part of the program is not captured: a later exploration may need no run that shows it.
+    fn note_unseen(&mut self) -> Result<(), RunError> {
+        if self.out.unseen.is_none()
+            && let Some(unseen) = self.runners.iter().find_map(|runner| runner.unseen())
+        {
+            if let Some(journal) = &mut self.journal {
+                journal.append_unseen(&unseen).map_err(|error| RunError(error.to_string()))?;
+            }
+            self.out.unseen = Some(unseen);
+        }
+        Ok(())
     }
 
     fn learn(&mut self, execution: &Execution) {
@@ -388,32 +406,28 @@ impl Explorer<'_> {
         self.judge_properties(execution, lesson, run);
     }
 
-    /// The plain monitor of one run decides.
+    /// The properties along the way of one run.
     fn judge_properties(&mut self, execution: &Execution, lesson: &Lesson, run: u32) {
-        let Some(monitor) = &mut self.monitor else { return };
-        let mut state = monitor.start();
-        let mut violated = None;
-        for event in &execution.events {
-            let Some(thread) = execution.threads.get(event.thread as usize) else { break };
-            if !monitor.sees(&event.operation) {
-                continue;
-            }
-            let seen = Seen {
-                thread,
-                operation: event.operation,
-                place: event.place,
-                told: event.told,
-                left: event.stored.or_else(|| left(event)),
-            };
-            match monitor.step(state, &seen) {
-                Ok(next) => state = next,
-                Err(property) => {
-                    violated = Some((property, thread.clone(), event.place));
-                    break;
-                }
+        let Some(mut monitor) = self.monitor.take() else { return };
+        let mut violated: Vec<(usize, ThreadName, Place)> = Vec::new();
+        let (mut state, mut broken) = (State::start(&self.facts), Vec::new());
+        let start = monitor.start(&mut broken);
+        state.set(MONITORS, start);
+        violated
+            .extend(broken.drain(..).map(|property| (property, ThreadName::default(), Place(0))));
+        for &step in &lesson.path {
+            let Some((node, act)) = state.act(&self.facts, u32::from(step.thread)) else { break };
+            let Ok(told) = state.take(&mut self.facts, step, Mode::Learning) else { break };
+            let next =
+                monitor::step(&mut *monitor, &mut self.facts, &state, node, act, told, &mut broken);
+            state.set(MONITORS, next);
+            for property in broken.drain(..) {
+                let thread = self.facts.threads[usize::from(step.thread)].name.clone();
+                violated.push((property, thread, self.facts.place(node)));
             }
         }
-        if let Some((property, thread, place)) = violated {
+        self.monitor = Some(monitor);
+        for (property, thread, place) in violated {
             self.found(Trouble::Violated(property), thread, place, run, execution, lesson);
         }
     }
@@ -483,12 +497,22 @@ impl Explorer<'_> {
             paths.push((path, Some(violation.property)));
         }
         for (path, property) in paths {
-            if property.is_none() && !self.is_new_deadlock(&path) {
+            let is_found = |all: &[Finding], number: usize| {
+                property.map_or(all.len() > number, |property| {
+                    all.iter().any(|finding| finding.trouble == Trouble::Violated(property))
+                })
+            };
+            let before = self.out.findings.len();
+            // A run for another finding may have shown it.
+            let is_known = match property {
+                None => !self.is_new_deadlock(&path),
+                Some(_) => is_found(&self.out.findings, before),
+            };
+            if is_known {
                 continue;
             }
-            let before = self.out.findings.len();
             let reasons = self.run(&[(path, Tail::Straight)])?;
-            if self.out.findings.len() == before {
+            if !is_found(&self.out.findings, before) {
                 let why = reasons.into_iter().flatten().next();
                 let what = if property.is_some() { "violation" } else { "deadlock" };
                 self.out.unreached.push(format!(
@@ -593,15 +617,11 @@ impl Explorer<'_> {
 
     fn finish(mut self) -> Explored {
         self.out.facts = self.facts.known;
-        self.out.unseen = self.runners.iter().find_map(|runner| runner.unseen());
         self.out.has_collapsed = self.facts.has_collapsed;
+        self.out.undecided =
+            self.monitor.as_ref().map_or_else(Vec::new, |monitor| monitor.undecided());
         self.out
     }
-}
-
-/// What a read-modify-write of a run leaves.
-fn left(event: &crate::program::Event) -> Option<crate::program::Value> {
-    crate::model::left(event.operation, event.told)
 }
 
 /// Runs schedules at the same time, one on each runner.

@@ -121,6 +121,8 @@ pub(crate) enum Act {
     Stop,
     /// The same, and badly: a run must show it.
     Fail,
+    /// Nothing but properties sees it.
+    Mark,
     Unknown,
 }
 
@@ -535,6 +537,7 @@ impl Facts {
             Operation::End(value) => Act::End(self.values.of(value)),
             Operation::Exit(0) => Act::Stop,
             Operation::Exit(_) | Operation::Fail(_) => Act::Fail,
+            Operation::Mark(_) => Act::Mark,
             Operation::Unknown => Act::Unknown,
         }
     }

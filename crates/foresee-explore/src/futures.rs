@@ -94,7 +94,7 @@ pub(crate) fn footprint(
             }
         }
         Act::Pass { .. } | Act::Join(_) | Act::End(_) => {}
-        Act::Stop | Act::Fail | Act::Unknown => {}
+        Act::Stop | Act::Fail | Act::Mark | Act::Unknown => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! A file of runs that survives a kill: what is known is learnt again from it.
 //!
-//! The file begins with what it belongs to. Each run is a length, a checksum and its events; a record that was cut off or
-//! damaged ends the file, and what comes before it stays.
+//! The file begins with what it belongs to. Each record is a length, a checksum and a run, or what is not captured; one that was cut
+//! off or damaged ends the file, and what comes before it stays.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,7 +10,10 @@ use std::path::Path;
 use crate::codec;
 use crate::program::Execution;
 
-const MAGIC: &[u8] = b"foresee-explore-runs 1\n";
+const MAGIC: &[u8] = b"foresee-explore-runs 2\n";
+/// The first byte of a record.
+const RUN: u8 = 0;
+const UNSEEN: u8 = 1;
 /// No run is longer than this.
 const MOST_BYTES: u32 = 1 << 30;
 
@@ -18,6 +21,7 @@ const MOST_BYTES: u32 = 1 << 30;
 pub struct Journal {
     file: File,
     runs: Vec<Execution>,
+    unseen: Option<String>,
 }
 
 /// What was found in a folder.
@@ -46,10 +50,19 @@ impl Journal {
         if !is_new && !bytes.starts_with(&header) && !renews {
             return Ok(Opened::Void);
         }
-        let (mut runs, mut end) = (Vec::new(), header.len());
+        let (mut runs, mut unseen, mut end) = (Vec::new(), None, header.len());
         if bytes.starts_with(&header) {
-            while let Some((run, next)) = record(&bytes, end) {
-                runs.push(run);
+            while let Some((body, next)) = record(&bytes, end) {
+                match body.split_first() {
+                    Some((&RUN, run)) => match codec::read(run) {
+                        Some(run) => runs.push(run),
+                        None => break,
+                    },
+                    Some((&UNSEEN, text)) => {
+                        unseen = Some(String::from_utf8_lossy(text).into_owned());
+                    }
+                    _ => break,
+                }
                 end = next;
             }
             file.set_len(end as u64)?;
@@ -59,7 +72,7 @@ impl Journal {
             file.write_all(&header)?;
         }
         file.seek(SeekFrom::Start(end as u64))?;
-        Ok(Opened::Ready(Journal { file, runs }))
+        Ok(Opened::Ready(Journal { file, runs, unseen }))
     }
 
     /// How many runs it had when it was opened.
@@ -72,14 +85,26 @@ impl Journal {
         self.runs.is_empty()
     }
 
-    pub(crate) fn take(&mut self) -> Vec<Execution> {
-        std::mem::take(&mut self.runs)
+    /// The runs, and which part of the program is not captured.
+    pub(crate) fn take(&mut self) -> (Vec<Execution>, Option<String>) {
+        (std::mem::take(&mut self.runs), self.unseen.clone())
     }
 
-    /// Adds a run. It is one write, so that a kill leaves it whole or cuts it off.
+    /// Adds a run.
     pub(crate) fn append(&mut self, run: &Execution) -> io::Result<()> {
+        self.record(RUN, |bytes| codec::write(run, bytes))
+    }
+
+    /// Adds which part of the program is not captured.
+    pub(crate) fn append_unseen(&mut self, unseen: &str) -> io::Result<()> {
+        self.record(UNSEEN, |bytes| bytes.extend_from_slice(unseen.as_bytes()))
+    }
+
+    /// Adds a record. It is one write, so that a kill leaves it whole or cuts it off.
+    fn record(&mut self, what: u8, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let mut bytes = vec![0; 8];
-        codec::write(run, &mut bytes);
+        bytes.push(what);
+        write(&mut bytes);
         let length = u32::try_from(bytes.len() - 8).ok().filter(|&length| length <= MOST_BYTES);
         // A run that is too long for the journal is run again after a resume.
         let Some(length) = length else { return Ok(()) };
@@ -90,15 +115,12 @@ impl Journal {
     }
 }
 
-/// The run that begins here, and where the next one begins.
-fn record(bytes: &[u8], at: usize) -> Option<(Execution, usize)> {
+/// The contents of the record that begins here, and where the next one begins.
+fn record(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let head: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
     let sum = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     let end = (at + 8).checked_add(length as usize)?;
     let body = bytes.get(at + 8..end)?;
-    if length > MOST_BYTES || crc32fast::hash(body) != sum {
-        return None;
-    }
-    Some((codec::read(body)?, end))
+    (length <= MOST_BYTES && crc32fast::hash(body) == sum).then_some((body, end))
 }

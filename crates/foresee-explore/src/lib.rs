@@ -27,6 +27,7 @@ mod monitor;
 mod outcome;
 mod pairs;
 pub mod program;
+pub mod properties;
 mod reduce;
 pub mod script;
 mod search;

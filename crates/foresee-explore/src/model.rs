@@ -6,7 +6,7 @@ use crate::facts::{
 };
 use crate::hash::share;
 use crate::memory::{Datum, Parts, ValueId, Values, mask};
-use crate::program::{LockKind, Modify, Operation, Patience, Told, Value};
+use crate::program::{Cell, LockKind, Modify, Patience, Value};
 
 /// A step of the search: a thread, and which waiter a signal wakes (its thread and one) or that the time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,6 +160,16 @@ impl State {
     pub(crate) fn owner(&self, lock: u32) -> Option<Tid> {
         let word = self.get(lock);
         (word != 0 && word & SHARED == 0).then(|| (word & ((1 << COUNT) - 1)) - 1)
+    }
+
+    /// Whether a lock is taken, but not again by its owner.
+    pub(crate) fn is_held_once(&self, lock: u32) -> bool {
+        self.is_shared(lock) || self.get(lock) >> COUNT == 1
+    }
+
+    /// Whether readers have a lock.
+    pub(crate) fn is_shared(&self, lock: u32) -> bool {
+        self.get(lock) & SHARED != 0
     }
 
     /// Whether a thread stands at an operation that the search does not take: the end of the process, something unknown, or a
@@ -542,10 +552,7 @@ fn modified(values: &mut Values, modify: Modify, old: ValueId, width: u8) -> New
 }
 
 /// What a read-modify-write leaves, if it can be computed.
-pub(crate) fn left(operation: Operation, told: Told) -> Option<Value> {
-    let (Operation::Modify(cell, modify), Told::Value(old)) = (operation, told) else {
-        return None;
-    };
+pub(crate) fn left(cell: Cell, modify: Modify, old: Value) -> Option<Value> {
     let mut values = Values::default();
     let old_id = values.of(old);
     match modified(&mut values, modify, old_id, cell.width) {

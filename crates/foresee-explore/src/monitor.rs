@@ -16,21 +16,31 @@ pub struct Seen<'a> {
     pub told: Told,
     /// What a read-modify-write leaves.
     pub left: Option<Value>,
+    /// For locks: whether the thread did not have it before, or has it no more.
+    pub is_outermost: bool,
 }
 
 /// Properties, as one machine with numbered states. Two states with the same number must have the same future.
 pub trait Monitor: Send {
-    /// The state before the first step; not zero.
-    fn start(&mut self) -> u32;
+    /// The state before the first step; not zero. `violated` gets the properties that do not even hold there.
+    fn start(&mut self, violated: &mut Vec<usize>) -> u32;
 
-    /// The state after a step.
-    ///
-    /// # Errors
-    /// The number of the property that does not hold any more.
-    fn step(&mut self, state: u32, seen: &Seen<'_>) -> Result<u32, usize>;
+    /// The state after a step. `violated` gets the numbers of the properties that the step violates; they are not violated
+    /// again later.
+    fn step(&mut self, state: u32, seen: &Seen<'_>, violated: &mut Vec<usize>) -> u32;
 
     /// Whether an operation can change the state.
     fn sees(&self, operation: &Operation) -> bool;
+
+    /// Properties that are not decided along the search, each with the reason.
+    fn undecided(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Grows when states mean something else than before, because a run has shown new names.
+    fn epoch(&self) -> u32 {
+        0
+    }
 }
 
 /// The state of a monitor after a step, which the program's state has taken already.
@@ -41,11 +51,12 @@ pub(crate) fn step(
     node: NodeId,
     act: Act,
     told: Answer,
-) -> Result<u32, usize> {
+    violated: &mut Vec<usize>,
+) -> u32 {
     let before = state.get(crate::facts::MONITORS);
-    let Some((operation, place)) = facts.action(node) else { return Ok(before) };
+    let Some((operation, place)) = facts.action(node) else { return before };
     if !monitor.sees(&operation) {
-        return Ok(before);
+        return before;
     }
     let left = match act {
         Act::Modify(parts, _) => {
@@ -57,7 +68,12 @@ pub(crate) fn step(
         }
         _ => None,
     };
+    let is_outermost = match act {
+        Act::Lock { lock, .. } => state.is_held_once(lock),
+        Act::Unlock { lock, .. } => state.get(lock) == 0 || state.is_shared(lock),
+        _ => true,
+    };
     let told = facts.told(told).unwrap_or(Told::Nothing);
     let thread = &facts.threads[facts.nodes[node as usize].thread as usize].name;
-    monitor.step(before, &Seen { thread, operation, place, told, left })
+    monitor.step(before, &Seen { thread, operation, place, told, left, is_outermost }, violated)
 }

@@ -113,6 +113,8 @@ pub struct Explored {
     pub unreached: Vec<String>,
     /// Why coverage is not claimed.
     pub doubts: Vec<Doubt>,
+    /// Properties that are not decided, each with the reason.
+    pub undecided: Vec<String>,
     /// Whether loops were cut that wait for something.
     pub has_cut: bool,
     /// Whether histories were taken for one because a loop did the same twice.
@@ -132,6 +134,7 @@ impl Explored {
             && self.doubts.is_empty()
             && self.unseen.is_none()
             && self.unreached.is_empty()
+            && self.undecided.is_empty()
             && !self.has_cut
     }
 }

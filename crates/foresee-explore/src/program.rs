@@ -186,6 +186,9 @@ pub enum Operation {
     Exit(i32),
     /// The process fails here.
     Fail(Failure),
+    /// Says something about itself that only properties see, by a hash of what; told nothing. What it is in words,
+    /// whoever judges the properties knows.
+    Mark(u128),
     /// Something whose meaning is not known here, and that may hang on other threads: coverage is not claimed.
     Unknown,
 }
@@ -345,6 +348,17 @@ pub trait Program: Send {
     /// A place in the code, in words: `bank.c:41`.
     fn place_name(&self, place: Place) -> String {
         format!("{:x}", place.0)
+    }
+}
+
+impl Event {
+    /// What a read-modify-write leaves, if it can be computed.
+    pub fn left(&self) -> Option<Value> {
+        let (Operation::Modify(cell, modify), Told::Value(old)) = (self.operation, self.told)
+        else {
+            return None;
+        };
+        self.stored.or_else(|| crate::model::left(cell, modify, old))
     }
 }
 

@@ -94,6 +94,9 @@ pub(crate) struct Search {
     /// States in which nothing can move.
     pub(crate) deadlocks: Vec<Index>,
     pub(crate) violated: Vec<Violated>,
+    /// Properties for which there is a path already, and those that the last step violates.
+    known_violated: HashSet<usize>,
+    broken: Vec<usize>,
     /// Threads that are about to fail, each history once.
     pub(crate) failing: Vec<(Index, Move)>,
     known_to_fail: HashSet<NodeId>,
@@ -130,6 +133,8 @@ impl Search {
             found: 0,
             deadlocks: Vec::new(),
             violated: Vec::new(),
+            known_violated: HashSet::default(),
+            broken: Vec::new(),
             failing: Vec::new(),
             known_to_fail: HashSet::default(),
             reducer,
@@ -141,7 +146,9 @@ impl Search {
         };
         let mut state = State::start(facts);
         if let Some(monitor) = monitor {
-            state.set(MONITORS, monitor.start());
+            // What does not hold at the beginning every run shows.
+            state.set(MONITORS, monitor.start(&mut search.broken));
+            search.known_violated.extend(search.broken.drain(..));
         }
         search.scratch = state;
         search.visit(0, ROOT, Move { thread: 0, choice: 0 });
@@ -263,19 +270,25 @@ impl Search {
         }
         self.scratch.copy_from(state);
         match self.advance(facts, monitor, step) {
-            Ok(None) => self.visit(cost, index, step),
-            Ok(Some(property)) => self.violated.push(Violated { property, from: index, step }),
+            Ok(()) => {
+                for property in self.broken.drain(..) {
+                    if self.known_violated.insert(property) {
+                        self.violated.push(Violated { property, from: index, step });
+                    }
+                }
+                self.visit(cost, index, step);
+            }
             Err(missing) => self.wait(facts, missing, cost, index, step),
         }
     }
 
-    /// Takes a step in `scratch`; says which property it violates.
+    /// Takes a step in `scratch`; notes which properties it violates.
     fn advance(
         &mut self,
         facts: &mut Facts,
         monitor: Option<&mut (dyn Monitor + 'static)>,
         step: Move,
-    ) -> Result<Option<usize>, Missing> {
+    ) -> Result<(), Missing> {
         let state = &mut self.scratch;
         let before = monitor.as_ref().and_then(|_| state.act(facts, Tid::from(step.thread)));
         let told = state.take(facts, step, self.way.mode)?;
@@ -283,12 +296,11 @@ impl Search {
             state.set(RUNNING, u32::from(step.thread) + 1);
         }
         if let (Some(monitor), Some((node, act))) = (monitor, before) {
-            match monitor::step(monitor, facts, state, node, act, told) {
-                Ok(next) => state.set(MONITORS, next),
-                Err(property) => return Ok(Some(property)),
-            }
+            self.broken.clear();
+            let next = monitor::step(monitor, facts, state, node, act, told, &mut self.broken);
+            state.set(MONITORS, next);
         }
-        Ok(None)
+        Ok(())
     }
 
     fn wait(&mut self, facts: &Facts, missing: Missing, cost: u32, index: Index, step: Move) {
@@ -350,7 +362,8 @@ impl Search {
     ) {
         self.scratch = State::start(facts);
         if let Some(monitor) = monitor.as_deref_mut() {
-            self.scratch.set(MONITORS, monitor.start());
+            let start = monitor.start(&mut self.broken);
+            self.scratch.set(MONITORS, start);
         }
         for step in self.path(index) {
             // What was known stays known.

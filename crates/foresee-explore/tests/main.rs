@@ -2,6 +2,7 @@
 
 mod classics;
 mod journals;
+mod properties;
 mod random;
 mod tiny;
 mod truth;

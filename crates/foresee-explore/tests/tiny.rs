@@ -151,6 +151,12 @@ impl Machine {
         live.map(|thread| (thread.name.clone(), thread.history))
     }
 
+    /// The registers of the threads that have ended.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = (ThreadName, [u64; REGS])> {
+        let ended = self.threads.iter().filter(|thread| thread.life == Life::Ended);
+        ended.map(|thread| (ThreadName(thread.name.clone()), thread.regs))
+    }
+
     /// Does what is no operation.
     fn settle(&mut self, code: &Code, at: usize) {
         let thread = &mut self.threads[at];

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use foresee_explore::program::{Place, ThreadName};
 
-use crate::tiny::{Code, Local, Machine, default};
+use super::tiny::{Code, Local, Machine, REGS, default};
 
 /// What can happen.
 #[derive(Default, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Truth {
     pub(crate) failures: BTreeSet<Place>,
     /// Deadlocks: who stands where.
     pub(crate) deadlocks: BTreeSet<Vec<(ThreadName, Place)>>,
+    /// The registers with which threads end.
+    pub(crate) ends: BTreeSet<(ThreadName, [u64; REGS])>,
     pub(crate) states: usize,
 }
 
@@ -37,6 +39,7 @@ pub(crate) fn truth(code: &Code, detours: Option<u32>, most_states: usize) -> Op
             return None;
         }
         truth.locals.extend(machine.locals());
+        truth.ends.extend(machine.ended());
         for at in machine.order() {
             if machine.fails(code, at) {
                 truth.failures.insert(machine.pc_place(at));

@@ -1,9 +1,8 @@
 //! Creates a trace file that appears under its name only once it is complete.
 
-use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::mpsc;
 
 use foresee_support::output::OutputFile;
 use foresee_trace::{Batch, EventSink, Names, Remarks};
@@ -12,8 +11,10 @@ use crate::Format;
 
 /// A trace file being written. If it is dropped before `finish`, no file remains.
 pub struct Output {
-    sink: Box<dyn EventSink>,
-    target: Rc<RefCell<Target>>,
+    /// Has the file, until it is finished.
+    sink: Option<Box<dyn EventSink>>,
+    /// Where the sink leaves the file when it is dropped.
+    left: mpsc::Receiver<Coder>,
 }
 
 /// Starts a trace file, or writes to standard output if the path is `-`. Files named `.gz` or
@@ -37,23 +38,30 @@ pub fn create_with(
         Some("zst") => Coder::Zst(zstd::stream::write::Encoder::new(place, 3)?),
         _ => Coder::Plain(place),
     };
-    let target = Rc::new(RefCell::new(Target(Some(coder))));
-    let sink = write(Box::new(Shared(Rc::clone(&target))));
-    Ok(Output { sink, target })
+    let (leave, left) = mpsc::channel();
+    let sink = write(Box::new(Lent { coder: Some(coder), leave }));
+    Ok(Output { sink: Some(sink), left })
+}
+
+impl Output {
+    fn sink(&mut self) -> io::Result<&mut Box<dyn EventSink>> {
+        self.sink.as_mut().ok_or_else(finished)
+    }
 }
 
 impl EventSink for Output {
     fn begin(&mut self, remarks: &Remarks) -> io::Result<()> {
-        self.sink.begin(remarks)
+        self.sink()?.begin(remarks)
     }
 
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
-        self.sink.write_batch(batch, names)
+        self.sink()?.write_batch(batch, names)
     }
 
     fn finish(&mut self, names: &Names, remarks: &Remarks) -> io::Result<()> {
-        self.sink.finish(names, remarks)?;
-        self.target.borrow_mut().finish()
+        self.sink()?.finish(names, remarks)?;
+        self.sink = None;
+        self.left.try_recv().map_err(|_| finished())?.finish()
     }
 }
 
@@ -86,12 +94,9 @@ enum Coder {
     Zst(zstd::stream::write::Encoder<'static, Place>),
 }
 
-/// The output until it is finished.
-struct Target(Option<Coder>);
-
-impl Target {
-    fn finish(&mut self) -> io::Result<()> {
-        let place = match self.0.take().ok_or_else(finished)? {
+impl Coder {
+    fn finish(self) -> io::Result<()> {
+        let place = match self {
             Coder::Plain(place) => place,
             Coder::Gz(gz) => gz.finish()?,
             Coder::Zst(zst) => zst.finish()?,
@@ -107,12 +112,25 @@ fn finished() -> io::Error {
     io::Error::other("the trace is already finished")
 }
 
-/// The sink's reference to the output; [`Output`] has the other one and finishes it.
-struct Shared(Rc<RefCell<Target>>);
+/// The file in the hands of a sink. When that is dropped, [`Output`] gets it back to finish it, or to
+/// remove it if it is not complete.
+struct Lent {
+    coder: Option<Coder>,
+    leave: mpsc::Sender<Coder>,
+}
 
-impl Write for Shared {
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(coder) = self.coder.take() {
+            // Without a receiver nothing is finished, and the file goes.
+            let _ = self.leave.send(coder);
+        }
+    }
+}
+
+impl Write for Lent {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.borrow_mut().0.as_mut().ok_or_else(finished)? {
+        match self.coder.as_mut().ok_or_else(finished)? {
             Coder::Plain(place) => place.write(bytes),
             Coder::Gz(gz) => gz.write(bytes),
             Coder::Zst(zst) => zst.write(bytes),
@@ -120,7 +138,7 @@ impl Write for Shared {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0.borrow_mut().0.as_mut().ok_or_else(finished)? {
+        match self.coder.as_mut().ok_or_else(finished)? {
             // Flushing a compressor would end a block, which the file does not need.
             Coder::Plain(place) => place.flush(),
             Coder::Gz(_) | Coder::Zst(_) => Ok(()),

@@ -150,16 +150,16 @@ impl Identity {
 
 /// Reads a trace while it is indexed, and then returns its identity.
 #[derive(Debug)]
-pub struct Witnessed {
+pub struct IdentityReader {
     file: File,
     stat: Stat,
     begun: i64,
     digester: Digester,
 }
 
-impl Witnessed {
+impl IdentityReader {
     /// Starts reading.
-    pub fn open(path: &Path) -> io::Result<Witnessed> {
+    pub fn open(path: &Path) -> io::Result<IdentityReader> {
         let begun = nanos(SystemTime::now());
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -169,7 +169,7 @@ impl Witnessed {
                 "only a regular file can be indexed",
             ));
         }
-        Ok(Witnessed { stat: Stat::of(&metadata), file, begun, digester: Digester::default() })
+        Ok(IdentityReader { stat: Stat::of(&metadata), file, begun, digester: Digester::default() })
     }
 
     /// Reads the rest of the file and returns its identity; fails if the file has changed
@@ -183,7 +183,7 @@ impl Witnessed {
     }
 }
 
-impl Read for Witnessed {
+impl Read for IdentityReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.digester.update(&buffer[..n]);

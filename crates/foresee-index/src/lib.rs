@@ -24,7 +24,7 @@ mod streams;
 
 pub use build::{About, Builder};
 pub use error::IndexError;
-pub use identity::{Digest, Identity, Stat, Witnessed};
+pub use identity::{Digest, Identity, IdentityReader, Stat};
 pub use page::ReadAt;
 pub use query::{Answer, Question, Unsupported};
 pub use reader::{Census, Index, Part};

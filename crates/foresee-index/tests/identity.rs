@@ -7,10 +7,10 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use foresee_index::{Identity, Witnessed};
+use foresee_index::{Identity, IdentityReader};
 
 fn identity(path: &Path, read: usize) -> Identity {
-    let mut file = Witnessed::open(path).unwrap();
+    let mut file = IdentityReader::open(path).unwrap();
     file.read_exact(&mut vec![0; read]).unwrap();
     file.identity().unwrap()
 }
@@ -54,6 +54,6 @@ fn a_change_within_the_grain_of_time_is_seen() {
 #[test]
 fn what_is_no_file_cannot_be_indexed() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Witnessed::open(folder.path()).unwrap_err();
+    let error = IdentityReader::open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("only a regular file"), "{error}");
 }

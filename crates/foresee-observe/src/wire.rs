@@ -376,7 +376,7 @@ mod tests {
         Hello {
             program: ProgramId([7; 16]),
             name: "landing".to_owned(),
-            order: FileOrder::Thinned,
+            order: FileOrder::Filtered,
             channels: 3,
             token: b"secret".to_vec(),
             secret: b"own".to_vec(),

@@ -1,6 +1,9 @@
 //! The seam between the loop and the analyses.
 
-use foresee_trace::{Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError};
+use foresee_trace::{
+    Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError, Word, read_word,
+};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::candidates::Candidates;
 use crate::causality::Concurrency;
@@ -12,7 +15,7 @@ use crate::observed::Watched;
 use crate::session::Settings;
 
 /// A number or a text that an analysis reports beside its findings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stat {
     /// A count.
     Count(u64),
@@ -33,22 +36,32 @@ pub enum Conclusion {
 }
 
 /// What an analysis has to say of one property, once the trace has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Analysed {
     /// The analysis.
-    pub name: &'static str,
+    #[serde(deserialize_with = "read_word")]
+    pub name: Word,
     /// The property, for analyses of properties.
     pub property: Option<String>,
     /// How much was searched.
     pub outcome: Outcome,
-    /// What was found out, where something else is decided by it.
+    /// What was found out, where something else is decided by it. A stored report, which is complete, has none.
+    #[serde(skip)]
     pub conclusion: Conclusion,
     /// What was found out, and what silence means here, in a sentence or two.
     pub statement: String,
     /// What else the user should know: values that were missing, texts compared with numbers.
     pub notes: Vec<String>,
     /// Figures, in the order in which to show them.
-    pub stats: Vec<(&'static str, Stat)>,
+    #[serde(deserialize_with = "read_stats")]
+    pub stats: Vec<(Word, Stat)>,
+}
+
+fn read_stats<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(Word, Stat)>, D::Error> {
+    #[derive(Deserialize)]
+    struct Label(#[serde(deserialize_with = "read_word")] Word);
+    let stats = Vec::<(Label, Stat)>::deserialize(from)?;
+    Ok(stats.into_iter().map(|(Label(label), stat)| (label, stat)).collect())
 }
 
 impl Analysed {

@@ -250,7 +250,7 @@ impl<'a, 't> Confirmer<'a, 't> {
         match self.judge.check_causality(order) {
             Ok(()) => Ok((Space::Maz, Vec::new())),
             // Reads that were left out of the trace may see something else.
-            Err(rejected) if file == FileOrder::Thinned => Err(rejected.into()),
+            Err(rejected) if file == FileOrder::Filtered => Err(rejected.into()),
             Err(_) => Ok((Space::Correct, self.judge.check(order, reads)?)),
         }
     }

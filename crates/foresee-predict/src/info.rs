@@ -27,7 +27,7 @@ pub const ATOMICITY: &str = "atomicity";
 /// Checks regions that look as if they were meant to be atomic.
 pub const LIKELY_ATOMICITY: &str = "likely-atomicity";
 /// Checks the lifetimes of objects.
-pub const ORDER: &str = "order";
+pub const LIFETIME: &str = "lifetime";
 /// Counts what could have been ordered otherwise.
 pub const CAUSALITY: &str = "causality";
 /// Looks for reads that could have seen another write.
@@ -35,6 +35,9 @@ pub const NONDETERMINISM: &str = "nondeterminism";
 
 /// Not an analysis: how the program that was run ended.
 pub const PROGRAM_FAILURE: &str = "program-failure";
+
+/// Not an analysis: one of the jobs of a batch, which was not answered.
+pub const BATCH: &str = "batch";
 
 /// Not an analysis: asks for every search that a specification gets by default.
 pub const SPEC: &str = "spec";
@@ -198,7 +201,7 @@ pub const ALL: &[AnalysisInfo] = &[
         ..CHECK
     },
     AnalysisInfo {
-        name: ORDER,
+        name: LIFETIME,
         about: "objects that can be used after they are freed or closed, or before they are initialised",
         guarantees: "each prediction is a confirmed run in which the object has ended, or not yet begun, \
                      when it is used; if none is reported and the answer is complete, no reordering of \
@@ -277,6 +280,14 @@ pub fn selectable() -> impl Iterator<Item = &'static str> {
     std::iter::once(SPEC).chain(analyses)
 }
 
+/// Names that were in use once, and what they are called now. Both are accepted.
+const FORMER_NAMES: &[(&str, &str)] = &[("order", LIFETIME)];
+
+/// The present name of an analysis that may be called by a former one.
+pub fn present_name(name: &str) -> &str {
+    FORMER_NAMES.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present)
+}
+
 /// Whether what `--check` accepts by this name is about a specification.
 pub fn needs_spec(name: &str) -> bool {
     name == SPEC || AnalysisInfo::of(name).is_some_and(|info| info.needs_spec)
@@ -305,6 +316,15 @@ mod tests {
             assert!(ALL[..i].iter().all(|other| other.name != info.name), "{}", info.name);
             assert!(info.is_selectable || !info.is_default && !info.is_check, "{}", info.name);
             assert_ne!(info.name, SPEC);
+        }
+    }
+
+    #[test]
+    fn former_names_lead_to_analyses_and_are_not_taken() {
+        for (former, present) in FORMER_NAMES {
+            assert!(AnalysisInfo::of(present).is_some() && AnalysisInfo::of(former).is_none());
+            assert_eq!(present_name(former), *present);
+            assert_eq!(present_name(present), *present);
         }
     }
 

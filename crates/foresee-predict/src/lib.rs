@@ -23,6 +23,7 @@ pub mod nondeterminism;
 mod observed;
 mod parallel;
 pub mod pattern;
+mod published;
 pub mod reorder;
 mod runner;
 pub mod session;

@@ -3,17 +3,18 @@
 /// What one pass may take, and what it may take of what it shares with others.
 ///
 /// Analyses say what they hold where that can grow with threads, locks or bindings. Where nothing
-/// else runs in the process, what that really takes is looked at besides.
+/// else runs in the process, what that really takes is looked at besides, with everything that it
+/// held before the pass: the names of a program, for example.
 #[derive(Clone)]
 pub struct MemoryLimit<'s> {
     limit: usize,
     shared: &'s dyn Fn(usize) -> bool,
-    /// What the process took before the pass.
-    before: Option<usize>,
+    /// Whether nothing else runs in the process.
+    is_alone: bool,
 }
 
-/// What the process takes beyond the limit for buffers, and memory that it has freed already.
-const ALLOWANCE: usize = 64 << 20;
+/// What the process may take beyond the limit for buffers, and memory that it has freed already.
+const ALLOWANCE: usize = 32 << 20;
 
 impl std::fmt::Debug for MemoryLimit<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -24,28 +25,29 @@ impl std::fmt::Debug for MemoryLimit<'_> {
 impl<'s> MemoryLimit<'s> {
     /// A limit for a pass that begins now; `shared` says whether others leave this many bytes.
     pub(crate) fn new(limit: usize, shared: &'s dyn Fn(usize) -> bool) -> MemoryLimit<'s> {
-        MemoryLimit { limit, shared, before: None }
+        MemoryLimit { limit, shared, is_alone: false }
     }
 
     /// A limit for a process that does nothing else.
     pub fn of_process(limit: usize) -> MemoryLimit<'static> {
-        MemoryLimit { limit, shared: &|_| true, before: resident() }
+        MemoryLimit { limit, shared: &|_| true, is_alone: true }
     }
 
     /// Whether this many bytes may be held.
     pub fn allows(&self, bytes: usize) -> bool {
-        let taken = || Some(resident()?.saturating_sub(self.before?));
         let beyond = |taken: usize| taken.saturating_sub(ALLOWANCE) > self.limit;
-        let is_beyond = self.before.is_some() && taken().is_some_and(beyond);
+        let is_beyond = self.is_alone && resident().is_some_and(beyond);
         bytes <= self.limit && !is_beyond && (self.shared)(bytes)
     }
 }
 
-/// The memory that the process takes, where the system reports it.
+/// The memory that the process takes, without pages of files, where the system reports it.
 fn resident() -> Option<usize> {
     const PAGE: usize = 4096;
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    text.split(' ').nth(1)?.parse::<usize>().ok()?.checked_mul(PAGE)
+    let mut pages = text.split(' ').skip(1).map(|pages| pages.parse::<usize>().ok());
+    let (resident, of_files) = (pages.next()??, pages.next()??);
+    resident.saturating_sub(of_files).checked_mul(PAGE)
 }
 
 #[cfg(test)]

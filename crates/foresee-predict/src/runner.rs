@@ -163,8 +163,8 @@ pub(crate) fn finish(
             one.stats.clear();
         }
     }
-    // What was left out of a thinned trace matters as soon as the causality changes.
-    if source.remarks().order == FileOrder::Thinned {
+    // What was left out of a filtered trace matters as soon as the causality changes.
+    if source.remarks().order == FileOrder::Filtered {
         for one in analysed.iter_mut().filter(|one| !keeps_causality(one.name)) {
             one.outcome = Outcome::OrderUnknown;
             one.statement = "not looked for: the capture left out accesses that only matter here; \

@@ -7,14 +7,12 @@ use foresee_predict::info::{ALL, SPEC};
 
 /// Literals that mean something else: the file, the literal, and what it means there.
 const OTHERS: &[(&str, &str, &str)] = &[
+    ("foresee-batch/src/collect.rs", "spec", "the ending of a file"),
     ("foresee-cli/src/args.rs", "spec", "the flag --spec"),
-    ("foresee-cli/src/commands/explore.rs", "observed", "a kind of finding"),
-    ("foresee-cli/src/commands/trace/info.rs", "order", "a field of a trace's facts"),
+    ("foresee-cli/src/commands/explore/report.rs", "observed", "a kind of finding"),
     ("foresee-cli/src/commands/trace/witness.rs", "observed", "a field of a witness"),
-    ("foresee-cli/src/commands/trace/witness.rs", "order", "a field of a witness"),
     ("foresee-cli/src/settings.rs", "atomicity", "a table of foresee.toml"),
     ("foresee-explore/src/explore.rs", "deadlock", "the noun in messages"),
-    ("foresee-formats/src/text.rs", "order", "a key of a trace's header"),
     ("foresee-lsp/src/completion.rs", "pattern", "a keyword of specifications"),
     ("foresee-predict/src/checks/deadlock/mod.rs", "deadlock", "the noun in statements"),
     ("foresee-predict/src/checks/race/mod.rs", "race", "the noun in statements"),
@@ -25,8 +23,8 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("foresee-spec/src/syntax/items.rs", "pattern", "a keyword of specifications"),
     ("foresee-spec/src/syntax/parser.rs", "pattern", "a keyword of specifications"),
     ("foresee-testkit/src/corpus.rs", "atomicity", "a folder of the corpus"),
+    ("foresee-testkit/src/corpus.rs", "lifetime", "a folder of the corpus"),
     ("foresee-testkit/src/corpus.rs", "monitorability", "a folder of the corpus"),
-    ("foresee-testkit/src/corpus.rs", "order", "a folder of the corpus"),
     ("foresee-trace/src/finding.rs", "correct", "a space of reorderings"),
     ("foresee-trace/src/finding.rs", "observed", "a kind of finding"),
     ("foresee-trace/src/finding.rs", "sliced", "a space of reorderings"),

@@ -78,7 +78,7 @@ fn checks_say_what_is_expected() {
     let mut count = 0;
     let mut others = Vec::new();
     for case in cases() {
-        for check in ["atomicity", "order"] {
+        for check in ["atomicity", "lifetime"] {
             let Some(expected) = case.expect(check) else { continue };
             let (findings, analysed) = run(&case.trace, check);
             let said = match (findings.first().map(|f| f.kind), analysed[0].outcome) {

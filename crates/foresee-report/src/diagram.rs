@@ -9,9 +9,10 @@ use foresee_trace::{
     Batch, EventSource, Id, Location, Name, Names, Op, Pool, Target, ThreadId, Trace, Witness,
     location,
 };
+use serde::{Deserialize, Serialize};
 
 /// A section of a trace: a row for each event, a column for each thread that has one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Diagram {
     /// The headings of the columns.
     pub threads: Vec<String>,
@@ -27,7 +28,7 @@ pub struct Diagram {
 }
 
 /// One event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Its index in the trace.
     pub index: u64,
@@ -52,7 +53,7 @@ pub struct Row {
 }
 
 /// A direct cause, between two rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrow {
     /// The row of the cause.
     pub from: usize,

@@ -144,7 +144,7 @@ struct JsonFinding<'a> {
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
     details: Map<String, Json>,
-    /// Which of several runs show it.
+    /// Which of several runs or traces show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<JsonRuns<'a>>,
     /// The tests of the program that show it, where the trace marks them.
@@ -162,7 +162,7 @@ struct JsonFinding<'a> {
     confirmed_how: Option<&'a str>,
 }
 
-/// Which of several runs show a finding.
+/// Which of several runs or traces show a finding.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Runs"))]
 struct JsonRuns<'a> {
@@ -170,8 +170,11 @@ struct JsonRuns<'a> {
     shown_by: usize,
     /// The total number.
     of: usize,
-    /// The run that the finding was taken from.
+    /// The run or trace that the finding was taken from.
     from: &'a str,
+    /// The traces that show it, in a report on a batch.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    traces: &'a [String],
 }
 
 /// Something with a name.
@@ -443,8 +446,12 @@ fn finding<'a>(
         details.map(|detail| (detail.label.clone(), Json::from(detail.text(&finding.sites))));
     let shown = finding.shown_by.iter();
     let shown = shown.map(|shown| ("runs".to_owned(), Json::from(shown.to_string())));
-    let runs =
-        |shown: &'a ShownBy| JsonRuns { shown_by: shown.runs, of: shown.of, from: &shown.from };
+    let runs = |shown: &'a ShownBy| JsonRuns {
+        shown_by: shown.runs,
+        of: shown.of,
+        from: &shown.from,
+        traces: &shown.traces,
+    };
     JsonFinding {
         id: index + 1,
         fingerprint: finding.fingerprint.map(|fingerprint| fingerprint.to_string()),

@@ -87,6 +87,9 @@ fn write_failure(report: &Report, i: usize, finding: &Finding, out: &mut String)
     for site in &finding.sites {
         writeln!(shown, "{}: {}", site.role.word(), Visible(&site.to_string()))?;
     }
+    if let Some(by) = finding.shown_by.as_ref().filter(|by| !by.traces.is_empty()) {
+        writeln!(shown, "traces: {}", Visible(&by.to_string()))?;
+    }
     if let Some(diagram) = report.witnesses.get(i).and_then(Option::as_ref) {
         shown.push_str(&text::schedule(finding, diagram));
     }

@@ -25,6 +25,6 @@ mod uri;
 
 pub use diagram::{Arrow, Diagram, Row};
 pub use lattice_svg::lattice_svg;
-pub use merge::{Parts, merge};
+pub use merge::{Merger, Parts, merge};
 pub use report::{Report, Suppressed, exit_status};
 pub use units::{TEST_BEGIN, TEST_END, Tests};

@@ -7,6 +7,7 @@ use foresee_predict::Analysed;
 use foresee_predict::checks::Suppressions;
 use foresee_predict::session::Examined;
 use foresee_trace::{Finding, FindingKind, Outcome};
+use serde::{Deserialize, Serialize};
 
 use crate::diagram::Diagram;
 use crate::units::Tests;
@@ -20,7 +21,7 @@ const DRAWN_IN_FULL: usize = 10;
 const DRAWN_WITNESSES: usize = 100;
 
 /// Everything one command has to say: the report of a session, and its witnesses drawn.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub(crate) report: foresee_predict::session::Report,
     /// A drawing of each finding's witness, where there is one.
@@ -28,10 +29,13 @@ pub struct Report {
     /// The tests of the program that show each finding, where they are known.
     pub tests: Vec<Vec<String>>,
     /// What was found and is not wanted.
+    #[serde(skip)]
     pub suppressed: Vec<Suppressed>,
     /// Pictures of lattices, with their properties, for the HTML page.
+    #[serde(skip)]
     pub lattices: Vec<(String, String)>,
     /// The program and its arguments, if it was run.
+    #[serde(skip)]
     pub rerun: Option<String>,
 }
 

@@ -310,6 +310,9 @@ fn result<'a>(
     if let Some(witness) = &finding.witness {
         properties.insert("reorder", Json::from(witness.reorder.word()));
     }
+    if let Some(shown) = finding.shown_by.as_ref().filter(|shown| !shown.traces.is_empty()) {
+        properties.insert("traces", Json::from(shown.traces.clone()));
+    }
     SarifResult {
         rule_id: rule_id(finding),
         rule_index,

@@ -5,7 +5,7 @@
  *     FORESEE_ATOMIC_BEGIN("transfer"); ...         the same without a block
  *     FORESEE_ATOMIC_END("transfer");
  *
- * For `--check order`, events named init or open, use, and free or close describe the lifetime of an object, their first number:
+ * For `--check lifetime`, events named init or open, use, and free or close describe the lifetime of an object, their first number:
  *
  *     FORESEE_EVENT("open", fd); ... FORESEE_EVENT("use", fd); ... FORESEE_EVENT("close", fd);
  *

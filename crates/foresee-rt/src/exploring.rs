@@ -141,6 +141,8 @@ pub mod kind {
     pub const FAIL: u8 = 23;
     /// Something that is not modelled.
     pub const UNKNOWN: u8 = 24;
+    /// Says something about itself (a: a hash of what).
+    pub const MARK: u8 = 25;
 }
 
 /// What a read-modify-write does (a: the operand; of a compare-and-exchange, what must be there, and b: what is stored).

@@ -120,6 +120,8 @@ pub mod replay {
     pub const DID_NOT_BLOCK: u32 = 8;
     /// The schedule could not be read.
     pub const UNREADABLE: u32 = 9;
+    /// A thread went on and on, and did not come to its next step.
+    pub const LOST: u32 = 10;
 
     /// A step: its value is checked.
     pub const HAS_VALUE: u8 = 1;
@@ -140,6 +142,21 @@ pub mod replay {
 
     /// The size of the name of a thread, as the kernel keeps it, with a zero byte at its end.
     pub const NAME: usize = 16;
+
+    /// Whether a record is of an attempt that failed.
+    pub const fn is_failure(tag: u8) -> bool {
+        tag == super::Tag::TryFailed as u8 || tag == super::Tag::SemFailed as u8
+    }
+
+    /// Whether a record with a tag is one of those among which a step is counted: those of its kind and, if it is an attempt
+    /// that failed, also those that succeeded.
+    pub const fn counts(step: u8, tag: u8) -> bool {
+        use super::Tag::{Acquire, AcquireShared, SemFailed, SemWait, TryFailed};
+        let is_taken = tag == Acquire as u8 || tag == AcquireShared as u8;
+        tag == step
+            || step == TryFailed as u8 && is_taken
+            || step == SemFailed as u8 && tag == SemWait as u8
+    }
 
     /// After the schedule, all threads take turns by chance.
     pub const RELEASE_ALL: u32 = 0;
@@ -167,6 +184,8 @@ pub struct Script {
     pub steps: u64,
     /// The index of the step before which all threads are held; [`replay::NO_STOP`] if there is none.
     pub stop: u64,
+    /// The most records between two steps.
+    pub patience: u64,
 }
 
 /// A thread of a schedule, which may refer to threads before it.
@@ -371,9 +390,15 @@ pub mod channel {
     pub const HELPERS: u64 = 14;
     /// The number of a descriptor, which is given out again only after it was closed.
     pub const DESCRIPTOR: u64 = 15;
+    /// The address that a socket listens at.
+    pub const LISTENER: u64 = 16;
+    /// The connections to such an address.
+    pub const CONNECTIONS: u64 = 17;
+    /// The ends of a named pipe that are opened.
+    pub const NAMED_PIPE: u64 = 18;
 
     /// The prefixes of the names of channels.
-    pub const NAMES: [&str; 16] = [
+    pub const NAMES: [&str; 19] = [
         "fd",
         "environment",
         "omp_team",
@@ -390,6 +415,9 @@ pub mod channel {
         "file_lock",
         "helpers",
         "descriptor",
+        "listener",
+        "connections",
+        "named_pipe",
     ];
     /// There is only one of each of these.
     pub const SINGLE: [u64; 4] = [ENVIRONMENT, SIGNALS, FILE_NAMES, HELPERS];

@@ -3,6 +3,7 @@
 //! This crate is internal: its interface changes whenever foresee needs it to.
 
 pub mod budget;
+pub mod causes;
 pub mod components;
 pub mod nearest;
 pub mod output;

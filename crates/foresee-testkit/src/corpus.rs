@@ -67,7 +67,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
          `conditional` (only if a read sees another value), or `none` (found)",
     ),
     ("broken", "the names of the regions that the observed order breaks"),
-    ("order", "the same of the check for the order of use"),
+    ("lifetime", "the same of the check for lifetimes"),
     ("races", "pairs of accesses, and which method calls them a race: `Y` yes, `-` no"),
     (
         "deadlocks",

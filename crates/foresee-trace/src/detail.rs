@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::display::Name;
 use crate::finding::Subject;
 use crate::location::Location;
@@ -18,7 +20,7 @@ use crate::site::{HeldLock, Site, at};
 /// let detail = Detail::new("context switches", Fact::Count(3));
 /// assert_eq!((detail.label.as_str(), detail.text(&[]).as_str()), ("context switches", "3"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     /// What the fact is about: `first access`, `remedy`, the name of a thread.
     pub label: String,
@@ -54,7 +56,7 @@ impl Detail {
 /// ```
 ///
 /// [`Finding::sites`]: crate::Finding::sites
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
     /// An explanation in words.
     Text(String),
@@ -119,7 +121,7 @@ pub enum Fact {
 }
 
 /// An event, and where in the source it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Its index in the trace.
     pub event: u64,
@@ -135,7 +137,7 @@ impl fmt::Display for Point {
 }
 
 /// Part of a thread that should be atomic.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Its name, if it has one.
     pub name: Option<String>,
@@ -168,7 +170,7 @@ impl fmt::Display for Region {
 }
 
 /// A lock to hold over some events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remedy {
     /// A lock that the other threads hold already; else they must take one, too.
     pub lock: Option<String>,
@@ -191,7 +193,7 @@ impl fmt::Display for Remedy {
 }
 
 /// One of the threads of a ring, and what it waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingEdge {
     /// The thread.
     pub thread: String,
@@ -200,7 +202,7 @@ pub struct RingEdge {
 }
 
 /// What a thread waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wants {
     /// A lock for itself.
     Lock(String),
@@ -217,7 +219,7 @@ pub enum Wants {
 }
 
 /// A thread that cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
     /// The site of the event that it cannot do.
     pub site: usize,
@@ -271,7 +273,7 @@ impl Blocked {
 }
 
 /// Two critical sections of a lock, in the order of the witness.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwappedSections {
     /// The lock.
     pub lock: String,
@@ -295,7 +297,7 @@ impl fmt::Display for SwappedSections {
 }
 
 /// Events of a thread that have not happened yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StillToCome {
     /// The thread.
     pub thread: String,
@@ -316,7 +318,7 @@ impl fmt::Display for StillToCome {
 }
 
 /// A read that sees another write than in the trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherRead {
     /// The read.
     pub event: u64,

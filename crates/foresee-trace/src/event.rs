@@ -1,10 +1,12 @@
 //! One step of one thread, in sixteen bytes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{CondId, LocId, LockId, SymId, ThreadId, VarId};
 use crate::value::Value;
 
 /// The kind of thing that the target of an [`Op`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TargetKind {
     /// The operation has no target.
     None,
@@ -25,7 +27,7 @@ macro_rules! ops {
         /// What a thread did.
         ///
         /// The numbers are those of the native file format and never change.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[repr(u8)]
         pub enum Op { $($(#[$doc])* $name = $code,)* }
 

@@ -5,10 +5,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::detail::Detail;
 use crate::fingerprint::Fingerprint;
 use crate::site::Site;
-use crate::words::words;
+use crate::words::{Word, read_word, words};
 
 words! {
     /// Whether a violation was seen or is foreseen.
@@ -64,7 +66,7 @@ words! {
 /// assert_eq!(swapped.run().collect::<Vec<_>>(), [0, 2, 1]);
 /// assert_eq!(swapped.needed_events(), 3);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Witness {
     /// The smallest space known to have it.
     pub reorder: Space,
@@ -155,7 +157,7 @@ words! {
 }
 
 /// Something that has a name and that a finding is about as a whole, besides its sites.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// A variable.
     Variable(String),
@@ -193,21 +195,34 @@ impl Subject {
     }
 }
 
-/// Which of several runs of a program show a finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which of several runs of a program, or of several traces, show a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownBy {
     /// How many do.
     pub runs: usize,
     /// The total number.
     pub of: usize,
-    /// The run that the finding was taken from.
+    /// The run or trace that the finding was taken from.
     pub from: String,
+    /// The names of the traces that show it; none for runs.
+    pub traces: Vec<String>,
 }
+
+/// How many traces are named in a line.
+const NAMED_TRACES: usize = 5;
 
 impl fmt::Display for ShownBy {
     /// `3 of 5 show it; this is from run 2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} show it; this is from {}", self.runs, self.of, self.from)
+        write!(f, "{} of {} show it", self.runs, self.of)?;
+        if self.runs > 1 && !self.traces.is_empty() {
+            let named = &self.traces[..self.traces.len().min(NAMED_TRACES)];
+            write!(f, ", {}", named.join(", "))?;
+            if self.traces.len() > named.len() {
+                write!(f, " and {} more", self.traces.len() - named.len())?;
+            }
+        }
+        write!(f, "; this is from {}", self.from)
     }
 }
 
@@ -226,14 +241,15 @@ impl fmt::Display for ShownBy {
 ///     }
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// What it is known by from run to run. Sessions set it.
     pub fingerprint: Option<Fingerprint>,
     /// Seen or foreseen.
     pub kind: FindingKind,
     /// The analysis that found it.
-    pub analysis: &'static str,
+    #[serde(deserialize_with = "read_word")]
+    pub analysis: Word,
     /// The property or check that is violated.
     pub property: String,
     /// What goes wrong.
@@ -274,7 +290,7 @@ words! {
 }
 
 /// The result of the attempt to make a predicted failure happen, and how, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmation {
     /// The result.
     pub is: Confirmed,
@@ -337,6 +353,8 @@ words! {
         OrderUnknown = "order-unknown",
         /// There was nothing to look at: the trace is empty, or nothing in it is relevant.
         NothingRelevant = "nothing-relevant",
+        /// The question was not answered: the trace could not be read, or whoever was to answer it failed.
+        NotAnswered = "not-answered",
         /// The analysis contradicted itself, so nothing is claimed.
         Mistake = "internal-error",
     }

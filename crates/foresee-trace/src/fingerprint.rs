@@ -12,6 +12,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::Op;
 use crate::finding::Finding;
 use crate::location::Location;
@@ -27,7 +29,7 @@ use crate::site::{Site, Target};
 ///     finding.fingerprint.is_some_and(|fingerprint| known.contains(&fingerprint))
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fingerprint(u64);
 
 /// How many bits of the hash are kept: twelve hexadecimal digits.

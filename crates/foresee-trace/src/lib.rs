@@ -60,3 +60,4 @@ pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};
 pub use validate::{Mode, Validated};
 pub use value::Value;
+pub use words::{Word, read_word};

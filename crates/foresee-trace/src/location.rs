@@ -15,7 +15,19 @@ use std::fmt;
 /// assert_eq!((place.file.as_deref(), place.line), (Some("list.h"), Some(9)));
 /// assert_eq!(place.frames().count(), 2, "push was inlined into enqueue");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(from = "String", into = "String")]
 pub struct Location {
     /// The file, as the trace names it.
     pub file: Option<String>,
@@ -74,6 +86,19 @@ impl Location {
             Some(line) => format!("{file}:{line}"),
             None => file.clone(),
         })
+    }
+}
+
+/// A stored report has the text of the trace.
+impl From<String> for Location {
+    fn from(text: String) -> Location {
+        Location::parse(&text).unwrap_or_default()
+    }
+}
+
+impl From<Location> for String {
+    fn from(location: Location) -> String {
+        location.to_string()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::display::Name;
 use crate::event::{Event, Op, Pool, TargetKind};
 use crate::ids::LocId;
@@ -92,7 +94,7 @@ impl Role {
 }
 
 /// What an event is about: a variable, a lock, another thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// Which of these.
     pub kind: TargetKind,
@@ -109,7 +111,7 @@ impl Target {
 }
 
 /// A thread, and how it came to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteThread {
     /// Its name in the trace.
     pub name: String,
@@ -128,7 +130,7 @@ impl SiteThread {
 }
 
 /// How a thread was started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fork {
     /// The thread that started it.
     pub by: String,
@@ -139,7 +141,7 @@ pub struct Fork {
 }
 
 /// A lock that is held, and where it was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLock {
     /// Its name in the trace.
     pub name: String,
@@ -168,7 +170,7 @@ impl fmt::Display for HeldLock {
 /// let site = Site::new(Role::Access, Some(7));
 /// assert!(site.op.is_none(), "the event has not been looked up");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// What it has to do with the finding.
     pub role: Role,

@@ -1,5 +1,7 @@
 //! The interface between readers and everything that consumes events.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Position, ReadError};
 use crate::event::{Event, Pool};
 use crate::names::Names;
@@ -26,7 +28,7 @@ impl Batch {
 }
 
 /// What the order of events in the file means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileOrder {
     /// The order in which the steps happened.
     #[default]
@@ -34,20 +36,20 @@ pub enum FileOrder {
     /// The order in which the steps happened, without accesses that are irrelevant to the
     /// causality. What the missing reads saw is unknown, so runs that change the causality cannot
     /// be judged.
-    Thinned,
+    Filtered,
     /// Only the order in which the steps were recorded (asynchronous capture).
     Notes,
 }
 
 impl FileOrder {
     /// All orders, by their codes in files.
-    pub const ALL: [FileOrder; 3] = [FileOrder::Observed, FileOrder::Notes, FileOrder::Thinned];
+    pub const ALL: [FileOrder; 3] = [FileOrder::Observed, FileOrder::Notes, FileOrder::Filtered];
 
     /// The word for it in traces and reports.
     pub fn word(self) -> &'static str {
         match self {
             FileOrder::Observed => "observed",
-            FileOrder::Thinned => "thinned",
+            FileOrder::Filtered => "thinned",
             FileOrder::Notes => "notes",
         }
     }
@@ -62,13 +64,13 @@ impl FileOrder {
         match self {
             FileOrder::Observed => 0,
             FileOrder::Notes => 1,
-            FileOrder::Thinned => 2,
+            FileOrder::Filtered => 2,
         }
     }
 }
 
 /// What a reader knows about a trace besides its events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Remarks {
     /// What the order of events means.
     pub order: FileOrder,

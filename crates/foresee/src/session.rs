@@ -3,7 +3,7 @@
 use std::fmt;
 
 use foresee_predict::info::{
-    ATOMICITY, CAUSALITY, DEADLOCK, MONITORABILITY, NONDETERMINISM, ORDER, RACE,
+    ATOMICITY, CAUSALITY, DEADLOCK, LIFETIME, MONITORABILITY, NONDETERMINISM, RACE,
 };
 use foresee_predict::session::{
     BadSpec, Limits, Session as Questions, SessionError, Settings, Silent, Specification,
@@ -54,7 +54,7 @@ impl Check {
             Check::Race => RACE,
             Check::Deadlock => DEADLOCK,
             Check::Atomicity => ATOMICITY,
-            Check::Lifetime => ORDER,
+            Check::Lifetime => LIFETIME,
             Check::Nondeterminism => NONDETERMINISM,
             Check::Monitorability => MONITORABILITY,
             Check::Causality => CAUSALITY,

@@ -1,4 +1,4 @@
-// expect: OBSERVED order. The block has moved, and the other thread still uses it where it was.
+// expect: OBSERVED lifetime. The block has moved, and the other thread still uses it where it was.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 // One program for each primitive, chosen by the first argument. In every one of them two threads use the primitive and then
 // race for `shared`, or wait for each other: what is predicted happens only if replay controls the primitive.
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,7 +25,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sem_t semaphore;
 static mtx_t standard;
 static cnd_t woken;
-static int ends[2], server, port, counter;
+static int ends[2], counter;
 
 static struct timespec in(long milliseconds) {
     struct timespec time;
@@ -193,27 +191,6 @@ static void *pipe_2(void *p) {
     return p;
 }
 
-static void *sockets_1(void *p) {
-    char text[4] = "";
-    int end = accept(server, 0, 0);
-    if (recv(end, text, 3, MSG_WAITALL) != 3) abort();
-    if (send(end, "ok", 2, 0) != 2) abort();
-    close(end);
-    shared = text[0];
-    return p;
-}
-static void *sockets_2(void *p) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char text[3] = "";
-    int end = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(end, (struct sockaddr *)&to, sizeof to)) abort();
-    if (send(end, "abc", 3, 0) != 3) abort();
-    if (recv(end, text, 2, MSG_WAITALL) != 2) abort();
-    close(end);
-    shared = 2;
-    return p;
-}
-
 static void *pairs_1(void *p) {
     struct pollfd wish = {ends[0], POLLIN, 0};
     char text[2];
@@ -291,7 +268,7 @@ static const struct {
     {"barrier", {barrier_1, barrier_2}},    {"once", {once_1, once_1}},
     {"timed", {timed_1, timed_2}},          {"joins", {joins_1, joins_2}},
     {"sleeps", {sleeps_1, sleeps_2}},       {"pipe", {pipe_1, pipe_2}},
-    {"sockets", {sockets_1, sockets_2}},    {"pairs", {pairs_1, pairs_2}},
+    {"pairs", {pairs_1, pairs_2}},
     {"conditions", {conditions_1, conditions_2}}, {"tries", {tries_1, tries_1}},
 };
 
@@ -306,14 +283,6 @@ int main(int argc, char **argv) {
     if (strcmp(name, "pairs") == 0) {
         if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return 9;
         counter = eventfd(0, 0);
-    }
-    if (strcmp(name, "sockets") == 0) {
-        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        socklen_t size = sizeof at;
-        server = socket(AF_INET, SOCK_STREAM, 0);
-        if (bind(server, (struct sockaddr *)&at, sizeof at) || listen(server, 1)) return 9;
-        getsockname(server, (struct sockaddr *)&at, &size);
-        port = ntohs(at.sin_port);
     }
     if (strcmp(name, "standard") == 0) {
         thrd_t s, t;

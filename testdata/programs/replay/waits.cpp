@@ -39,7 +39,10 @@ static void semaphore_1() {
 }
 static void shared_1() {
     std::shared_lock<std::shared_timed_mutex> lock(mutex, std::chrono::seconds(20));
-    shared_value = turns;
+    int seen = turns;
+    // Not in the section: if it came first, as what it read says, it would be over before the other one begins.
+    lock.unlock();
+    shared_value = seen;
 }
 static void shared_2() {
     {

@@ -46,6 +46,24 @@ impl Threads {
     }
 }
 
+/// The threads of a run by their numbers in its log, and the addresses of its locks.
+pub(super) fn named(log: &RunLog) -> (Vec<(ThreadName, u32)>, Vec<u64>) {
+    let threads = Threads::of(&log.entries);
+    let numbers = threads.indices.iter().map(|(&n, &i)| (threads.names[i as usize].clone(), n));
+    let mut locks: Vec<u64> = log
+        .entries
+        .iter()
+        .filter_map(|entry| match entry.kind {
+            kind::LOCK | kind::UNLOCK => Some(entry.address),
+            kind::WAIT | kind::WAIT_END => Some(entry.a[0]),
+            _ => None,
+        })
+        .collect();
+    locks.sort_unstable();
+    locks.dedup();
+    (numbers.collect(), locks)
+}
+
 /// The execution that a run's file describes.
 pub(super) fn execution(log: &RunLog, end: &RunEnd, names: &Names) -> Result<Execution, RunError> {
     let head = &log.head;
@@ -244,6 +262,7 @@ impl Convert<'_> {
                 fail::ABORT => Failure::Abort,
                 _ => Failure::Signal(entry.a[0] as i32),
             }),
+            kind::MARK => Operation::Mark(wide(entry.a)),
             _ => Operation::Unknown,
         }
     }

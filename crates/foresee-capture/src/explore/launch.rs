@@ -35,8 +35,16 @@ pub(super) fn launch(
     let failed = |what: &OsStr, why: &dyn std::fmt::Display| {
         RunError(format!("cannot run {}: {why}", what.to_string_lossy()))
     };
+    let folder = options.is_private.then(|| scratch.join("work"));
+    if let Some(folder) = &folder {
+        // What the last run left is not there for this one.
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir(folder).map_err(|why| failed(folder.as_os_str(), &why))?;
+    }
     if let Some(before) = &options.before {
-        let status = Command::new("sh").arg("-c").arg(before).stdin(Stdio::null()).status();
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(before).stdin(Stdio::null());
+        let status = within(&mut shell, folder.as_deref()).status();
         let status = status.map_err(|why| failed(before, &why))?;
         if !status.success() {
             return Err(failed(before, &format_args!("it ended with {status}")));
@@ -53,9 +61,7 @@ pub(super) fn launch(
     for name in ["FORESEE_SCHEDULE", "FORESEE_WATCH", "FORESEE_LIMIT", "FORESEE_QUANTUM"] {
         command.env_remove(name);
     }
-    if let Some(folder) = &options.folder {
-        command.current_dir(folder);
-    }
+    within(&mut command, folder.as_deref());
     let input = match &options.input {
         Some(path) => std::fs::File::open(path)
             .map(Stdio::from)
@@ -83,6 +89,14 @@ pub(super) fn launch(
     });
     let status = child.wait().map_err(|why| failed(program, &why))?;
     Ok(RunEnd { status, is_late })
+}
+
+/// Lets a command run in a folder.
+fn within<'c>(command: &'c mut Command, folder: Option<&Path>) -> &'c mut Command {
+    match folder {
+        Some(folder) => command.current_dir(folder),
+        None => command,
+    }
 }
 
 /// Starts a process to which the kernel gives the same addresses every time.

@@ -73,14 +73,14 @@ impl Names {
     }
 
     /// Learns where the program is, and the names of its code from the log of a run.
-    pub(super) fn learn(&mut self, program: u64, logs: &Path) {
+    pub(super) fn learn(&mut self, program: u64, logs: &Path, trusted: &[String]) {
         self.program = program;
         let tails = crate::log::find(logs).unwrap_or_default();
         if self.symbols.get().is_none()
             && let Some(log) = tails.first().and_then(|tail| Log::open(tail).ok())
         {
             let symbols = symbols_of(&log);
-            self.unseen = Summary::new(&log, &symbols, &[]).partial();
+            self.unseen = Summary::new(&log, &symbols, trusted).partial();
             let _ = self.symbols.set(symbols);
             for module in &log.modules {
                 let name = module.path.file_name().unwrap_or_default().to_string_lossy();

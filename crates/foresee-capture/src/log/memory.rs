@@ -362,3 +362,39 @@ impl Memory {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_renewed_is_handed_out_once() {
+        // A wide cell across the end of each of many pages, and a small one in the middle of each.
+        const PAGES: u64 = 40;
+        let mut starts = Pages::default();
+        for page in 1..PAGES {
+            let mut words = [1; super::super::pages::PER_PAGE];
+            words[..100].fill(0);
+            words[401..].fill(0);
+            *starts.page(page) = words;
+        }
+        let boundaries = Boundaries::new(starts, true);
+        let mut memory = Memory::default();
+        let find = |memory: &mut Memory, address: u64| {
+            let start = boundaries.start(address);
+            memory.find(address, || Granule::new(start, &boundaries, |_| None))
+        };
+        let addresses: Vec<u64> = (1..PAGES - 1)
+            .flat_map(|page| [(page << 12) + 8 * 400, (page << 12) + 8 * 200])
+            .collect();
+        for round in 0..2 {
+            let mut ids: Vec<u32> = addresses.iter().map(|&at| find(&mut memory, at).0).collect();
+            assert_eq!(memory.granules[ids[0] as usize].width, 8 * 212);
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), addresses.len(), "round {round}");
+            // More pages than there are: they are not looked up one by one.
+            memory.renew(0, 1 << 30);
+        }
+    }
+}

@@ -355,7 +355,36 @@ impl Log {
         let is_sieved = !log.header.filtered;
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         let mut segments = Segments::new(log.header.size, most / 4);
-        while let Some(record) = records.next_record()? {
+        loop {
+            if let Some(seeing) = &mut sieve {
+                let mut steps = 0;
+                let mut of = (current, 0);
+                records.simple(|one, around| {
+                    segments.simple(one, around);
+                    seeing.see_simple(around.thread, one);
+                    steps += one.times;
+                    of = (around.thread, if one.pc == 0 { of.1 } else { one.pc });
+                    seeing.weight() <= most
+                });
+                log.records += u64::from(steps);
+                if steps > 0 {
+                    if of.0 != current {
+                        threads.insert(current, life);
+                        current = of.0;
+                        life = threads.get(&current).copied().unwrap_or_default();
+                    }
+                    life.request = None;
+                    life.counted += steps;
+                    life.place = if of.1 == 0 { life.place } else { of.1 };
+                    log.callers.remove(&current);
+                    log.interrupted.extend(life.wait.map(|place| (current, place)));
+                }
+                if seeing.weight() > most {
+                    log.boundaries = seeing.boundaries();
+                    sieve = None;
+                }
+            }
+            let Some(record) = records.next_record()? else { break };
             log.records += 1;
             let touch = sieve.as_ref().and_then(|_| segments.touch(&record));
             if let Some(seeing) = &mut sieve {

@@ -70,7 +70,7 @@ impl<T: Copy + Default> Pages<T> {
         self.pages.len() * size_of::<[T; PER_PAGE]>()
     }
 
-    /// Changes the entries of a range of memory for which there are pages.
+    /// Changes the entries of a range of memory for which there are pages, in the order of their addresses.
     pub(super) fn within(&mut self, address: u64, size: u64, mut change: impl FnMut(&mut T)) {
         let (first, end) = (address & !7, address.saturating_add(size));
         let mut on = |page: u64, entries: &mut [T; PER_PAGE]| {
@@ -83,7 +83,11 @@ impl<T: Copy + Default> Pages<T> {
         };
         let pages = first >> 12..end.div_ceil(1 << 12);
         if pages.end.saturating_sub(pages.start) > self.places.len() as u64 {
-            for (&page, &place) in &self.places {
+            let within = self.places.iter().filter(|(page, _)| pages.contains(page));
+            let mut within: Vec<(u64, usize)> =
+                within.map(|(&page, &place)| (page, place)).collect();
+            within.sort_unstable();
+            for (page, place) in within {
                 on(page, &mut self.pages[place]);
             }
         } else {

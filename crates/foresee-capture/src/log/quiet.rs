@@ -14,7 +14,7 @@ use foresee_rt::format::{Access, Tag};
 use super::Module;
 use super::memory::{Boundaries, bytes_of};
 use super::pages::{PER_PAGE, Pages};
-use super::records::{Record, What};
+use super::records::{Record, Simple, What};
 use super::source::KEPT_BY_LIBC;
 use super::unseen::Data;
 use super::{HashMap, HashSet};
@@ -132,6 +132,15 @@ impl Sieve {
         }
     }
 
+    /// Processes a simple access.
+    #[inline(always)]
+    pub(super) fn see_simple(&mut self, thread: u32, one: &Simple) {
+        // To read the same again changes nothing, and whether an access is atomic does not matter.
+        let access = if one.is_write { Access::Write } else { Access::Read };
+        let value = (usize::from(one.size), one.value, 0);
+        self.access((thread, access), one.address, value);
+    }
+
     /// No cell crosses the ends of a block of memory.
     fn delimit(&mut self, address: u64, size: u64) {
         for end in [address, address.saturating_add(size).saturating_add(7)] {
@@ -161,7 +170,7 @@ impl Sieve {
     }
 
     /// An access of at most eight bytes: what they hold afterwards, and before a read-modify-write.
-    #[inline]
+    #[inline(always)]
     fn access(
         &mut self,
         (thread, access): (u32, Access),
@@ -179,7 +188,7 @@ impl Sieve {
     }
 
     /// An access of a part of eight aligned bytes, or of these alone.
-    #[inline]
+    #[inline(always)]
     fn part(&mut self, by: (u32, Access), at: u64, (mask, value, old): (u8, u64, u64)) {
         if mask == 0 {
             return;
@@ -224,7 +233,7 @@ impl Sieve {
     }
 
     /// An access of the bytes in a mask of eight aligned bytes.
-    #[inline]
+    #[inline(always)]
     fn word(
         &mut self,
         (thread, access): (u32, Access),

@@ -106,6 +106,58 @@ pub struct Record<'a> {
     pub at: u64,
 }
 
+/// A read or write of at most eight bytes, or the same read several times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Simple {
+    pub(super) is_write: bool,
+    pub(super) inexact: bool,
+    pub(super) size: u8,
+    pub(super) times: u32,
+    pub(super) pc: u64,
+    pub(super) address: u64,
+    pub(super) value: u64,
+    /// Where it stands in the log, and where the next record does.
+    pub(super) at: u64,
+    pub(super) to: u64,
+}
+
+/// What is the same for consecutive simple accesses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) thread: u32,
+    /// Where the chunk begins.
+    base: u64,
+    /// The address that others than accesses are relative to.
+    other: u64,
+}
+
+impl Skip {
+    /// A single access.
+    #[inline]
+    pub(super) fn of_simple(one: &Simple, around: &Around) -> Skip {
+        let Simple { at: from, to, pc, times: count, .. } = *one;
+        let reads = if one.is_write { 0 } else { count };
+        let (inexact, addresses) = (u32::from(one.inexact), [one.address, around.other]);
+        let (thread, repeated) = (around.thread, 0);
+        Skip { from, to, pc, addresses, thread, count, reads, inexact, repeated }
+    }
+
+    /// Adds an access that follows at once. Returns `false` if it belongs to another thread, or to another chunk.
+    #[inline]
+    pub(super) fn takes(&mut self, one: &Simple, around: &Around) -> bool {
+        let Some(count) = self.count.checked_add(one.times) else { return false };
+        if self.thread != around.thread || self.from < around.base {
+            return false;
+        }
+        self.count = count;
+        self.reads += if one.is_write { 0 } else { one.times };
+        self.inexact += u32::from(one.inexact);
+        (self.to, self.pc, self.addresses[0]) = (one.to, one.pc, one.address);
+        self.addresses[1] = around.other;
+        true
+    }
+}
+
 /// Bytes after a chunk in memory, so that the fixed part of a record, which has at most 26 bytes,
 /// can be read from an array of this size.
 const PADDING: usize = 32;
@@ -114,9 +166,35 @@ const PADDING: usize = 32;
 #[inline]
 fn part(record: &[u8; PADDING], at: usize, size: usize) -> u64 {
     let word = record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-    let unused = 64 - 8 * size as u32;
-    word.unbounded_shl(unused).unbounded_shr(unused)
+    word & LOW_BYTES[size & 15]
 }
+
+/// The numbers of accesses that consist of the fixed part of their record alone, and of those that write; as bits.
+const SIMPLE: u8 = 1 << Access::Read as u8
+    | 1 << Access::Write as u8
+    | 1 << Access::AtomicRead as u8
+    | 1 << Access::AtomicWrite as u8
+    | 1 << Access::RelaxedRead as u8
+    | 1 << Access::RelaxedWrite as u8;
+const WRITES: u8 =
+    1 << Access::Write as u8 | 1 << Access::AtomicWrite as u8 | 1 << Access::RelaxedWrite as u8;
+
+/// Whether a record has the return address and the address of the one before.
+#[inline]
+fn is_in_place(record: &[u8; PADDING]) -> bool {
+    record[1] & 31 == 0 && record[2] == 0
+}
+
+/// The lowest bytes of a number, by how many; only up to eight make sense.
+const LOW_BYTES: [u64; 16] = {
+    let mut masks = [u64::MAX; 16];
+    let mut bytes = 0;
+    while bytes < 8 {
+        masks[bytes] = (1 << (8 * bytes)) - 1;
+        bytes += 1;
+    }
+    masks
+};
 
 /// The latest record that was decoded; its bytes begin at `start` in the chunk and end where the next one begins.
 #[derive(Debug)]
@@ -315,6 +393,79 @@ impl Records {
             &self.latest;
         let bytes = self.chunk.get(start..self.at).unwrap_or(&[]);
         Ok(Some(Record { thread, what, inexact, pc, address, value, old, order, bytes, at }))
+    }
+
+    /// Decodes the simple accesses that come next in the chunk, as long as `see` wants more: nearly all records of a
+    /// long log, in a loop that has little to remember. [`Records::next_record`] decodes whatever ends it.
+    #[inline]
+    pub(super) fn simple(&mut self, mut see: impl FnMut(&Simple, &Around) -> bool) {
+        if self.thread == 0 || self.skipped < self.skips.len() {
+            return;
+        }
+        let around = Around { thread: self.thread, base: self.base, other: self.addresses[1] };
+        let length = self.length();
+        let (mut at, mut pc, mut address) = (self.at, self.pc, self.addresses[0]);
+        // Behind the chunk there are zeros, a record that does not fit.
+        while let Some(fixed) = self.chunk.get(at..).and_then(|rest| rest.first_chunk::<PADDING>())
+        {
+            let (tag, sizes) = (fixed[0], usize::from(fixed[1]));
+            let (size, access) = (tag & 7, tag >> 3 & 7);
+            let is_simple = tag < 2 * ACCESSES && SIMPLE >> access & 1 != 0;
+            if !is_simple || size > POINTER || size == RUN {
+                break;
+            }
+            let of_pc = PC_SIZES[sizes & 3];
+            let (of_address, of_value) = (SIZES[sizes >> 2 & 7], SIZES[sizes >> 5]);
+            let mut next = at + 2 + of_pc + of_address + of_value;
+            if next > length {
+                break;
+            }
+            let (is_write, inexact) = (WRITES >> access & 1 != 0, tag & INEXACT != 0);
+            let times = match is_write || inexact || !is_in_place(fixed) {
+                true => 1,
+                false => {
+                    let same = self.same(at, next - at);
+                    next += (next - at) * same as usize;
+                    same + 1
+                }
+            };
+            pc = unzigzag(part(fixed, 2, of_pc)).wrapping_add(pc);
+            address = unzigzag(part(fixed, 2 + of_pc, of_address)).wrapping_add(address);
+            let value = part(fixed, 2 + of_pc + of_address, of_value);
+            let (size, value) = match size {
+                POINTER => (8, unzigzag(value).wrapping_add(address)),
+                _ => (1 << size, value),
+            };
+            let (from, to) = (self.base + at as u64, self.base + next as u64);
+            at = next;
+            let one = Simple { is_write, inexact, size, times, pc, address, value, at: from, to };
+            if !see(&one, &around) {
+                break;
+            }
+        }
+        (self.at, self.pc, self.addresses[0]) = (at, pc, address);
+    }
+
+    /// How often the record of this length is followed by one of the same bytes at once.
+    fn same(&self, at: usize, length: usize) -> u32 {
+        let record = &self.chunk[at..at + length];
+        let rest = &self.chunk[at + length..self.length()];
+        rest.chunks_exact(length).take_while(|next| *next == record).count() as u32
+    }
+
+    /// Passes over the records that are the same as the latest one, as in a loop that waits. Returns how many there were.
+    pub(super) fn pass_same(&mut self) -> u32 {
+        let from = (self.latest.at - self.base) as usize;
+        let fixed = self.chunk.get(from..).and_then(|rest| rest.first_chunk::<PADDING>());
+        if !fixed.is_some_and(is_in_place)
+            || self.skips.get(self.skipped).is_some_and(|s| s.from == self.base + self.at as u64)
+        {
+            return 0;
+        }
+        let length = self.at - from;
+        let same = self.same(from, length);
+        self.at += length * same as usize;
+        same
     }
 
     /// Decodes the next record.

@@ -7,7 +7,7 @@
 use foresee_rt::format::{Access, Tag};
 
 use super::HashMap;
-use super::records::{LEAST_SKIPPED, Record, Records, Skip, What};
+use super::records::{Around, LEAST_SKIPPED, Record, Records, Simple, Skip, What};
 use super::unseen::Stacks;
 
 /// The size of a block: 64 words.
@@ -47,6 +47,8 @@ pub(super) struct Touch {
 pub(super) struct Segments {
     all: Vec<Segment>,
     blocks: Vec<u64>,
+    /// Where the blocks of the latest segment begin.
+    first: usize,
     /// Whether the next access may belong to the latest segment.
     is_open: bool,
     /// Blocks of the latest segment.
@@ -65,6 +67,7 @@ impl Segments {
         Segments {
             all: Vec::new(),
             blocks: Vec::new(),
+            first: 0,
             is_open: false,
             recent: [NO_BLOCK; MOST_BLOCKS],
             length: u32::try_from(length).unwrap_or(u32::MAX).max(LEAST),
@@ -123,9 +126,42 @@ impl Segments {
             && self.all.last_mut().is_some_and(|latest| {
                 latest.skip.count < self.length && records.continues(&mut latest.skip, &skip)
             });
-        if !is_more && !self.begin(skip, records) {
-            return;
+        if !is_more {
+            let mut skip = skip;
+            records.ends(&mut skip);
+            if !self.begin(skip) {
+                return;
+            }
         }
+        self.extend(first, last);
+    }
+
+    /// The same for a simple access.
+    #[inline]
+    pub(super) fn simple(&mut self, one: &Simple, around: &Around) {
+        let Simple { is_write, size, address, value, .. } = *one;
+        let end = address.checked_add(u64::from(size) - 1);
+        let is_shown = |stacks: &mut Stacks| {
+            stacks.is_of_another(around.thread, address)
+                || !is_write && size == 8 && stacks.is_of_another(around.thread, value)
+        };
+        let Some(last) = end.filter(|_| !is_shown(&mut self.stacks)) else {
+            self.is_open = false;
+            return;
+        };
+        let is_more = self.is_open
+            && self.all.last_mut().is_some_and(|latest| {
+                latest.skip.count < self.length && latest.skip.takes(one, around)
+            });
+        if is_more || self.begin(Skip::of_simple(one, around)) {
+            self.extend(address >> BLOCK, last >> BLOCK);
+        }
+    }
+
+    /// The latest segment touches these blocks.
+    #[inline]
+    fn extend(&mut self, first: u64, last: u64) {
+        let known = self.blocks.len();
         let mut block = first;
         loop {
             let recent = &mut self.recent[block as usize % MOST_BLOCKS];
@@ -138,22 +174,23 @@ impl Segments {
             }
             block += 1;
         }
-        let from = self.all.len().checked_sub(2).map_or(0, |at| self.all[at].blocks);
-        if let Some(latest) = self.all.last_mut() {
+        if self.blocks.len() > known
+            && let Some(latest) = self.all.last_mut()
+        {
             latest.blocks = self.blocks.len();
-            self.is_open = latest.blocks - from < MOST_BLOCKS;
         }
+        self.is_open = self.blocks.len() - self.first < MOST_BLOCKS;
     }
 
-    /// Begins a segment with the latest record, if there is memory for it.
-    fn begin(&mut self, mut skip: Skip, records: &Records) -> bool {
+    /// Begins a segment, if there is memory for it.
+    fn begin(&mut self, skip: Skip) -> bool {
         self.is_open = false;
         let weight = self.all.len() * size_of::<Segment>() + self.blocks.len() * size_of::<u64>();
         if weight > self.most {
             return false;
         }
-        records.ends(&mut skip);
-        self.all.push(Segment { skip, blocks: self.blocks.len() });
+        self.first = self.blocks.len();
+        self.all.push(Segment { skip, blocks: self.first });
         self.recent = [NO_BLOCK; MOST_BLOCKS];
         true
     }

@@ -243,7 +243,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     pub(super) fn new(log: &'l Log, records: Records, naming: N, prior: Option<Prior>) -> Self {
         let order = match log.header.free_running {
             true => FileOrder::Notes,
-            false if log.header.filtered => FileOrder::Thinned,
+            false if log.header.filtered => FileOrder::Filtered,
             false => FileOrder::Observed,
         };
         let known_skips = prior.as_ref().map(|prior| Arc::clone(&prior.skips)).unwrap_or_default();
@@ -804,9 +804,11 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// and every thread that may have written it comes after this.
     fn keep_known(&mut self, out: &mut Out<'_>) -> Result<()> {
         let now = self.history.now();
-        let Some(plan) = self.prior.as_ref().map(|prior| Arc::clone(&prior.plan)) else {
+        let Some(prior) = &self.prior else { return Ok(()) };
+        if !prior.plan.has_known(now, self.next_known) {
             return Ok(());
-        };
+        }
+        let plan = Arc::clone(&prior.plan);
         let known = plan.known_at(now, &mut self.next_known);
         if known.is_empty() {
             return Ok(());
@@ -1621,7 +1623,13 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                         What::Skipped(number) => self.known_skips[number as usize],
                         _ => Skip::of(&record),
                     };
-                    one.repeated = u32::from(left_out == LeftOut::Repeated);
+                    if left_out == LeftOut::Repeated {
+                        // What follows at once and is the same repeats it as well.
+                        one.count += records.pass_same();
+                        (one.reads, one.repeated) = (one.count, one.count);
+                    } else {
+                        one.repeated = 0;
+                    }
                     self.passed(one, &records);
                     continue;
                 }

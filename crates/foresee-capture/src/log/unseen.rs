@@ -252,14 +252,16 @@ impl Plan {
         plan
     }
 
+    /// Whether there is memory left, from `next` on, that had been touched by this time.
+    #[inline]
+    pub(super) fn has_known(&self, clock: u32, next: usize) -> bool {
+        self.known.get(next).is_some_and(|known| known.0 <= clock)
+    }
+
     /// Memory that is written unseen after the record of this time has touched it. `next` is where to
     /// look; times only grow.
-    #[inline]
     pub(super) fn known_at(&self, clock: u32, next: &mut usize) -> &[(u32, u64, u8)] {
         let rest = &self.known[*next..];
-        if rest.first().is_none_or(|known| known.0 > clock) {
-            return &[];
-        }
         let from = rest.partition_point(|known| known.0 < clock);
         let to = rest.partition_point(|known| known.0 <= clock);
         *next += to;
@@ -302,8 +304,9 @@ pub(super) struct Stacks {
     /// All lie between these.
     low: u64,
     high: u64,
-    /// The latest stack that was found.
+    /// The latest stack that was found, and the latest addresses between two stacks.
     latest: usize,
+    gap: Range<u64>,
 }
 
 /// The stack of a thread.
@@ -326,25 +329,38 @@ impl Stacks {
         self.stacks.retain(|stack| stack.end <= low || stack.low >= end);
         self.low = if self.stacks.is_empty() { low } else { self.low.min(low) };
         self.high = self.high.max(end);
+        self.gap = 0..0;
         let at = self.stacks.partition_point(|stack| stack.end <= low);
         self.stacks.insert(at, Stack { low, end, thread, is_known: false });
     }
 
-    /// The stack that an address lies in; mostly that of the address before.
+    /// The stack that an address lies in. Mostly it is that of an address before, or none, as before.
     #[inline]
     fn find(&mut self, address: u64) -> Option<&mut Stack> {
         if address < self.low || address >= self.high {
             return None;
         }
         let is_in = |stack: &Stack| (stack.low..stack.end).contains(&address);
-        if !self.stacks.get(self.latest).is_some_and(is_in) {
-            let at = self.stacks.partition_point(|stack| stack.end <= address);
-            if !self.stacks.get(at).is_some_and(is_in) {
-                return None;
-            }
-            self.latest = at;
+        if !self.stacks.get(self.latest).is_some_and(is_in)
+            && (self.gap.contains(&address) || !self.search(address))
+        {
+            return None;
         }
         self.stacks.get_mut(self.latest)
+    }
+
+    /// Finds the stack that an address lies in, or the gap.
+    #[cold]
+    fn search(&mut self, address: u64) -> bool {
+        let at = self.stacks.partition_point(|stack| stack.end <= address);
+        let next = self.stacks.get(at);
+        if next.is_some_and(|stack| stack.low <= address) {
+            self.latest = at;
+            return true;
+        }
+        let before = at.checked_sub(1).and_then(|at| self.stacks.get(at));
+        self.gap = before.map_or(0, |stack| stack.end)..next.map_or(u64::MAX, |stack| stack.low);
+        false
     }
 
     /// A thread learns of an address.

@@ -34,6 +34,8 @@ pub enum Reason {
     Busy,
     /// All threads slept.
     Stalled,
+    /// A thread went on and on, and did not come to its next step.
+    Lost,
     /// A thread got what it should have waited for.
     DidNotBlock,
     /// The runtime could not read the schedule.
@@ -83,6 +85,7 @@ impl Progress {
             replay::BUSY => Reason::Busy,
             replay::DID_NOT_BLOCK => Reason::DidNotBlock,
             replay::UNREADABLE => Reason::Unreadable,
+            replay::LOST => Reason::Lost,
             _ => Reason::Stalled,
         };
         let state = match state {

@@ -111,7 +111,7 @@ pub struct Step {
     pub place: Place,
     /// The value read or written, if it is the same in every run.
     pub value: Option<u64>,
-    /// For the last step before another thread continues: how many steps like this its thread has taken since its previous such
+    /// For the last step before another thread continues, and for one that fails: how many steps like this its thread has taken since its previous such
     /// step, with this one.
     pub since: Option<u64>,
     /// What else is said of it.

@@ -41,6 +41,15 @@ pub struct Way {
     pub sleeps: bool,
 }
 
+/// The most records between two steps: several times as many as any thread had in the run that the schedule is of, because a
+/// thread may wait in a loop that costs little, for another one that comes late.
+fn patience(schedule: &Schedule) -> u64 {
+    const AT_LEAST: u64 = 200_000;
+    const TIMES: u64 = 4;
+    let longest = schedule.steps.iter().map(|step| step.number).max().unwrap_or(0);
+    longest.saturating_mul(TIMES).saturating_add(AT_LEAST)
+}
+
 /// The steps that the runtime is told of, by their indices in the schedule.
 pub fn told(schedule: &Schedule, mode: Mode) -> Vec<usize> {
     let all = 0..schedule.steps.len();
@@ -69,6 +78,7 @@ pub fn write(schedule: &Schedule, way: Way, stop: Option<usize>, path: &Path) ->
     bytes.extend((told.len() as u64).to_le_bytes());
     let stop = stop.map_or(NO_STOP, |stop| told.partition_point(|&step| step < stop) as u64);
     bytes.extend(stop.to_le_bytes());
+    bytes.extend(patience(schedule).to_le_bytes());
     for thread in &schedule.threads {
         bytes.extend((thread.parent as u32).to_le_bytes());
         bytes.extend(thread.before.to_le_bytes());

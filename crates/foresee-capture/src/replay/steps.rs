@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
+use foresee_rt::format::replay::{counts, is_failure};
 use foresee_rt::format::{Access, RUN, Tag};
 use foresee_trace::{Finding, Verdict, Witness};
 
@@ -49,6 +50,14 @@ struct Thread {
     before: u32,
     children: u32,
     steps: Vec<Raw>,
+}
+
+impl Raw {
+    /// Whether it is an attempt that failed, or a wait that timed out. The program does something else then, and the reason
+    /// need not be in the trace.
+    fn fails(&self) -> bool {
+        self.is_late || is_failure(self.tag)
+    }
 }
 
 /// What a thread asked for: the thread, the number of its next step, the tag and the return address of the request.
@@ -265,6 +274,9 @@ impl<'s, 'l> Plan<'s, 'l> {
                 self.step(other, self.steps.threads[other].steps.len() - 1, Vec::new());
             }
         }
+        let before = self.done[thread]..number;
+        let failed = before.filter(|&n| self.steps.threads[thread].steps[n].fails());
+        self.listed.extend(failed.map(|n| (thread, n, None, Vec::new())));
         self.done[thread] = number + 1;
         self.listed.push((thread, number, None, flags));
     }
@@ -360,9 +372,11 @@ impl<'s, 'l> Plan<'s, 'l> {
             let raw = steps.get(number);
             let (tag, pc) = made.unwrap_or_else(|| raw.map_or((0, 0), |raw| (raw.tag, raw.pc)));
             let is_last = listed.get(i + 1).is_none_or(|next| next.0 != thread);
-            let since = is_last.then(|| {
+            let fails = made.is_none() && raw.is_some_and(Raw::fails);
+            let since = (is_last || fails).then(|| {
                 let all = steps[ended[thread].min(number)..number].iter();
-                let like = all.filter(|step| (step.tag, step.pc) == (tag, pc)).count() as u64 + 1;
+                let like =
+                    all.filter(|step| step.pc == pc && counts(tag, step.tag)).count() as u64 + 1;
                 ended[thread] = if made.is_some() { number } else { number + 1 };
                 like
             });

@@ -32,8 +32,6 @@ pub(super) struct Image {
     pub(super) pointed: RefCell<Types>,
     /// The debugging information; not that of system libraries.
     pub(super) dwarf: Option<Dwarf>,
-    /// The file that has it, if that is another one.
-    separate: Option<PathBuf>,
     /// Lines are read when the first is asked for.
     lines: OnceCell<Option<addr2line::Context<Reader>>>,
     /// Functions of the symbol table, for code without debugging information: address, end, name.
@@ -47,14 +45,14 @@ impl Image {
     pub(super) fn open(path: &Path) -> Result<Image, SymbolError> {
         let bytes = read(path)?;
         let file = parse(path, &bytes)?;
-        let separate = match file.section_by_name(".debug_info").is_some() {
+        // What a system library has for itself is of no interest, and there is much of it: one place in the C library
+        // would cost more than all those of a program. Its functions have names without it.
+        let separate = match file.section_by_name(".debug_info").is_some() || is_system(path) {
             true => None,
             false => separate_debug_file(path, &file),
         };
         let mut types = Types::default();
-        // What a system library has for itself is of no interest, and there is much of it.
-        let is_read = separate.as_ref().filter(|_| !is_system(path));
-        let debug_bytes = is_read.and_then(|path| read(path).ok());
+        let debug_bytes = separate.and_then(|path| read(&path).ok());
         let debug = match &debug_bytes {
             Some(bytes) => object::File::parse(&**bytes).ok(),
             None => None,
@@ -112,7 +110,6 @@ impl Image {
             pointers,
             pointed,
             dwarf,
-            separate,
             lines,
             functions,
             bytes,
@@ -123,14 +120,7 @@ impl Image {
     /// Files and lines of instructions, if there are any.
     fn lines(&self) -> Option<&addr2line::Context<Reader>> {
         let load = || {
-            let sections = match (&self.dwarf, &self.separate) {
-                (Some(dwarf), _) => dwarf.sections.clone(),
-                (None, Some(path)) => {
-                    let bytes = read(path).ok()?;
-                    Dwarf::load(&object::File::parse(&*bytes).ok()?)?.sections
-                }
-                (None, None) => return None,
-            };
+            let sections = self.dwarf.as_ref()?.sections.clone();
             addr2line::Context::from_arc_dwarf(sections).ok()
         };
         self.lines.get_or_init(load).as_ref()

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use foresee_index::{About, Builder, Index, Witnessed};
+use foresee_index::{About, Builder, IdentityReader, Index};
 use foresee_support::output::{OutputFile, folder};
 use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let temporary = std::env::temp_dir();
     let folder = if is_file(&path) { folder(&path) } else { &temporary };
     let format = args.input.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
-    let mut file = Witnessed::open(trace).with_context(|| format!("cannot open {name}"))?;
+    let mut file = IdentityReader::open(trace).with_context(|| format!("cannot open {name}"))?;
     let foresee_formats::Opened { format, source, .. } =
         foresee_formats::open_reader(Box::new(&mut file), format).with_context(|| name.clone())?;
     let mode = if args.input.repair { Mode::Repair } else { Mode::Reject };
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &IndexArgs) -> anyhow::Result<u8> {
     let (names, remarks) = (source.names().clone(), source.remarks().clone());
     // An index covers every variable, but a filtered trace has all accesses of only a few.
     ensure!(
-        remarks.order != FileOrder::Thinned,
+        remarks.order != FileOrder::Filtered,
         "{name}: the capture left out accesses, so patterns could be missed: capture with --all \
          to build an index"
     );

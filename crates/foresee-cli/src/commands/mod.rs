@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod baseline;
+pub(crate) mod batch;
 pub(crate) mod cc;
 pub(crate) mod check;
 pub(crate) mod doctor;
@@ -21,3 +22,4 @@ pub(crate) mod send;
 pub(crate) mod shell;
 pub(crate) mod spec;
 pub(crate) mod trace;
+pub(crate) mod worker;

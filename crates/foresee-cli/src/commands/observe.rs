@@ -3,6 +3,7 @@
 //! `foresee-observe` handles the sockets, and a session runs the analyses, as for `foresee check`;
 //! this module prints the results and decides when to stop.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use foresee_observe::{Limits, Observer, Program, Server, ServerOptions};
+use foresee_observe::{Limits, Listening, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
 use foresee_report::text::{Options, Style};
@@ -24,6 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
 use crate::commands::check;
 use crate::commands::observe_view::View;
+use crate::metrics::{Figures, Metrics};
 use crate::{asked, bug, output, specs};
 
 /// The default number of cuts to follow per level: memory must not depend on how long a program
@@ -32,6 +34,7 @@ const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     let observer = Arc::new(ConsoleObserver::new(args.analysis)?);
+    let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
     let limits = Limits {
         connections: args.max_connections,
         frame: args.max_frame.saturating_mul(1 << 10),
@@ -64,8 +67,16 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         let text = format!("observing on {address}");
         observer.say(&text, json!({"what": "listening", "address": address.to_string()}));
     }
+    if let Some(metrics) = &metrics {
+        let address = metrics.address.to_string();
+        let text = format!("metrics on http://{address}/metrics");
+        observer.say(&text, json!({"what": "metrics", "address": address}));
+    }
     let programs = args.programs.unwrap_or(u64::MAX);
     while !stop.load(Ordering::SeqCst) && !observer.is_deaf() {
+        if let Some(metrics) = &metrics {
+            metrics.set(&observer.figures(&server.now()));
+        }
         if server.wait(programs, Duration::from_millis(200)) {
             break;
         }
@@ -95,6 +106,8 @@ struct Totals {
     is_found: bool,
     errors: u64,
     incomplete: u64,
+    /// The findings in the verdicts on programs, by property and kind.
+    verdicts: BTreeMap<(String, &'static str), u64>,
     /// Standard output is closed.
     is_deaf: bool,
     /// Why the file of `--output` could not be written.
@@ -152,6 +165,33 @@ impl ConsoleObserver {
 
     fn findings(&self) -> u64 {
         self.totals().findings
+    }
+
+    /// What happened so far, for Prometheus.
+    fn figures(&self, now: &Listening) -> Figures {
+        let totals = self.totals();
+        let running = || now.running.iter();
+        let waiting = running().map(|program| program.backlog().bytes as u64).sum();
+        let mut figures = Figures::default();
+        let mut add = |name: &str, help: &str, value| figures.add(name, help, value);
+        add("foresee_programs_running", "Programs that are observed.", now.running.len() as u64);
+        add("foresee_programs_total", "Programs that have ended.", totals.programs);
+        add("foresee_programs_failed_total", "Programs without a verdict.", totals.errors);
+        add(
+            "foresee_programs_incomplete_total",
+            "Verdicts that are not complete.",
+            totals.incomplete,
+        );
+        add(
+            "foresee_events_read",
+            "Events of the programs that are observed.",
+            running().map(|program| program.events()).sum(),
+        );
+        add("foresee_waiting_bytes", "Events that have not been analysed.", waiting);
+        add("foresee_early_findings_total", "Findings while programs ran.", totals.findings);
+        let help = "Findings in the verdicts on programs.";
+        figures.add_each("foresee_findings_total", help, ["property", "kind"], &totals.verdicts);
+        figures
     }
 
     fn is_deaf(&self) -> bool {
@@ -222,6 +262,10 @@ impl Observer for ConsoleObserver {
                 totals.errors += u64::from(status == 2);
                 // Some findings appear only at the end.
                 totals.is_found |= status == 1;
+                for finding in &report.findings {
+                    let key = (finding.property.clone(), finding.kind.word());
+                    *totals.verdicts.entry(key).or_default() += 1;
+                }
                 drop(totals);
                 let report = check::render(self.format, &report, &self.options);
                 self.print(&match self.format {

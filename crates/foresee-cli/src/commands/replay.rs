@@ -111,14 +111,15 @@ fn explored(args: &ReplayArgs, text: &str) -> anyhow::Result<u8> {
     let mut to = Sink::new(&args.analysis.output)?;
     let timeout = Duration::from_secs(args.timeout);
     let is_silent = args.analysis.text.quiet;
-    let (word, shown, status) = match explore::replay(&script, &args.command, timeout, is_silent)? {
-        Replayed::Confirmed(how) => ("confirmed", plain(how), CONFIRMED),
-        Replayed::Diverged(how) => ("diverged", plain(how), UNKNOWN),
-        Replayed::Harmless => {
-            let text = "the program followed the schedule to its end, and did not fail";
-            ("followed", plain(text), FINE)
-        }
-    };
+    let (word, shown, status) =
+        match explore::replay(&script, &args.command, &args.analysis.spec, timeout, is_silent)? {
+            Replayed::Confirmed(how) => ("confirmed", plain(how), CONFIRMED),
+            Replayed::Diverged(how) => ("diverged", plain(how), UNKNOWN),
+            Replayed::Harmless => {
+                let text = "the program followed the schedule to its end, and did not fail";
+                ("followed", plain(text), FINE)
+            }
+        };
     report(args, &mut to, (word, &shown, status), &script.claim)?;
     to.finish()?;
     Ok(expected(args, status))

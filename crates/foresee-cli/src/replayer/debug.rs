@@ -79,9 +79,18 @@ impl Debugger {
         let is_name = |c: char| c.is_alphanumeric() || "_:<>~, *&".contains(c);
         let function = Some(function).filter(|name| !name.is_empty() && name.chars().all(is_name));
         match self.is_lldb {
-            true => "breakpoint set --one-shot true --name foresee_at_step\nprocess continue\n\
-                expression -- *(int *)&foresee_held = 0\n"
-                .to_owned(),
+            true => {
+                let frame = function.map_or(String::new(), |name| {
+                    format!(
+                        "script next((lldb.thread.SetSelectedFrame(frame.idx) for frame in lldb.thread.frames \
+                         if frame.GetFunctionName() == '{name}'), None)\n"
+                    )
+                });
+                format!(
+                    "breakpoint set --one-shot true --name foresee_at_step\nprocess continue\n\
+                     expression -- *(int *)&foresee_held = 0\n{frame}"
+                )
+            }
             false => {
                 let frame =
                     function.map_or(String::new(), |name| format!("frame function {name}\n"));

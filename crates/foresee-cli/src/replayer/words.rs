@@ -38,6 +38,9 @@ pub(super) fn describe(schedule: &Schedule, mode: Mode, attempt: &Attempt) -> (u
             Reason::Stalled => format!(
                 "at step {number} of {of}: expected {expected}; all threads sleep, and nothing wakes them"
             ),
+            Reason::Lost => format!(
+                "at step {number} of {of}: expected {expected}; its thread goes on and on and does not come to that, last with {got}"
+            ),
             Reason::Unreadable => "the runtime could not read the schedule".to_owned(),
         },
         _ => match &attempt.failed {

@@ -112,7 +112,7 @@ pub(crate) fn every_kind(folder: &Path) -> Vec<String> {
          --spec testdata/monitorability/exclusion.spec"
             .to_owned(),
         format!("{cmd}/regions.in/deposit.std --check atomicity"),
-        format!("{cmd}/regions.in/session.std --check order"),
+        format!("{cmd}/regions.in/session.std --check lifetime"),
         format!("{cmd}/regions.in/split.std --infer-regions"),
         format!("{cmd}/verdicts.in/observed.std --check atomicity"),
         format!("{cmd}/verdicts.in/escape.std --check race"),

@@ -1,7 +1,9 @@
 //! Name patterns: `*` matches any text, `?` any character.
 
+use serde::{Deserialize, Serialize};
+
 /// A pattern for names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Glob(String);
 
 impl Glob {

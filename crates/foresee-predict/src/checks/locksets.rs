@@ -134,6 +134,26 @@ impl LockSets {
         set
     }
 
+    /// The number of nodes of the trie.
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node of the trie at which a set stands.
+    pub(crate) fn node(&self, set: LockSetId) -> u32 {
+        self.sets[set.0 as usize].node
+    }
+
+    /// The edges of the trie: a node, the lock that is added, and the node that this leads to. The
+    /// locks of a set are those on the way to its node.
+    pub(crate) fn trie(&self) -> impl Iterator<Item = (u32, Hold, u32)> {
+        let first = self.first.iter().enumerate().filter(|&(_, &child)| child != ROOT);
+        let first = first.map(|(code, &child)| {
+            (ROOT, Hold { lock: LockId::new(code / 2), shared: code % 2 == 1 }, child)
+        });
+        first.chain(self.steps.iter().map(|(&(node, hold), &child)| (node, hold, child)))
+    }
+
     /// The memory that all sets take, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let step = size_of::<((u32, Hold), u32)>() + 1;

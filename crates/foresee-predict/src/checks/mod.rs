@@ -17,7 +17,7 @@
 //! | `events` | events, locks and threads in reports |
 //! | `glob`, `suppress` | name patterns, and suppressed findings |
 //! | `atomicity` | regions that can be disturbed |
-//! | `order` | objects that can be used too late or too early |
+//! | `lifetime` | objects that can be used too late or too early |
 //!
 //! # Guarantees
 //! Each finding is a correct reordering of the run that the judge has replayed. A check claims that
@@ -33,9 +33,9 @@ mod confirm;
 mod deadlock;
 mod events;
 mod glob;
+mod lifetime;
 mod lock_state;
 mod locksets;
-mod order;
 mod pointers;
 mod race;
 mod suppress;
@@ -295,7 +295,7 @@ pub struct CheckKind {
 
 /// Every check.
 pub const CHECKS: &[CheckKind] =
-    &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, order::KIND];
+    &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, lifetime::KIND];
 
 /// How many events are read between two looks at the memory.
 const WEIGHED_EVERY: usize = 64;

@@ -24,7 +24,7 @@ use foresee_trace::{Finding, Location};
 
 use super::CHECKS;
 use super::glob::Glob;
-use crate::info::{RACE, is_check};
+use crate::info::{RACE, is_check, present_name};
 
 /// Kinds that ThreadSanitizer knows and foresee does not check.
 const FOREIGN: &[&str] = &["thread", "mutex", "signal", "called_from_lib"];
@@ -217,7 +217,10 @@ impl Covers {
         match check {
             RACE_TOP => Some(Covers::Top(pattern)),
             check if FOREIGN.contains(&check) => Some(Covers::Nothing),
-            check => is_check(check).then(|| Covers::Names { check: check.to_owned(), pattern }),
+            check => {
+                let check = present_name(check).to_owned();
+                is_check(&check).then_some(Covers::Names { check, pattern })
+            }
         }
     }
 }
@@ -352,7 +355,7 @@ mod tests {
         // A star does not match across two names.
         assert_eq!(left("race:queue*enqueue", vec![race()]), (1, vec![0]));
         let block = Subject::Object("heap(node.c:3(make))#2".to_owned());
-        let heap = finding("order", "", "", vec![block]);
+        let heap = finding("lifetime", "", "", vec![block]);
         assert_eq!(left("# why\n\norder:heap(node.c*", vec![heap]), (0, vec![1]));
     }
 

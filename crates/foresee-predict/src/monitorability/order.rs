@@ -22,7 +22,7 @@ impl Running {
     pub(super) fn new(order: FileOrder) -> Running {
         match order {
             FileOrder::Notes => Running::Notes(Box::default()),
-            FileOrder::Observed | FileOrder::Thinned => {
+            FileOrder::Observed | FileOrder::Filtered => {
                 Running::Steps(Box::new(LaneClocks::new(Order::ReadsFrom)))
             }
         }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `requirements` | what each event needs, whatever else is chosen |
 //! | `values` | which writes a read could have seen just as well |
+//! | `free` | the reads for which that is so |
 //! | `sections` | the critical sections of each lock, and those that a thread is in |
 //! | `landmarks` | known requirements of some events, to decide goals with distant events |
 //! | `slices` | which events are kept, in which slice; undone when a choice was wrong |
@@ -21,6 +22,7 @@
 //! | `sliced` | the analysis: patterns, binding by binding |
 
 mod emission;
+mod free;
 mod goal;
 mod landmarks;
 mod repair;

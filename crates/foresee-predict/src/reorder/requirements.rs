@@ -16,6 +16,7 @@ use super::landmarks::{self, Landmarks};
 use super::sections::{self, Counts, Inside, Sections};
 use super::values::{self, Values};
 use crate::needs::{Kind, NONE, Need, Needs};
+use crate::published::Published;
 use crate::users::Users;
 
 /// How many reads of a section are remembered until their variable is written.
@@ -52,7 +53,8 @@ pub struct Requirements {
 struct Row {
     /// The thread and, in the low byte, the kind.
     head: u32,
-    /// The variable or lock, if more than one thread uses it: twice its number, plus one for locks.
+    /// The variable or lock, if more than one thread uses it and forks alone do not order that: twice
+    /// its number, plus one for locks.
     object: u32,
     previous: u32,
     /// For a read, the write it saw; for an acquire, its release; for a join, the last event of the
@@ -71,6 +73,7 @@ struct Building {
     /// its object, that no access to it has followed.
     pending: Vec<(u32, Vec<(u32, u32)>)>,
     users: Users,
+    published: Published,
 }
 
 /// More events than can be numbered, or than there is room for.
@@ -112,6 +115,13 @@ impl Requirements {
         }
         if object != NONE {
             self.building.users.add(object as usize, t.0);
+        }
+        match event.op() {
+            Op::Fork => self.building.published.fork(t, event.other(), i),
+            _ if kind.reads() || kind.writes() => {
+                self.building.published.access((object / 2) as usize, t.0, kind, i);
+            }
+            _ => {}
         }
         self.note_updates(i, t, kind, object);
         self.rows.push(Row { head: t.0 << 8 | kind as u32, object, previous, partner });
@@ -164,10 +174,11 @@ impl Requirements {
         pushed
     }
 
-    /// The trace has ended. Drops objects that only one thread uses, because program order settles
-    /// everything about them.
+    /// The trace has ended. Drops objects that only one thread uses, and variables that forks order,
+    /// because nothing about them depends on the order of anything else.
     pub fn finish(&mut self) {
-        let Building { users, failed, sections, needs, .. } = std::mem::take(&mut self.building);
+        let Building { users, published, failed, sections, needs, .. } =
+            std::mem::take(&mut self.building);
         self.forks = needs.into_forks();
         for busy in failed {
             let release = self.partner(self.partner(busy));
@@ -177,7 +188,12 @@ impl Requirements {
             }
         }
         for row in &mut self.rows {
-            if row.object != NONE && !users.is_shared(row.object as usize) {
+            let is_settled = |object: u32| {
+                let is_lock = object & 1 == 1;
+                !users.is_shared(object as usize)
+                    || !is_lock && published.is_settled((object / 2) as usize)
+            };
+            if row.object != NONE && is_settled(row.object) {
                 row.object = NONE;
             }
             self.thread_count = self.thread_count.max((row.head >> 8) as usize + 1);

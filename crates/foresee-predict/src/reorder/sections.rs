@@ -116,25 +116,41 @@ pub(super) struct Inside {
     acquires: Vec<u32>,
 }
 
+/// A thread whose sections are being noted.
+#[derive(Clone, Debug, Default)]
+struct Walk {
+    /// The number of its events since the last note.
+    since: u32,
+    /// The acquires of the sections that it may be in.
+    open: Vec<u32>,
+    /// How long that list may become before those that have ended are dropped.
+    ended: usize,
+}
+
 impl Inside {
     pub(super) fn new(requirements: &Requirements, stride: u32) -> Inside {
         let mut this = Inside::default();
         this.threads.resize(requirements.thread_count(), Vec::new());
-        let mut open: Vec<(u32, Vec<u32>)> = vec![(0, Vec::new()); this.threads.len()];
+        let mut walks: Vec<Walk> = vec![Walk::default(); this.threads.len()];
         for event in (0..requirements.len() as u32).filter(|&e| requirements.is_step(e)) {
             let t = requirements.thread(event) as usize;
-            let (count, open) = &mut open[t];
-            *count += 1;
-            if count.is_multiple_of(stride) {
-                open.retain(|&acquire| requirements.partner(acquire) >= event);
+            let Walk { since, open, ended } = &mut walks[t];
+            let is_open = |&acquire: &u32| requirements.partner(acquire) >= event;
+            *since += 1;
+            // A note after as many events as it is long: all notes together are then as long as
+            // the trace, however deep sections are nested.
+            if *since >= stride && *since as usize >= open.len() {
+                *since = 0;
+                open.retain(is_open);
                 this.threads[t].push((event, this.acquires.len() as u32));
                 this.acquires.push(open.len() as u32);
                 this.acquires.extend_from_slice(open);
             }
             if requirements.kind(event).acquires() {
-                // Sections that have ended are dropped before they take too much memory.
-                if open.len() as u32 > stride {
-                    open.retain(|&acquire| requirements.partner(acquire) >= event);
+                // Sections that have ended are dropped once they may be half of the list.
+                if open.len() > *ended {
+                    open.retain(is_open);
+                    *ended = (2 * open.len()).max(stride as usize);
                 }
                 open.push(event);
             }

@@ -22,6 +22,7 @@ use foldhash::fast::RandomState;
 use foresee_causality::{Clock, ClockStore};
 use foresee_trace::{Event, Op, Pool, ThreadId, Value};
 
+use super::free::FreeReads;
 use super::requirements::Requirements;
 use crate::needs::{Kind, NONE};
 
@@ -43,7 +44,7 @@ pub(super) struct Values {
     initial: Vec<u32>,
     others: HashMap<Value, u32, RandomState>,
     /// The reads that may see another write, with what they still need.
-    free: HashMap<u32, u32, RandomState>,
+    free: FreeReads,
     /// For each variable and value of such a read, the writes of that value in their order.
     alike: HashMap<(u32, u32), Vec<u32>, RandomState>,
     /// For each variable of such a read, all its writes in their order.
@@ -138,7 +139,7 @@ impl Values {
     /// What a read needs although it may see another write; `None` if it may not.
     #[inline]
     pub(super) fn need_of_free(&self, read: u32) -> Option<u32> {
-        if self.free.is_empty() { None } else { self.free.get(&read).copied() }
+        self.free.get(read)
     }
 
     /// Whether a read of a variable would see the same value after another write, or after none.
@@ -186,7 +187,8 @@ struct Group {
 /// Finds the reads that are bound to the write they saw. The trace has ended, and only variables
 /// that several threads use remain.
 pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
-    let mut groups: HashMap<(u32, u32), Group, RandomState> = HashMap::default();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut numbers: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
     let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
     let mut is_read: Vec<bool> = Vec::new();
     for event in 0..requirements.len() as u32 {
@@ -220,7 +222,8 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
                 None => group.threads.push((thread, vec![event])),
             }
         }
-        groups.insert((variable, code), group);
+        numbers.insert((variable, code), groups.len() as u32);
+        groups.push(group);
     }
     drop(pairs);
     let (mut doubtful, mut wrong) = (Vec::new(), Vec::new());
@@ -240,13 +243,14 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
             if found == 0 || left != 0 && left != found {
                 continue;
             }
-            let Some(group) = groups.get(&(variable, found)) else { continue };
+            let Some(&number) = numbers.get(&(variable, found)) else { continue };
+            let group = &groups[number as usize];
             let is_only = match writer {
                 NONE => false,
                 writer => !group.is_initial && group.writes == [writer],
             };
             if !is_only {
-                doubtful.push(read);
+                doubtful.push((read, number));
             }
         }
     }
@@ -258,15 +262,17 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
     for _ in 0..2 {
         binder.pass(values);
     }
-    values.free = binder.free;
-    for &read in values.free.keys() {
+    let free = std::mem::take(&mut binder.free);
+    for read in free.reads() {
         let variable = requirements.object(read) / 2;
         values.writes.entry(variable).or_default();
         let key = (variable, values.found(read));
-        if let Some(group) = groups.get_mut(&key).filter(|group| !group.writes.is_empty()) {
+        let group = numbers.get(&key).map(|&number| &mut groups[number as usize]);
+        if let Some(group) = group.filter(|group| !group.writes.is_empty()) {
             values.alike.insert(key, std::mem::take(&mut group.writes));
         }
     }
+    values.free = free;
     for event in 0..requirements.len() as u32 {
         let object = requirements.object(event);
         if object != NONE
@@ -278,45 +284,65 @@ pub(super) fn bind(requirements: &Requirements, values: &mut Values) {
     }
 }
 
+/// A write of a variable with a doubtful read.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    event: u32,
+    needs: Clock,
+    /// The first of the writes just before it that all certainly come before it, by its place among
+    /// the writes of the variable.
+    run: u32,
+}
+
 /// Rules out writes that reads cannot see.
 struct Binder<'b> {
     requirements: &'b Requirements,
-    groups: &'b HashMap<(u32, u32), Group, RandomState>,
-    doubtful: &'b [u32],
+    groups: &'b [Group],
+    /// The reads in doubt, with the groups of what they found.
+    doubtful: &'b [(u32, u32)],
     store: ClockStore,
-    /// For each variable with a doubtful read, its writes so far and what they need.
-    writes: HashMap<u32, Vec<(u32, Clock)>, RandomState>,
-    /// What writes needed in the previous pass.
-    needed: HashMap<u32, Clock, RandomState>,
-    free: HashMap<u32, u32, RandomState>,
+    /// The number of each variable with a doubtful read; [`NONE`] for others.
+    numbers: Vec<u32>,
+    /// For each of these, its writes so far, and those of the previous pass.
+    writes: Vec<Vec<Written>>,
+    needed: Vec<Vec<Written>>,
+    free: FreeReads,
 }
 
 impl<'b> Binder<'b> {
     fn new(
         requirements: &'b Requirements,
-        groups: &'b HashMap<(u32, u32), Group, RandomState>,
-        doubtful: &'b [u32],
+        groups: &'b [Group],
+        doubtful: &'b [(u32, u32)],
     ) -> Binder<'b> {
+        let mut numbers = vec![NONE; requirements.object_count().div_ceil(2)];
+        let mut count = 0;
+        for &(read, _) in doubtful {
+            let number = &mut numbers[(requirements.object(read) / 2) as usize];
+            if *number == NONE {
+                *number = count;
+                count += 1;
+            }
+        }
         Binder {
             requirements,
             groups,
             doubtful,
             store: ClockStore::default(),
-            writes: HashMap::default(),
-            needed: HashMap::default(),
-            free: HashMap::default(),
+            numbers,
+            writes: vec![Vec::new(); count as usize],
+            needed: vec![Vec::new(); count as usize],
+            free: FreeReads::default(),
         }
     }
 
     /// Goes through the trace once.
     fn pass(&mut self, values: &Values) {
         let requirements = self.requirements;
-        self.free.clear();
-        self.writes.clear();
-        for &read in self.doubtful {
-            self.writes.entry(requirements.object(read) / 2).or_default();
-        }
-        let mut needed: HashMap<u32, Clock, RandomState> = HashMap::default();
+        self.free = FreeReads::default();
+        std::mem::swap(&mut self.writes, &mut self.needed);
+        self.writes.iter_mut().for_each(Vec::clear);
+        let mut kept: usize = self.needed.iter().map(Vec::len).sum();
         let mut threads = vec![Clock::EMPTY; requirements.thread_count()];
         let mut written = vec![Clock::EMPTY; requirements.object_count().div_ceil(2)];
         let mut next = self.doubtful.iter().copied().peekable();
@@ -339,10 +365,9 @@ impl<'b> Binder<'b> {
             let partner = requirements.partner(event);
             match kind {
                 Kind::Read | Kind::Rmw if object != NONE => {
-                    let is_doubtful = next.next_if_eq(&event).is_some();
-                    let seen = match is_doubtful {
-                        true => self.seen(values, event, threads[t]),
-                        false => Seen::Bound,
+                    let seen = match next.next_if(|doubtful| doubtful.0 == event) {
+                        Some((_, group)) => self.seen(values, event, group, threads[t]),
+                        None => Seen::Bound,
                     };
                     match seen {
                         Seen::Bound if partner != NONE => {
@@ -350,15 +375,13 @@ impl<'b> Binder<'b> {
                         }
                         Seen::Bound => {}
                         Seen::After(NONE) => {
-                            self.free.insert(event, NONE);
+                            self.free.push(event, NONE);
                         }
                         Seen::After(first) => {
-                            self.free.insert(event, first);
-                            let list = self.writes.get(&(object / 2));
-                            let at = list.and_then(|l| {
-                                l.binary_search_by_key(&first, |w| w.0).ok().map(|at| l[at].1)
-                            });
-                            hear(&mut self.store, first, at.unwrap_or(Clock::EMPTY));
+                            self.free.push(event, first);
+                            let number = self.numbers[(object / 2) as usize];
+                            let needs = needs_of(&self.writes[number as usize], first);
+                            hear(&mut self.store, first, needs.unwrap_or(Clock::EMPTY));
                         }
                     }
                 }
@@ -370,38 +393,48 @@ impl<'b> Binder<'b> {
             }
             if kind.writes() && object != NONE {
                 written[(object / 2) as usize] = known;
-                if let Some(list) = self.writes.get_mut(&(object / 2)) {
-                    list.push((event, known));
-                    needed.insert(event, known);
+                let number = self.numbers[(object / 2) as usize];
+                if let Some(list) = self.writes.get_mut(number as usize) {
+                    let run = match list.last() {
+                        Some(last)
+                            if comes_before(requirements, &self.store, last, (event, known)) =>
+                        {
+                            last.run
+                        }
+                        _ => list.len() as u32,
+                    };
+                    list.push(Written { event, needs: known, run });
+                    kept += 1;
                 }
             }
             threads[t] = known;
-            if self.store.is_worth_collecting(written.len() + needed.len() + self.needed.len()) {
-                let kept = needed.values().chain(self.needed.values());
-                let roots = threads.iter().chain(&written).chain(kept);
-                self.store.collect(roots.copied());
+            if self.store.is_worth_collecting(written.len() + kept) {
+                let lists = self.writes.iter().chain(&self.needed).flatten();
+                let roots = threads.iter().chain(&written).copied();
+                self.store.collect(roots.chain(lists.map(|write| write.needs)));
             }
         }
-        self.needed = needed;
     }
 
     /// What a doubtful read may have seen, given what its thread needs just before it.
-    fn seen(&self, values: &Values, read: u32, known: Clock) -> Seen {
+    fn seen(&self, values: &Values, read: u32, group: u32, known: Clock) -> Seen {
         let requirements = self.requirements;
         let variable = requirements.object(read) / 2;
         let (own, writer) = (requirements.thread(read), requirements.partner(read));
         let found = values.found_by(requirements.kind(read), read);
-        let Some(group) = self.groups.get(&(variable, found)) else {
-            return Seen::Bound;
-        };
+        let group = &self.groups[group as usize];
+        let number = self.numbers[variable as usize] as usize;
         let before = |clock: Clock, event: u32| {
             self.store.get(clock, ThreadId(requirements.thread(event)))[0] > event
         };
         // Writes of another value that certainly come before the read, and hide what they need.
         let mut hiding: [(u32, Clock); 8] = [(NONE, Clock::EMPTY); 8];
         let mut count = 0;
-        let list = self.writes.get(&variable).map_or(&[][..], Vec::as_slice);
-        for &(write, needs) in list.iter().rev().take(LOOK_BACK) {
+        let list = &self.writes[number];
+        let (mut at, end) = (list.len(), list.len().saturating_sub(LOOK_BACK));
+        while at > end {
+            at -= 1;
+            let Written { event: write, needs, run } = list[at];
             if values.codes[write as usize] == found || write == writer {
                 continue;
             }
@@ -418,6 +451,8 @@ impl<'b> Binder<'b> {
                 if count == hiding.len() {
                     break;
                 }
+                // It hides these as well.
+                at = run as usize;
             }
         }
         let hiding = &hiding[..count];
@@ -448,8 +483,9 @@ impl<'b> Binder<'b> {
                 // Those that do not need the read.
                 false => {
                     let needs_it = |&write: &u32| {
-                        let needs = self.needed.get(&write);
-                        write > read && needs.is_some_and(|&n| before(n, read))
+                        write > read
+                            && needs_of(&self.needed[number], write)
+                                .is_some_and(|n| before(n, read))
                     };
                     &visible[..visible.partition_point(|write| !needs_it(write))]
                 }
@@ -462,6 +498,22 @@ impl<'b> Binder<'b> {
             _ => Seen::After(NONE),
         }
     }
+}
+
+/// What a write needs, according to a list in their order.
+fn needs_of(writes: &[Written], write: u32) -> Option<Clock> {
+    writes.binary_search_by_key(&write, |known| known.event).ok().map(|at| writes[at].needs)
+}
+
+/// Whether a write certainly comes before another event with these needs.
+fn comes_before(
+    requirements: &Requirements,
+    store: &ClockStore,
+    write: &Written,
+    (event, needs): (u32, Clock),
+) -> bool {
+    let thread = requirements.thread(write.event);
+    thread == requirements.thread(event) || store.get(needs, ThreadId(thread))[0] > write.event
 }
 
 /// The writes that a read may still see.

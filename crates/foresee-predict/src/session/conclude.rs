@@ -64,7 +64,7 @@ pub(super) fn conclude(
         draws,
     };
     // What was left out of a filtered trace matters where the causality changes.
-    if order == FileOrder::Thinned {
+    if order == FileOrder::Filtered {
         question.candidates.iter_mut().for_each(|candidates| candidates.reordered.clear());
     }
     let needed = question.needed_events(&passed.findings);
@@ -138,8 +138,8 @@ pub(super) fn stands(finding: &Finding, order: FileOrder) -> bool {
         (FindingKind::Observed, FileOrder::Notes) => !is_check(finding.analysis),
         (FindingKind::Observed | FindingKind::ScheduleDependent, _) => true,
         (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Observed) => true,
-        (FindingKind::Predicted, FileOrder::Thinned) => keeps_causality(finding.analysis),
-        (FindingKind::Conditional, FileOrder::Thinned) => false,
+        (FindingKind::Predicted, FileOrder::Filtered) => keeps_causality(finding.analysis),
+        (FindingKind::Conditional, FileOrder::Filtered) => false,
         (FindingKind::Predicted | FindingKind::Conditional, FileOrder::Notes) => false,
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn ensure_whole<'s>(
     open: impl FnOnce() -> Result<Box<dyn EventSource + 's>, ReadError>,
     specs: &[Specification],
 ) -> Result<(), SessionError> {
-    if order != FileOrder::Thinned {
+    if order != FileOrder::Filtered {
         return Ok(());
     }
     let mut source = open()?;
@@ -34,7 +34,7 @@ pub(super) fn ensure_whole<'s>(
         let diagnostics: Vec<Diagnostic> = partial
             .map(|(name, span)| {
                 let message = format!("the capture left out accesses of `{name}`");
-                Diagnostic::error("thinned-variable", message, *span, "not named at capture")
+                Diagnostic::error("filtered-variable", message, *span, "not named at capture")
                     .help("capture again with this specification, or everything, with --all")
             })
             .collect();

@@ -54,6 +54,8 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use foresee_spec::Diagnostic;
 use foresee_trace::{Finding, Trace};
 
@@ -67,7 +69,7 @@ pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CheckKind, Checks, Glob};
 use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY};
-use crate::{ANALYSES, Analysis};
+use crate::{ANALYSES, Analysis, AnalysisKind};
 
 /// Receives what happens while a session runs.
 pub trait Listener {
@@ -129,6 +131,8 @@ pub struct Session {
     /// Whether it looks for whatever goes wrong without a specification.
     is_default: bool,
     answered: Option<Answered>,
+    /// The questions that are answered, by their numbers; `None` for all.
+    only: Option<Range<usize>>,
 }
 
 impl Session {
@@ -144,6 +148,7 @@ impl Session {
 
     /// Adds one of the [checks and analyses](info::selectable) that can be requested.
     pub fn add_check(&mut self, name: &str) -> Result<(), SessionError> {
+        let name = info::present_name(name);
         if !info::selectable().any(|known| known == name) {
             let known = info::selectable().collect::<Vec<_>>().join(", ");
             return Err(SessionError::UnknownCheck(name.to_owned(), known));
@@ -192,9 +197,43 @@ impl Session {
             || !self.kinds().is_empty()
     }
 
-    /// The checks that are made, all in one analysis. Specifications ask for one, too, if they say
-    /// that methods are atomic.
+    /// How many questions there are that can be answered apart: first the checks and the analyses that need no specification,
+    /// then the properties of all specifications.
+    pub fn questions(&self) -> usize {
+        self.built_in_questions()
+            + self.specs.iter().map(|s| s.spec.properties.len()).sum::<usize>()
+    }
+
+    /// How many of the [questions](Session::questions) need no specification.
+    pub fn built_in_questions(&self) -> usize {
+        self.all_kinds().len() + self.named_analyses().count()
+    }
+
+    /// Answers only the questions with these numbers. The reports on all questions of a trace, in parts, say together what
+    /// one report on all of them says.
+    pub fn answer_only(&mut self, questions: Range<usize>) {
+        self.only = Some(questions);
+    }
+
+    /// Whether a question is to be answered.
+    fn answers(&self, question: usize) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&question))
+    }
+
+    /// The checks that are made, all in one analysis.
     fn kinds(&self) -> Vec<&'static CheckKind> {
+        let all = self.all_kinds().into_iter().enumerate();
+        all.filter(|(question, _)| self.answers(*question)).map(|(_, kind)| kind).collect()
+    }
+
+    /// The analyses besides the checks that were asked for and need no specification.
+    fn named_analyses(&self) -> impl Iterator<Item = &'static AnalysisKind> {
+        self.checks.iter().filter_map(|name| ANALYSES.iter().find(|kind| kind.name == name))
+    }
+
+    /// The checks that were asked for. Specifications ask for one, too, if they say
+    /// that methods are atomic.
+    fn all_kinds(&self) -> Vec<&'static CheckKind> {
         let has_atomics = self.specs.iter().any(|spec| !spec.spec.atomics.is_empty());
         let is_wanted = |kind: &&CheckKind| {
             self.asks_for(kind.name)
@@ -219,9 +258,10 @@ impl Session {
             let options = self.settings.checks(self.atomics(), self.is_default);
             analyses.push(Box::new(Checks::new(&kinds, options)));
         }
-        for name in &self.checks {
-            let kind = ANALYSES.iter().find(|kind| kind.name == name);
-            analyses.extend(kind.map(|kind| (kind.new)(&self.settings)));
+        for (kind, question) in self.named_analyses().zip(self.all_kinds().len()..) {
+            if self.answers(question) {
+                analyses.push((kind.new)(&self.settings));
+            }
         }
         analyses
     }

@@ -63,6 +63,8 @@ pub(super) struct Work {
     analyses: Vec<(Option<usize>, Box<dyn Analysis>)>,
     /// How many properties the parts have.
     properties: usize,
+    /// The number of the next property among all questions of the session.
+    next: usize,
     /// What is to be said of properties for which there was no memory.
     pub(super) left_out: Vec<Analysed>,
 }
@@ -74,7 +76,8 @@ impl Work {
     /// The analyses that need no specification.
     pub(super) fn new(session: &Session) -> Work {
         let analyses = session.built_in().into_iter().map(|analysis| (None, analysis)).collect();
-        Work { parts: Vec::new(), analyses, properties: 0, left_out: Vec::new() }
+        let next = session.built_in_questions();
+        Work { parts: Vec::new(), analyses, properties: 0, next, left_out: Vec::new() }
     }
 
     /// Empty candidates for every part, and for the analyses that belong to none.
@@ -101,6 +104,11 @@ impl Work {
         names: &Names,
         order: FileOrder,
     ) -> Result<(), BadSpec> {
+        let asked = spec.properties.iter().zip(self.next..);
+        let asked = asked.filter(|(_, question)| session.answers(*question));
+        let asked: Vec<_> = asked.map(|(property, _)| property.clone()).collect();
+        self.next += spec.properties.len();
+        let spec = &Spec { properties: asked, ..spec.clone() };
         let most = session.settings.limits.memory / BYTES_PER_PROPERTY;
         let room = most.max(1).saturating_sub(self.properties).min(spec.properties.len());
         if let Some(first) = spec.properties.get(room) {

@@ -1,12 +1,13 @@
 //! The report on a trace.
 
 use foresee_trace::{Finding, FindingKind, Names, Outcome, Remarks};
+use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysed, Conclusion};
 use crate::checks::Suppressions;
 
 /// What a trace consists of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct TraceFacts {
     /// Events read.
     pub events: u64,
@@ -31,7 +32,7 @@ impl TraceFacts {
 }
 
 /// The report on a trace. Every finding in it is confirmed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The trace's file name, or what stands for it.
     pub name: String,
@@ -43,7 +44,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The notes of the reader.
     pub remarks: Remarks,
-    /// What was not wanted, and how much of it there was.
+    /// What was not wanted, and how much of it there was. This is decided whenever a report is shown, and not stored.
+    #[serde(skip)]
     pub suppressions: Suppressions,
 }
 

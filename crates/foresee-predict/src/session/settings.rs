@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use foresee_causality::judge::Reads;
 use foresee_trace::{FileOrder, Space};
+use serde::{Deserialize, Serialize};
 
 use crate::beyond;
 use crate::checks::{self, Algorithm, AtomicityOptions, Glob, MemoryModel};
@@ -24,7 +25,7 @@ use crate::reorder::SlicedLimits;
 /// let settings = Settings { limits, ..Settings::default() };
 /// assert_eq!(settings.limits.memory, 1 << 30, "one GiB unless something else is asked for");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Time limit of each search; `None` for no limit.
     pub time: Option<Duration>,
@@ -64,7 +65,7 @@ impl Default for Limits {
 }
 
 /// How a session searches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// How much effort the searches may take.
     pub limits: Limits,
@@ -100,7 +101,7 @@ pub struct Settings {
 }
 
 /// Which reads the nondeterminism check considers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NondeterminismSettings {
     /// Another write of the same value does not count.
     pub same_value: bool,

@@ -95,7 +95,8 @@ pub(crate) fn write(report: &Report, i: usize, options: &Options, out: &mut Stri
         writeln!(out, "  {word}: {}", Visible(&tests.join(", ")))?;
     }
     if let Some(shown) = &finding.shown_by {
-        writeln!(out, "  runs: {}", Visible(&shown.to_string()))?;
+        let word = if shown.traces.is_empty() { "runs" } else { "traces" };
+        writeln!(out, "  {word}: {}", Visible(&shown.to_string()))?;
     }
     let table = match report.witnesses.get(i).and_then(Option::as_ref) {
         Some(diagram) => Some(Table::of(diagram, &ranks(finding), options.is_wide)),

@@ -319,7 +319,7 @@ pub(super) unsafe fn written(t: *mut Thread, address: usize, size: usize, pc: us
             finish(t, false);
         }
         if explore::is_on() {
-            explore::memory::written(t, address, size, pc);
+            return explore::memory::written(t, address, size, pc);
         }
         if let Some((from, to)) = to_record(t, address, size, pc, true) {
             run(t, tag(Access::Write, 1), from, to - from, pc);
@@ -416,13 +416,12 @@ pub(super) unsafe fn put_store(t: *mut Thread, Store(pending, inexact): Store) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
         let Pending { address, size, pc, before, is_atomic, .. } = pending;
-        if explore::is_on() {
-            match is_atomic {
-                true => explore::memory::updated(t, before, load(address, size)),
-                false => explore::memory::stored(t, before),
-            }
+        if explore::is_on() && is_atomic {
+            explore::memory::updated(t, before, load(address, size));
         }
-        if is_atomic && !inexact {
+        if explore::is_on() && !is_atomic {
+            explore::memory::stored(t, address, size, before, pc);
+        } else if is_atomic && !inexact {
             update(t, address, size, pc, (before, load(address, size)), order::FULL);
         } else {
             run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);

@@ -111,12 +111,14 @@ fn access(address: usize, size: usize, pc: usize, reads: bool, writes: bool) {
     }
     // SAFETY: the hook of an access to this memory.
     unsafe {
+        if explore::is_on() {
+            explore::memory::instruction(t, address, size, pc, (reads, writes));
+            return leave(t);
+        }
         if reads {
             access::read_between(t, address, size, pc);
         }
-        if writes && explore::is_on() {
-            explore::memory::announce(t, address, size, pc);
-        } else if writes {
+        if writes {
             access::range(t, address, size, pc, true);
             access::happens_now(t);
         }

@@ -48,7 +48,12 @@ fn settled() {
     let t = thread::current();
     if !t.is_null() {
         // SAFETY: the caller's own thread.
-        unsafe { access::settle_quietly(t) };
+        unsafe {
+            if explore::is_on() {
+                explore::staging::unstage(t);
+            }
+            access::settle_quietly(t);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::locks::{MUTEX, give, make, note, of_mutex, take, try_take};
+use super::locks::{EBUSY, MUTEX, give, make, note, of_mutex, take, try_take};
 use super::next::real;
 use super::others::run_once;
 use super::{conds, hook, threads};
@@ -73,7 +73,10 @@ extern "C" fn mutex_lock(lock: Object, pc: usize) -> c_int {
 }
 
 extern "C" fn mutex_trylock(lock: Object, pc: usize) -> c_int {
-    try_take::<MUTEX>(lock, Tag::Acquire, of_mutex(lock), pc, || attempt(lock))
+    match try_take::<MUTEX>(lock, Tag::Acquire, of_mutex(lock), pc, || attempt(lock)) {
+        EBUSY => BUSY,
+        out => out,
+    }
 }
 
 extern "C" fn mutex_timedlock(lock: Object, until: usize, pc: usize) -> c_int {

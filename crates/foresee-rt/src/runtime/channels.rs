@@ -8,7 +8,7 @@
 use super::calls::{Call, Way, calls};
 use super::next::real;
 use super::thread::Thread;
-use super::{kernel, sync, sys};
+use super::{gate, kernel, sync, sys};
 use crate::format::{Tag, channel};
 
 /// Something that bytes go into and come out of.
@@ -72,6 +72,8 @@ const POLLIN: u16 = 1;
 const POLLOUT: u16 = 4;
 /// The number of bytes that a pipe accepts at once if it accepts any.
 const AT_ONCE: usize = 4096;
+/// How long a replay waits, in milliseconds, for what was sent to arrive.
+const ON_ITS_WAY: isize = 200;
 
 /// The channel of a file descriptor; `None` if it carries no order.
 pub(super) fn channel(file: usize) -> Option<Channel> {
@@ -102,31 +104,42 @@ fn connection(file: usize) -> usize {
     // SAFETY: the kernel is given the size of what it fills.
     unsafe {
         sys::syscall!(GETSOCKOPT, file as u32, 1, 3, &raw mut kind, &raw mut size, 0);
-        let end = |call: usize| {
-            let (mut name, mut size) = ([0u8; 128], 128u32);
-            if sys::syscall!(call, file as u32, name.as_mut_ptr(), &raw mut size) != 0 {
-                return None;
-            }
-            Some(match u16::from_le_bytes([name[0], name[1]]) {
-                // Only the port: the two ends may use different names for the same address.
-                2 | 10 => usize::from(u16::from_be_bytes([name[2], name[3]])),
-                _ => {
-                    name[2..(size as usize).clamp(2, 128)]
-                        .iter()
-                        .take_while(|&&b| b != 0)
-                        .fold(0xffff, |n: usize, &b| {
-                            n.rotate_left(5).wrapping_mul(31) ^ usize::from(b)
-                        })
-                        & 0x0fff_ffff
-                }
-            })
-        };
-        match (kind, end(GETSOCKNAME), end(GETPEERNAME)) {
+        match (kind, name_of(file, GETSOCKNAME), name_of(file, GETPEERNAME)) {
             // SOCK_STREAM and SOCK_SEQPACKET
             (1 | 5, Some(a), Some(b)) => a.min(b) << 28 | a.max(b),
             _ => 0,
         }
     }
+}
+
+/// A number for the name of a socket.
+pub(super) fn address(name: &[u8]) -> usize {
+    match name {
+        // Only the port: the two ends may use different names for the same address.
+        [2 | 10, 0, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
+        // Only the last part of a path, for the same reason.
+        [_, _, path @ ..] => {
+            let path = path.strip_prefix(b"\0").unwrap_or(path);
+            let path = path.split(|&b| b == 0).next().unwrap_or(path);
+            let last = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+            let mix = |n: usize, &b: &u8| n.rotate_left(5).wrapping_mul(31) ^ usize::from(b);
+            last.iter().fold(0xffff, mix) & 0x0fff_ffff
+        }
+        _ => 0xffff,
+    }
+}
+
+/// A number for the name of a socket, or of its peer, if it has one.
+fn name_of(file: usize, call: usize) -> Option<usize> {
+    let (mut name, mut size) = ([0u8; 128], 128u32);
+    // SAFETY: the kernel is given the size of what it fills.
+    let out = unsafe { sys::syscall!(call, file as u32, name.as_mut_ptr(), &raw mut size) };
+    (out == 0).then(|| address(&name[..(size as usize).min(name.len())]))
+}
+
+/// A number for the name that a socket is bound to.
+pub(super) fn own_address(file: usize) -> usize {
+    name_of(file, GETSOCKNAME).unwrap_or(0)
 }
 
 /// Whether the kernel would not block a thread.
@@ -197,6 +210,11 @@ impl Call {
     /// Something will be received.
     pub(super) fn receives(&mut self, file: usize) {
         self.source = channel(file);
+        // What was sent may be on its way still, and a receiver that does not wait would miss it.
+        // SAFETY: in a hook of the thread.
+        if unsafe { gate::is_to_receive(self.t, self.pc) } {
+            wait_until(file as u32, POLLIN, ON_ITS_WAY);
+        }
         self.way = match self.source {
             Some(channel) if channel.kind != Kind::OnDisk && !is_ready(channel.file, POLLIN) => {
                 Way::Aside
@@ -297,7 +315,7 @@ impl Call {
     }
 
     /// An address of a peer, and its size before it.
-    fn wrote_name(&mut self, at: usize, size: usize, out: usize) {
+    pub(super) fn wrote_name(&mut self, at: usize, size: usize, out: usize) {
         if at != 0 && size != 0 && out as i32 >= 0 {
             // SAFETY: the program's own number.
             let n = unsafe { *(size as *const u32) } as usize;
@@ -324,7 +342,6 @@ calls! {
     Outside sendmsg(file, what, flags) |c| { c.reads(what, 56); let (list, n) = message(what); c.sends_pieces(file, list, n); };
     Outside eventfd_write(file, n) |c| { c.sends_bytes(file, 8); };
     Outside shutdown(file, how) |c| { c.sends(file); };
-    Outside listen(file, room) |c| { c.sends(file); };
 }
 
 calls! {
@@ -344,25 +361,6 @@ calls! {
     Outside recvmsg(file, what, flags) |c| { c.reads(what, 56); let (list, n) = message(what); c.receives_pieces(file, list, n); }
         => |c, out| { let (list, n) = message(what); c.wrote_pieces(list, n, out); };
     Outside eventfd_read(file, to) |c| { c.may_write(to, 8); c.receives(file); } => |c, out| { if out as i32 == 0 { c.wrote(to, 8); } };
-    Aside accept(file, name, size) |c| { c.may_write(name, 128); c.may_write(size, 4); }
-        => |c, out| { c.got_number(out); c.connected(out, false); c.wrote_name(name, size, out); };
-    Aside accept4(file, name, size, flags) |c| { c.may_write(name, 128); c.may_write(size, 4); }
-        => |c, out| { c.got_number(out); c.connected(out, false); c.wrote_name(name, size, out); };
-    Aside connect(file, name, size) |c| { c.reads(name, size as u32 as usize); } => |c, out| {
-        if out as i32 == 0 {
-            c.connected(file, true);
-        }
-    };
-}
-
-impl Call {
-    /// A connection exists: the accepting side comes after the beginning of the connecting side,
-    /// which its next step records.
-    fn connected(&mut self, file: usize, connecting: bool) {
-        if let Some(channel) = channel(file).filter(|_| file as i32 >= 0) {
-            self.note(if connecting { Tag::Send } else { Tag::Receive }, channel);
-        }
-    }
 }
 
 // These check whether something can be received without receiving it.

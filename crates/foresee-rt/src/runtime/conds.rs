@@ -86,7 +86,7 @@ unsafe fn wait_in_replay(
         blocking::aside(t, is_endless, || {
             while (*t).woken.load(Ordering::SeqCst) == 0 {
                 if gate::is_following() && gate::wanted() == (*t).id {
-                    late = u64::from(gate::is_to_fail(t));
+                    late = u64::from(gate::is_to_fail(t, pc));
                     break;
                 }
                 if !gate::is_following() && until.is_some_and(is_over) {

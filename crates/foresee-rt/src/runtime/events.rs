@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use super::{access, enter, hook, leave, log, sys};
+use super::{access, enter, explore, hook, leave, log, sys};
 use crate::format::Tag;
 
 hook! {
@@ -17,6 +17,9 @@ fn say(tag: Tag, pc: usize, bytes: &[u8]) {
         // SAFETY: in a hook of `t`; callers keep to RECORD_MAX.
         unsafe {
             access::settle(t);
+            if explore::is_on() {
+                explore::mark(t, tag as u8, pc, bytes);
+            }
             log::put_with(t, tag as u8, pc, 0, bytes.len() as u64, bytes);
             leave(t);
         }

@@ -29,6 +29,8 @@ static THREADS: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 /// The index of the next step, and the thread that may take it.
 static CURSOR: AtomicU64 = AtomicU64::new(0);
 static WANTED: AtomicU32 = AtomicU32::new(NO_THREAD);
+/// The number of records since the last step was taken.
+static SINCE: AtomicU64 = AtomicU64::new(0);
 /// Where the program itself begins.
 static PROGRAM: AtomicUsize = AtomicUsize::new(0);
 /// How far the virtual clock is ahead, in nanoseconds.
@@ -213,17 +215,25 @@ pub(super) unsafe fn stepped(t: *mut Thread, tag: u8, pc: usize, (address, value
         (*t).steps += 1;
         let at = CURSOR.load(Ordering::Relaxed);
         let Some(next) = step(at) else { return };
+        let since = SINCE.load(Ordering::Relaxed) + 1;
+        SINCE.store(since, Ordering::Relaxed);
+        if since > script().patience {
+            return diverge(t, replay::LOST, (tag, pc, value));
+        }
         if (*t).script != next.thread + 1 {
             // What belongs to the hook of an earlier step cannot be separated from it.
             return happened_early(t, at, (tag, pc, address), number);
         }
         let expects = (tag, pc, value);
         if script().mode == replay::SWITCH {
-            if !is_alike(next, tag, pc) {
+            if !counts(next, tag, pc) {
                 return;
             }
             (*t).alike += 1;
             if (*t).alike == next.number {
+                if tag != next.tag {
+                    return diverge(t, replay::OTHER_STEP, expects);
+                }
                 (*t).alike = 0;
                 hold_at(at);
                 log::note_met(address);
@@ -333,6 +343,11 @@ fn is_alike(step: &ScriptStep, tag: u8, pc: usize) -> bool {
     tag == step.tag && is_at(step, pc)
 }
 
+/// Whether a record is one of those among which a step is counted.
+fn counts(step: &ScriptStep, tag: u8, pc: usize) -> bool {
+    is_at(step, pc) && replay::counts(step.tag, tag)
+}
+
 fn is_at(step: &ScriptStep, pc: usize) -> bool {
     const PAGE: u64 = 0xfff;
     match step.flags & replay::IN_PROGRAM {
@@ -376,9 +391,9 @@ unsafe fn happened_early(
             return;
         };
         match script().mode {
-            replay::SWITCH if is_alike(step, tag, pc) => {
+            replay::SWITCH if counts(step, tag, pc) => {
                 (*t).alike += 1;
-                if (*t).alike == step.number {
+                if (*t).alike == step.number && tag == step.tag {
                     (*t).alike = 0;
                     done(step, address);
                 }
@@ -411,17 +426,29 @@ pub(super) unsafe fn blocks(t: *mut Thread, tag: Tag, pc: usize, object: usize) 
     }
 }
 
-/// Whether the thread's next step is an attempt that fails, or a wait that times out.
+/// Whether the thread's next step is an attempt here that fails, or a wait that times out. All such steps are listed.
 ///
 /// # Safety
-/// In a hook of `t`.
-pub(super) unsafe fn is_to_fail(t: *mut Thread) -> bool {
-    const FAILURES: [u8; 2] = [Tag::TryFailed as u8, Tag::SemFailed as u8];
+/// In a hook of `t`, or where it waits.
+pub(super) unsafe fn is_to_fail(t: *mut Thread, pc: usize) -> bool {
     // SAFETY: by the caller's promise.
     is_following()
         && next().is_some_and(|step| unsafe {
-            step.thread + 1 == (*t).script
-                && (FAILURES.contains(&step.tag) || step.flags & replay::TIMED_OUT != 0)
+            let is_near = script().mode == replay::STRICT || (*t).alike + 1 == step.number;
+            let is_failure = replay::is_failure(step.tag) || step.flags & replay::TIMED_OUT != 0;
+            step.thread + 1 == (*t).script && is_near && is_failure && is_at(step, pc)
+        })
+}
+
+/// Whether the thread's next step is to receive something here.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn is_to_receive(t: *mut Thread, pc: usize) -> bool {
+    // SAFETY: by the caller's promise.
+    is_following()
+        && next().is_some_and(|step| unsafe {
+            step.thread + 1 == (*t).script && is_alike(step, Tag::Receive as u8, pc)
         })
 }
 
@@ -501,6 +528,7 @@ fn advance() {
         at += 1;
     }
     CURSOR.store(at, Ordering::SeqCst);
+    SINCE.store(0, Ordering::Relaxed);
     let Some(step) = step(at) else {
         STATE.store(replay::FOLLOWED, Ordering::SeqCst);
         return log::note_replay(replay::FOLLOWED, 0, at);

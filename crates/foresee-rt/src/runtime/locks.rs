@@ -106,7 +106,7 @@ pub(super) fn take<const KIND: u8>(
         let mut out = attempt();
         if !took(out) {
             let how = patience | shared(tag);
-            if how & how::TIMED != 0 && gate::is_to_fail(t) {
+            if how & how::TIMED != 0 && gate::is_to_fail(t, pc) {
                 sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
                 leave(t);
                 return ETIMEDOUT;
@@ -168,7 +168,9 @@ pub(super) fn try_take<const KIND: u8>(
             let note = |t| sync(t, tag, pc, lock as usize, how::TRIED | about);
             return explore::sync::take(t, lock, sub, pc, attempt, || EBUSY, note);
         }
-        let out = attempt();
+        // Who held the lock then need not be known: libc takes it again for a thread before that thread's wait is over.
+        let is_to_fail = KIND != OTHER && gate::is_to_fail(t, pc);
+        let out = if is_to_fail { EBUSY } else { attempt() };
         if took(out) {
             took_it::<KIND>(t, lock, tag, pc, died(out) | how::TRIED | about);
         } else if out == EBUSY || out == super::c11::BUSY {

@@ -11,6 +11,7 @@ mod channels;
 mod clocks;
 mod conds;
 mod config;
+mod connections;
 mod containers;
 mod cxx;
 mod ending;
@@ -98,6 +99,7 @@ fn enter_knowing(is_before_store: impl FnOnce(*mut Thread) -> bool) -> *mut Thre
         (*t).fuel -= 1;
         if (*t).fuel < 0 && explore::is_on() {
             (*t).fuel = 0;
+            explore::staging::unstage(t);
         } else if (*t).fuel < 0 && gate::is_following() {
             if !is_before_store(t) {
                 await_turn(t);

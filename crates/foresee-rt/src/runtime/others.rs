@@ -116,7 +116,7 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
         match wait {
             Some(wait) if out != 0 => {
                 drop(errno);
-                if !for_ever && gate::is_to_fail(t) {
+                if !for_ever && gate::is_to_fail(t, pc) {
                     sync(t, Tag::SemFailed, pc, semaphore as usize, 0);
                     leave(t);
                     *super::sys::__errno_location() = super::locks::ETIMEDOUT;

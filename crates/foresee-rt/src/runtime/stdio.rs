@@ -1,6 +1,7 @@
 //! stdio, and calls that take names of files or fill a structure.
 
 use super::calls::{Call, Way, calls};
+use super::connections::HERE;
 use super::strings::text;
 use super::{explore, gate, thread};
 
@@ -94,17 +95,18 @@ calls! {
     Outside __getdelim(line, size, b, file) |c| { may_get_line(c, line, size, file); } => |c, out| { got_line(c, line, size, out); };
 }
 
-// Names of files.
+// Names of files. `fopen` allocates memory before it opens a pipe: a replay must not stop it there, because the thread that opens
+// the other end waits for it.
 calls! {
-    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); } => |c, out| { c.opened(out); };
-    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); } => |c, out| { c.opened(out); };
+    Outside fopen(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); c.opens_pipe(HERE, path, Way::Away); } => |c, out| { c.opened(out); };
+    Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); c.opens_pipe(HERE, path, Way::Away); } => |c, out| { c.opened(out); };
     Outside freopen(path, mode, file) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
     Outside fdopen(file, mode) |c| { c.reads_text(mode); };
     Outside popen(command, mode) |c| { c.reads_text(command); c.reads_text(mode); };
-    Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
-    Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
-    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
-    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); } => |c, out| { c.got_number(out); };
+    Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(HERE, path, Way::Aside); } => |c, out| { c.got_number(out); };
+    Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(HERE, path, Way::Aside); } => |c, out| { c.got_number(out); };
+    Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(folder, path, Way::Aside); } => |c, out| { c.got_number(out); };
+    Outside openat64(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(folder, path, Way::Aside); } => |c, out| { c.got_number(out); };
     Outside creat(path, mode) |c| { c.reads_text(path); c.changes_name(path); } => |c, out| { c.got_number(out); };
     Outside opendir(path) |c| { c.reads_text(path); c.looks_at_name(path); c.looks_at_names(); };
     Outside access(path, mode) |c| { c.reads_text(path); c.looks_at_name(path); };

@@ -112,8 +112,9 @@ pub(super) struct Thread {
     pub(super) parent: u32,
     /// The thread that waits until this one comes to its first operation; zero afterwards.
     pub(super) starter: u32,
-    /// The result of the thread.
+    /// The result of the thread, if it has returned from its function.
     pub(super) result: u64,
+    pub(super) has_returned: bool,
     /// When it began to wait for a condition.
     pub(super) ticket: u64,
     /// Its last operations, latest first, and the number of changes until then; and when it last moved.
@@ -125,9 +126,12 @@ pub(super) struct Thread {
     pub(super) deferred: Pending,
     pub(super) deferred_until: usize,
     /// The entries of an announced store, and of an instruction that reads and writes.
-    pub(super) part_list: *mut u64,
-    pub(super) parts: usize,
+    pub(super) stores: u64,
     pub(super) updates: u64,
+    /// What was where a large store was announced.
+    pub(super) overwritten: *mut u8,
+    /// What it was told and has not read yet.
+    pub(super) staging: super::explore::staging::Staging,
     /// What a call of libc that is in progress reads and writes.
     pub(super) call: super::explore::memory::CallMemory,
     /// Its addresses, and where the next allocations are.

@@ -202,7 +202,7 @@ extern "C" fn trampoline(argument: *mut c_void) -> *mut c_void {
         }
         let start: extern "C" fn(*mut c_void) -> *mut c_void = core::mem::transmute(start);
         let result = start(argument);
-        (*t).result = result as u64;
+        ((*t).result, (*t).has_returned) = (result as u64, true);
         result
     }
 }

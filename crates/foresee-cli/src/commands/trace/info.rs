@@ -57,7 +57,7 @@ impl Info<'_> {
         writeln!(out, "{name}")?;
         let order = match self.remarks.order {
             FileOrder::Observed => "in observed order",
-            FileOrder::Thinned => "in observed order, without those that causality does not need",
+            FileOrder::Filtered => "in observed order, without those that causality does not need",
             FileOrder::Notes => "in the order of their notes only",
         };
         writeln!(out, "  events      {} ({order})", census.events)?;

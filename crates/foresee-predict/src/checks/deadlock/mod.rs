@@ -209,8 +209,8 @@ impl Check for Deadlocks {
 
     fn propose(&mut self, context: &Context<'_>) -> Result<Proposals, AnalysisError> {
         self.requests.add_awaited(context.trace);
-        let requests = self.requests.as_requests(context.trace, context.locksets);
-        let rings = rings::rings(&requests, Limits::default());
+        let listed = self.requests.as_requests(context.trace, context.locksets);
+        let rings = rings::rings(&listed.requests, &listed.entangled, Limits::default());
         let mut candidates = self.candidates(&rings.found, context.options);
         let possible: HashSet<Vec<Place>> = rings.found.iter().map(|r| self.places(r)).collect();
         let guarded: HashSet<Vec<Place>> = rings.guarded.iter().map(|r| self.places(r)).collect();
@@ -244,7 +244,7 @@ impl Check for Deadlocks {
             ));
         }
         let without = candidates.iter().filter(|candidate| candidate.tries.is_empty()).count();
-        let not_tried = u64::from(rings.is_cut) + waits.not_tried + without as u64;
+        let not_tried = u64::from(rings.is_cut || listed.is_cut) + waits.not_tried + without as u64;
         Ok(Proposals {
             candidates,
             tally: SearchStats {
@@ -254,8 +254,8 @@ impl Check for Deadlocks {
                 ..SearchStats::default()
             },
             stats: vec![
-                ("requests", Stat::Count(requests.len() as u64)),
-                ("entangled_requests", Stat::Count(rings.entangled as u64)),
+                ("requests", Stat::Count(listed.requests.len() as u64)),
+                ("entangled_requests", Stat::Count(listed.entangled.len() as u64)),
                 ("rings", Stat::Count(rings.found.len() as u64)),
                 ("waits", Stat::Count(self.endless.len() as u64 + waits.safe)),
                 ("guarded_waits", Stat::Count(waits.safe)),

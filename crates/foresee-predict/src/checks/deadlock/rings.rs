@@ -2,11 +2,9 @@
 //!
 //! A request stands for all places where a thread requests one thing while it holds others. One
 //! request waits for another if it requests something that the other holds. Threads count as
-//! things, too: a thread holds itself, and a join requests another. The graph from things held to
-//! things requested is first cut into strongly connected components, which rules out nearly all
-//! requests; the search then looks for rings in the rest, the short ones first.
-
-use foresee_support::components::components_of_pairs;
+//! things, too: a thread holds itself, and a join requests another. Nearly all requests are ruled out
+//! before, because no cycle leads through them ([`Requests`](super::requests::Requests)); the search
+//! looks for rings in the rest, the short ones first.
 
 /// A lock or a thread that is held or wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +17,11 @@ impl Thing {
 
     pub(crate) fn thread(thread: u32) -> Thing {
         Thing(thread * 2 + 1)
+    }
+
+    /// Its number among all things.
+    pub(crate) fn code(self) -> u32 {
+        self.0
     }
 }
 
@@ -85,8 +88,6 @@ pub(crate) struct Rings {
     pub(crate) guarded: Vec<Ring>,
     /// Whether the search was ended before it had seen all.
     pub(crate) is_cut: bool,
-    /// How many requests are in a component with others.
-    pub(crate) entangled: usize,
 }
 
 /// How far to look.
@@ -108,17 +109,17 @@ impl Default for Limits {
     }
 }
 
-/// All rings of at most [`LONGEST`] requests of different threads. If there may be longer ones, or
-/// more than there is room for, the search counts as cut.
-pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
-    let entangled = entangled(requests);
+/// All rings of at most [`LONGEST`] requests of different threads, among the `entangled` ones by
+/// their numbers. If there may be longer ones, or more than there is room for, the search counts as
+/// cut.
+pub(crate) fn rings(requests: &[Request], entangled: &[u32], limits: Limits) -> Rings {
     let mut search = Search {
         requests,
-        holders: holders(requests, &entangled),
+        holders: holders(requests, entangled),
         path: Vec::new(),
         steps: limits.steps,
         most: limits.rings,
-        rings: Rings { entangled: entangled.len(), ..Rings::default() },
+        rings: Rings::default(),
     };
     // A ring that is longer still begins like one that is just too long.
     for length in 2..=LONGEST + 1 {
@@ -126,33 +127,13 @@ pub(crate) fn rings(requests: &[Request], limits: Limits) -> Rings {
             search.most = limits.long.max(search.rings.found.len());
             search.steps = limits.long_steps;
         }
-        for &first in &entangled {
+        for &first in entangled {
             search.path.push(first);
             search.extend(length);
             search.path.pop();
         }
     }
     search.rings
-}
-
-/// The requests that could be in a ring, according to the graph of things.
-fn entangled(requests: &[Request]) -> Vec<u32> {
-    let mut edges = Vec::new();
-    for request in requests {
-        let to = request.wants.0.0;
-        edges.extend(request.has.iter().map(|&(thing, _)| (thing.0, to)));
-        edges.push((Thing::thread(request.thread).0, to));
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    let nodes = edges.iter().map(|&(from, to)| from.max(to) as usize + 1).max().unwrap_or(0);
-    let component = components_of_pairs(nodes, &edges);
-    let is_in = |r: &Request| {
-        let wanted = component[r.wants.0.0 as usize];
-        let own = (Thing::thread(r.thread), false);
-        r.has.iter().chain([&own]).any(|&(thing, _)| component[thing.0 as usize] == wanted)
-    };
-    (0..requests.len() as u32).filter(|&i| is_in(&requests[i as usize])).collect()
 }
 
 /// For each thing that is requested, the requests that hold it, sorted.
@@ -239,8 +220,36 @@ impl Search<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use foresee_support::components::components_of_pairs;
+
     use super::*;
+
+    /// The requests that could be in a ring, by definition: the graph has an edge from each thing held
+    /// to the thing requested.
+    pub(in crate::checks::deadlock) fn entangled(requests: &[Request]) -> Vec<u32> {
+        let mut edges = Vec::new();
+        for request in requests {
+            let to = request.wants.0.0;
+            edges.extend(request.has.iter().map(|&(thing, _)| (thing.0, to)));
+            edges.push((Thing::thread(request.thread).0, to));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let nodes = edges.iter().map(|&(from, to)| from.max(to) as usize + 1).max().unwrap_or(0);
+        let component = components_of_pairs(nodes, &edges);
+        let is_in = |r: &Request| {
+            let wanted = component[r.wants.0.0 as usize];
+            let own = (Thing::thread(r.thread), false);
+            r.has.iter().chain([&own]).any(|&(thing, _)| component[thing.0 as usize] == wanted)
+        };
+        (0..requests.len() as u32).filter(|&i| is_in(&requests[i as usize])).collect()
+    }
+
+    /// The rings among all requests.
+    pub(in crate::checks::deadlock) fn all_rings(requests: &[Request]) -> Rings {
+        rings(requests, &entangled(requests), Limits::default())
+    }
 
     fn request(thread: u32, has: &[(u32, bool)], wants: (u32, bool)) -> Request {
         let hold = |&(lock, shared): &(u32, bool)| (Thing::lock(lock), shared);
@@ -249,7 +258,7 @@ mod tests {
     }
 
     fn found(requests: &[Request]) -> Vec<Vec<u32>> {
-        let rings = rings(requests, Limits::default());
+        let rings = all_rings(requests);
         assert!(!rings.is_cut);
         rings.found.iter().map(|ring| ring.requests().to_vec()).collect()
     }
@@ -268,7 +277,7 @@ mod tests {
             r.has.push((Thing::lock(7), false));
             r
         };
-        let rings = rings(&[guarded(&a), guarded(&b)], Limits::default());
+        let rings = all_rings(&[guarded(&a), guarded(&b)]);
         assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
     }
 
@@ -281,7 +290,7 @@ mod tests {
         let a = request(1, &[(0, false)], (1, false));
         let b = request(2, &[(1, false)], (0, false));
         let with_it = request(2, &[(1, false), (7, false)], (0, false));
-        let rings = rings(&[by(9, a.clone()), with_it], Limits::default());
+        let rings = all_rings(&[by(9, a.clone()), with_it]);
         assert_eq!((rings.found.len(), rings.guarded.len()), (0, 1));
         // Children of one parent do not exclude each other.
         assert_eq!(found(&[by(9, a.clone()), by(9, b.clone())]).len(), 1);
@@ -302,7 +311,7 @@ mod tests {
         let ring = |n: u32| (0..n).map(|t| one(n, t)).collect::<Vec<_>>();
         assert_eq!(found(&ring(5)), [[0, 1, 2, 3, 4]]);
         assert_eq!(found(&ring(8)).len(), 1);
-        let long = rings(&ring(9), Limits::default());
+        let long = all_rings(&ring(9));
         assert!(long.found.is_empty() && long.is_cut);
         // A chain that does not close is not a ring, however long.
         assert!(found(&ring(12)[..11]).is_empty());

@@ -36,6 +36,7 @@ use std::collections::{HashMap, HashSet};
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
 use foresee_trace::{Detail, Event, Fact, Id, Name, Op, Role, Site, ThreadId, Verdict, entry};
+use serde::{Deserialize, Serialize};
 
 use super::attempt::{Budget, NEXT};
 use super::lock_state::LockState;
@@ -56,7 +57,7 @@ pub(super) const KIND: CheckKind = CheckKind {
 };
 
 /// The algorithm that finds races.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// Happens-before, as race detectors do; its pairs are then searched for.
     Hb,
@@ -70,7 +71,7 @@ pub enum Algorithm {
 }
 
 /// Which memory model the program's language has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryModel {
     /// That of C11 and C++11: relaxed atomics order nothing. Where a trace has none, this is the
     /// same as sequential consistency.

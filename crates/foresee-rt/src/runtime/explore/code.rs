@@ -68,6 +68,8 @@ fn decode(code: &[u8]) -> Option<Instruction> {
         match code[at] {
             0x66 => is_half = true,
             0xf2 | 0xf3 => has_prefix = true,
+            // The linker pads calls with it.
+            0x67 => {}
             _ => break,
         }
         at += 1;
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn stores_calls_and_what_is_between_them_are_told_apart() {
-        let cases: [(&[u8], What, usize); 16] = [
+        let cases: [(&[u8], What, usize); 17] = [
             (&[0x89, 0x05, 1, 2, 3, 4], What::Store, 6), // mov [rip+x], eax
             (&[0x48, 0x89, 0xd0], What::Other, 3),       // mov rax, rdx
             (&[0x48, 0x8b, 0x45, 0xf8], What::Other, 4), // mov rax, [rbp-8]
@@ -217,6 +219,7 @@ mod tests {
             (&[0xc6, 0x00, 0x01], What::Store, 3),       // mov byte [rax], 1
             (&[0x66, 0xc7, 0x00, 0x01, 0x00], What::Store, 5), // mov word [rax], 1
             (&[0xe8, 0, 0, 0, 0], What::Call, 5),
+            (&[0x67, 0xe8, 0, 0, 0, 0], What::Call, 6),
             (&[0xff, 0x15, 0, 0, 0, 0], What::Call, 6), // call [rip]
             (&[0xf3, 0x0f, 0x11, 0x00], What::Store, 4), // movss [rax], xmm0
             (&[0x0f, 0x29, 0x00], What::Store, 3),      // movaps [rax], xmm0

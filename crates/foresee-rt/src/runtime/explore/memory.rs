@@ -1,15 +1,17 @@
 //! Reads and writes of memory of a program that is explored.
 //!
 //! A plain store happens after its hook, and its value is known at the thread's next one, which no other thread's comes before.
-//! Reads and writes of more than sixteen bytes are several operations.
+//! Reads and writes of more than sixteen bytes are several operations, and other threads may come in between. The program's own
+//! instructions cannot be interrupted there, so what they see is arranged before ([`staging`]) and what they did is taken back and
+//! done again piece by piece afterwards ([`stored`]).
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::sys::{self, PhdrInfo};
-use super::super::thread::Thread;
+use super::super::thread::{Pending, Thread};
 use super::super::{access, log};
 use super::code::{self, First};
-use super::{Ask, ENTRIES_AT, gate, part, tell};
+use super::{Ask, ENTRIES_AT, gate, part, staging, tell};
 use crate::exploring::{Entry, kind, modify, told};
 use crate::format::Access;
 
@@ -17,7 +19,7 @@ use crate::format::Access;
 const MOST: usize = 16;
 /// The size of the pieces of a larger one.
 const PIECE: usize = 8;
-/// The most bytes of a store that was announced in pieces.
+/// The most bytes of a store that is taken back.
 const MOST_ANNOUNCED: usize = 1 << 16;
 
 /// Memory that nothing writes: what is read there is the same in every run.
@@ -84,13 +86,17 @@ unsafe fn put(address: usize, size: usize, value: [u64; 2]) {
 /// In a hook of `t`; the memory can be read, or the program reads it wrongly.
 pub(in crate::runtime) unsafe fn read(t: *mut Thread, address: usize, size: usize, pc: usize) {
     if is_constant(address, size) {
-        return;
+        // SAFETY: by the caller's promise.
+        return unsafe { access::run(t, access::tag(Access::Read, 1), address, size, pc) };
     }
     for (address, size) in pieces(address, size) {
         // SAFETY: by the caller's promise.
         unsafe {
             gate(t, Ask { kind: kind::LOAD, size: size as u8, pc, address, ..Ask::default() });
-            tell(t, told::VALUE, contents(address, size), false);
+            let value = contents(address, size);
+            tell(t, told::VALUE, value, false);
+            log_value(t, Access::Read, address, size, value, pc);
+            staging::told(t, address, size, value);
         }
     }
 }
@@ -111,23 +117,55 @@ pub(in crate::runtime) unsafe fn plain(
         if size == 0 {
             return;
         }
-        let deferred = (*t).deferred;
-        if deferred.size != 0 {
-            if !write && (*t).deferred_until == pc {
-                read(t, address, size, pc);
-                log_read(t, address, size, pc);
-                return copied(t, pc);
-            }
+        let is_copy = (*t).deferred.size != 0 && !write && (*t).deferred_until == pc;
+        if !is_copy && (*t).deferred.size != 0 {
             // Something else came in between: the store may have happened.
             store(t);
         }
         if write {
+            staging::begin_store(t, address, size, pc);
             (*t).deferred = access::announced(address, size, pc);
-            copied(t, pc);
         } else {
+            if !is_copy {
+                staging::begin(t);
+            }
             read(t, address, size, pc);
-            log_read(t, address, size, pc);
         }
+        if write || is_copy {
+            copied(t, pc);
+        }
+        staging::stage(t, pc);
+    }
+}
+
+/// One instruction reads memory, writes it, or both, after this hook and before any other.
+///
+/// # Safety
+/// In a hook of `t` for this instruction.
+pub(in crate::runtime) unsafe fn instruction(
+    t: *mut Thread,
+    address: usize,
+    size: usize,
+    pc: usize,
+    (reads, writes): (bool, bool),
+) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let Pending { address: target, size: length, .. } = (*t).deferred;
+        if writes && (target, length) == (address, size) && (*t).deferred_until == pc {
+            // The compiler and the assembler announce the same store.
+            (*t).deferred.size = 0;
+        } else if length != 0 {
+            store(t);
+        }
+        staging::begin(t);
+        if reads {
+            read(t, address, size, pc);
+        }
+        if writes {
+            announce(t, address, size, pc);
+        }
+        staging::stage(t, pc);
     }
 }
 
@@ -148,7 +186,7 @@ unsafe fn copied(t: *mut Thread, pc: usize) {
 unsafe fn store(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let announced = core::mem::replace(&mut (*t).deferred, super::super::thread::Pending::NONE);
+        let announced = core::mem::replace(&mut (*t).deferred, Pending::NONE);
         announce(t, announced.address, announced.size, announced.pc);
     }
 }
@@ -161,50 +199,67 @@ pub(in crate::runtime) unsafe fn announce(t: *mut Thread, address: usize, size: 
     // SAFETY: by the caller's promise.
     unsafe {
         access::settle(t);
-        let size = size.min(MOST_ANNOUNCED);
-        (*t).parts = 0;
-        for (at, n) in pieces(address, size) {
-            gate(t, Ask { kind: kind::STORE, size: n as u8, pc, address: at, ..Ask::default() });
-            note_part(t);
+        if size > MOST_ANNOUNCED {
+            super::unknown(t, pc);
+        }
+        let Some((_, first)) = pieces(address, size).next() else { return };
+        gate(t, Ask { kind: kind::STORE, size: first as u8, pc, address, ..Ask::default() });
+        (*t).stores = core::mem::take(&mut (*t).entry);
+        if first < size {
+            let room = &raw mut (*t).overwritten;
+            if (*room).is_null() {
+                *room = sys::reserve(MOST_ANNOUNCED);
+                if (*room).is_null() {
+                    super::lost(crate::exploring::reason::MEMORY);
+                }
+            }
+            let kept = size.min(MOST_ANNOUNCED);
+            core::ptr::copy_nonoverlapping(address as *const u8, *room, kept);
         }
         access::announce(t, address, size, pc);
     }
 }
 
-/// Remembers the entry of a piece of a store whose value is not known yet.
-unsafe fn note_part(t: *mut Thread) {
-    // SAFETY: the thread's own state.
-    unsafe {
-        if (*t).part_list.is_null() {
-            (*t).part_list = sys::reserve(MOST_ANNOUNCED / PIECE * 8 + 16).cast();
-            if (*t).part_list.is_null() {
-                super::lost(crate::exploring::reason::MEMORY);
-            }
-        }
-        (*t).part_list.add((*t).parts).write((*t).entry);
-        (*t).parts += 1;
-        (*t).entry = 0;
-    }
-}
-
-/// The announced store has happened.
+/// The announced store has happened. Its first piece stays; the others are taken back and written again one by one, as the code
+/// would if it were interrupted.
 ///
 /// # Safety
 /// `t` has the token, or the caller acts for it.
-pub(in crate::runtime) unsafe fn stored(t: *mut Thread, before: u64) {
+pub(in crate::runtime) unsafe fn stored(
+    t: *mut Thread,
+    address: usize,
+    size: usize,
+    before: u64,
+    pc: usize,
+) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let parts = core::mem::take(&mut (*t).parts);
-        for i in 0..parts {
-            (*t).entry = (*t).part_list.add(i).read();
-            let Some(index) = (*t).entry.checked_sub(1) else { continue };
-            let entry = part::<Entry>(&ENTRIES_AT, index as usize);
-            let (address, size) = ((*entry).address as usize, usize::from((*entry).size));
-            let value = contents(address, size);
-            let is_change = parts > 1 || size > 8 || value[0] != before;
-            tell(t, told::VALUE, value, is_change);
+        (*t).entry = core::mem::take(&mut (*t).stores);
+        let Some((_, first)) = pieces(address, size).next() else { return };
+        let value = contents(address, first);
+        tell(t, told::VALUE, value, first < size || size > 8 || value[0] != before);
+        log_value(t, Access::Write, address, first, value, pc);
+        let kept = size.min(MOST_ANNOUNCED);
+        if first >= kept {
+            return;
+        }
+        let is_taken_back = !is_gone(address);
+        if is_taken_back {
+            let rest = (address + first) as *mut u8;
+            core::ptr::swap_nonoverlapping((*t).overwritten.add(first), rest, kept - first);
+        }
+        for (at, n) in pieces(address, kept).skip(1) {
+            let from = if is_taken_back { (*t).overwritten as usize + (at - address) } else { at };
+            write(t, at, n, contents(from, n), pc);
         }
     }
+}
+
+/// Whether memory is a part of the caller's stack that is not in use any more: what is there now belongs to the hook.
+fn is_gone(address: usize) -> bool {
+    const STACK: usize = 8 << 20;
+    let here = (&raw const address) as usize;
+    address < here && here - address < STACK
 }
 
 /// An instruction that reads and writes in one step follows this hook.
@@ -257,6 +312,13 @@ pub(in crate::runtime) unsafe fn copy(
     size: usize,
     pc: usize,
 ) {
+    // SAFETY: the thread's own state.
+    unsafe {
+        if (*t).deferred.size != 0 && (*t).deferred_until == pc {
+            // The compiler announced the assignment that this call carries out.
+            (*t).deferred.size = 0;
+        }
+    }
     let count = size.div_ceil(PIECE);
     for i in 0..count {
         // What overlaps is read before it is overwritten.
@@ -277,16 +339,12 @@ pub(in crate::runtime) unsafe fn copy(
                     gate(t, ask);
                     let value = contents(from + at, n);
                     tell(t, told::VALUE, value, false);
+                    log_value(t, Access::Read, from + at, n, value, pc);
                     value
                 }
             };
             write(t, to + at, n, value, pc);
         }
-    }
-    // SAFETY: as above.
-    unsafe {
-        log_read(t, from, size, pc);
-        access::run(t, access::tag(Access::Write, 1), to, size, pc);
     }
 }
 
@@ -303,7 +361,6 @@ pub(in crate::runtime) unsafe fn fill(t: *mut Thread, to: usize, byte: u8, size:
             let high = if n > 8 { word >> (8 * (16 - n)) } else { 0 };
             write(t, at, n, [low, high], pc);
         }
-        access::run(t, access::tag(Access::Write, 1), to, size, pc);
     }
 }
 
@@ -324,6 +381,7 @@ pub(in crate::runtime) unsafe fn write(
         let is_change = contents(address, size) != value;
         put(address, size, value);
         tell(t, told::VALUE, value, is_change);
+        log_value(t, Access::Write, address, size, value, pc);
     }
 }
 
@@ -416,12 +474,12 @@ pub(in crate::runtime) unsafe fn call_reads(
     // SAFETY: the thread's own state; the program lets libc read this memory.
     unsafe {
         if is_constant(address, size) {
-            return log_read(t, address, size, pc);
+            return read(t, address, size, pc);
         }
         // How much is read hangs on what is there now.
         let before = sum(address, size);
+        staging::begin(t);
         read(t, address, size, pc);
-        log_read(t, address, size, pc);
         let call = &mut (*t).call;
         match call.read.get_mut(call.reads) {
             Some(room) => {
@@ -445,6 +503,7 @@ pub(in crate::runtime) unsafe fn save(t: *mut Thread, address: usize, size: usiz
             call.room = sys::reserve(MOST_SAVED);
         }
         if call.room.is_null() || call.count == PARTS || size > MOST_SAVED - call.used {
+            call.is_unsure |= size > MOST;
             return;
         }
         core::ptr::copy_nonoverlapping(address as *const u8, call.room.add(call.used), size);
@@ -489,25 +548,32 @@ pub(in crate::runtime) unsafe fn written(t: *mut Thread, address: usize, size: u
                     write(t, at, n, value, pc);
                 }
                 None => {
-                    gate(
-                        t,
-                        Ask { kind: kind::STORE, size: n as u8, pc, address: at, ..Ask::default() },
-                    );
-                    tell(t, told::VALUE, contents(at, n), true);
+                    let ask =
+                        Ask { kind: kind::STORE, size: n as u8, pc, address: at, ..Ask::default() };
+                    gate(t, ask);
+                    let value = contents(at, n);
+                    tell(t, told::VALUE, value, true);
+                    log_value(t, Access::Write, at, n, value, pc);
                 }
             }
         }
     }
 }
 
-/// Records a read in the log.
-unsafe fn log_read(t: *mut Thread, address: usize, size: usize, pc: usize) {
+/// Records an access in the log.
+unsafe fn log_value(
+    t: *mut Thread,
+    access: Access,
+    address: usize,
+    size: usize,
+    value: [u64; 2],
+    pc: usize,
+) {
     // SAFETY: by the caller's promise.
     unsafe {
-        if size.is_power_of_two() && size <= 8 {
-            log::put(t, access::tag(Access::Read, size), pc, address, access::load(address, size));
-        } else {
-            access::run(t, access::tag(Access::Read, 1), address, size, pc);
+        match size.is_power_of_two() && size <= 8 {
+            true => log::put(t, access::tag(access, size), pc, address, value[0]),
+            false => access::run(t, access::tag(access, 1), address, size, pc),
         }
     }
 }

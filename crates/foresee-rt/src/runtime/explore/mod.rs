@@ -18,6 +18,7 @@ mod code;
 pub(super) mod inputs;
 pub(super) mod memory;
 mod objects;
+pub(super) mod staging;
 pub(super) mod sync;
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -90,6 +91,7 @@ pub(super) fn prepare() {
     let mut name = sys::Text::<4096>::new();
     name.push(path);
     real!(unsetenv(c"FORESEE_EXPLORE".as_ptr() => *const core::ffi::c_char) -> core::ffi::c_int);
+    end_with_launcher();
     if !map(name.as_ptr()) || !objects::prepare() {
         // Without control, nothing that the program does is of use.
         sys::abort();
@@ -98,6 +100,18 @@ pub(super) fn prepare() {
     unsafe { sys::dl_iterate_phdr(module, core::ptr::null_mut()) };
     choose::prepare(head().seed);
     ON.store(true, Ordering::SeqCst);
+}
+
+/// The kernel ends this process with the thread that started it: nothing is left running, however the launcher ends.
+fn end_with_launcher() {
+    const PRCTL: usize = 157;
+    const SET_DEATH_SIGNAL: usize = 1;
+    const KILL: usize = 9;
+    // SAFETY: the call changes nothing but this.
+    unsafe { sys::syscall!(PRCTL, SET_DEATH_SIGNAL, KILL) };
+    if config::is_abandoned() {
+        sys::abort();
+    }
 }
 
 fn map(path: *const u8) -> bool {
@@ -379,6 +393,24 @@ pub(super) unsafe fn unknown(t: *mut Thread, pc: usize) {
     }
 }
 
+/// A thread says something about itself, which properties may be about.
+///
+/// # Safety
+/// In a hook of `t`.
+pub(super) unsafe fn mark(t: *mut Thread, tag: u8, pc: usize, bytes: &[u8]) {
+    let mix = |start: u64| {
+        bytes.iter().fold(start ^ u64::from(tag), |sum, &byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(5)
+        })
+    };
+    let what = [mix(0xcbf2_9ce4_8422_2325), mix(0x9e37_79b9_7f4a_7c15)];
+    // SAFETY: by the caller's promise.
+    unsafe {
+        gate(t, Ask { kind: kind::MARK, pc, a: what, ..Ask::default() });
+        tell(t, told::NOTHING, [0; 2], true);
+    }
+}
+
 /// A thread ends: another one goes on.
 ///
 /// # Safety
@@ -386,6 +418,10 @@ pub(super) unsafe fn unknown(t: *mut Thread, pc: usize) {
 pub(super) unsafe fn ends(t: *mut Thread) {
     // SAFETY: by the caller's promise.
     unsafe {
+        if !(*t).has_returned && (*t).path_len > 0 {
+            // It called `pthread_exit`, or was cancelled: what a join returns is not known here.
+            unknown(t, 0);
+        }
         gate(t, Ask { kind: kind::END, a: [(*t).result, 0], ..Ask::default() });
         tell(t, told::NOTHING, [0; 2], true);
         (*t).life.store(life::ENDED, Ordering::SeqCst);
@@ -408,6 +444,10 @@ pub(super) fn finishes(what: u8, sub: u8, value: u64, pc: usize) {
     }
     // SAFETY: the thread's own state.
     unsafe {
+        if (*t).life.load(Ordering::SeqCst) == life::ENDED {
+            // The last thread has ended, and libc ends the process on its behalf.
+            return off();
+        }
         let before = (*t).busy.swap(1, Ordering::Relaxed);
         gate(t, Ask { kind: what, sub, pc, a: [value, 0], ..Ask::default() });
         tell(t, told::NOTHING, [0; 2], true);

@@ -67,7 +67,7 @@ fn check(trace: &Trace) -> Checked {
         is_cut: false,
         room: usize::MAX,
     };
-    let mut check = LifeOrder::new(&options);
+    let mut check = Lifetimes::new(&options);
     for (i, event) in trace.events.iter().enumerate() {
         check.event(i as u32, event, &lock_state);
     }

@@ -1,4 +1,4 @@
-//! Order of use: objects that are used after their end, ended twice, or used before they begin.
+//! Lifetimes: objects that are used after their end, ended twice, or used before they begin.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -28,7 +28,7 @@ use super::tally::Words;
 use super::tries::{Candidate, Found, Try};
 use super::{Check, CheckKind, Context, Description, ObservedViolation, Options, Proposals};
 use crate::analysis::{AnalysisError, Stat};
-use crate::info::ORDER;
+use crate::info::LIFETIME;
 use crate::reorder::Wanted;
 use lives::{Lives, Pair, Wrong, distinct, places};
 use objects::{Objects, Said};
@@ -41,18 +41,18 @@ const MOST_OBSERVED: usize = 100;
 
 /// The check.
 pub(super) const KIND: CheckKind =
-    CheckKind { name: ORDER, new: |options| Box::new(LifeOrder::new(options)) };
+    CheckKind { name: LIFETIME, new: |options| Box::new(Lifetimes::new(options)) };
 
 /// Finds objects that can be used too late or too early.
-struct LifeOrder {
+struct Lifetimes {
     objects: Objects,
     /// Whether the trace has any such event.
     has_events: bool,
 }
 
-impl LifeOrder {
-    fn new(_: &Options) -> LifeOrder {
-        LifeOrder { objects: Objects::default(), has_events: false }
+impl Lifetimes {
+    fn new(_: &Options) -> Lifetimes {
+        Lifetimes { objects: Objects::default(), has_events: false }
     }
 
     fn said(&self, context: &Context<'_>, event: u32) -> Option<(Said, u32)> {
@@ -131,7 +131,7 @@ fn tries_of(pair: &Pair) -> Vec<Try> {
     tries
 }
 
-impl Check for LifeOrder {
+impl Check for Lifetimes {
     fn kind(&self) -> &'static CheckKind {
         &KIND
     }

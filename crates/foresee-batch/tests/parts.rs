@@ -1,0 +1,175 @@
+//! What is answered in parts is what is answered at once.
+
+use std::fs;
+use std::path::Path;
+
+use foresee_batch::{
+    Cache, InProcess, Performed, Plan, Questions, Shard, SpecSource, join, perform,
+};
+use foresee_predict::info;
+use foresee_predict::session::{Limits, Session, Settings, Silent, Specification};
+use foresee_report::{Report, Tests, exit_status};
+use foresee_testkit::random_trace;
+use foresee_trace::{Batch, EventSink as _, EventSource as _, Trace};
+
+/// Properties of every kind, over names of the generated traces.
+fn spec(trace: &Trace) -> String {
+    let variable = |i: usize| match trace.names.vars.len() {
+        0 => None,
+        n => Some(trace.names.vars.iter().nth(i % n).unwrap().1.to_owned()),
+    };
+    let (Some(x), Some(y)) = (variable(0), variable(1)) else { return String::new() };
+    let mut text = format!("init {x} = 0\n");
+    if y != x {
+        text += &format!("init {y} = 0\n");
+    }
+    text += &format!(
+        "property small: {x} <= 1\n\
+         pattern writes: write({x}) .. write({y})\n\
+         property once: start({x} > 0) -> once({y} == 0)\n\
+         violation twice: .* {{{x} > 0}} .* {{{y} > 0}} .*\n\
+         pattern three: write({y}) .. write({x}) .. write({y})\n\
+         property always_low: always ({x} < 3 || {y} < 3)\n"
+    );
+    text
+}
+
+fn settings() -> Settings {
+    // A limit of time would make answers depend on the machine.
+    let limits = Limits { time: None, cores: 1, states: Some(20_000), ..Limits::default() };
+    Settings { limits, ..Settings::default() }
+}
+
+/// Everything that a report says, except for drawings, of which only the first few are made.
+fn said(report: &Report) -> serde_json::Value {
+    let mut told = serde_json::to_value(report).unwrap();
+    told.as_object_mut().unwrap().remove("witnesses").unwrap();
+    told["report"]["name"] = "".into();
+    told
+}
+
+/// The trace as a file has it: names in another order, and all of them.
+fn store(trace: &Trace, path: &Path) {
+    let mut file = foresee_formats::create(path, &foresee_formats::Std).unwrap();
+    let mut source = trace.source();
+    let mut batch = Batch::default();
+    while source.next_batch(&mut batch).unwrap() {
+        file.write_batch(&batch, source.names()).unwrap();
+    }
+    file.finish(source.names(), source.remarks()).unwrap();
+}
+
+/// The jobs of a plan for one trace, done one by one.
+fn joined(plan: &Plan) -> Report {
+    let mut questions: Vec<Vec<Report>> = Vec::new();
+    let mut last = None;
+    for planned in &plan.jobs {
+        let job = planned.job.as_ref().unwrap();
+        let performed: Performed = perform(job, &plan.blobs, 1);
+        let asked = (job.specs.clone(), job.checks.clone(), job.is_default);
+        if last.as_ref() != Some(&asked) {
+            questions.push(Vec::new());
+        }
+        last = Some(asked);
+        questions.last_mut().unwrap().push(performed.unwrap().report);
+    }
+    join(questions).unwrap()
+}
+
+#[test]
+fn any_number_of_parts_gives_the_answer_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    let checks = ["race", "deadlock", "atomicity", "lifetime", "nondeterminism", "causality"];
+    let checks: Vec<String> = checks.iter().map(|&check| check.to_owned()).collect();
+    assert!(checks.iter().all(|check| info::selectable().any(|known| known == check)));
+    let (mut tried, mut found, mut split) = (0, 0, 0);
+    for seed in 0..60 {
+        let trace = random_trace(seed);
+        let text = spec(&trace);
+        if text.is_empty() {
+            continue;
+        }
+        tried += 1;
+        store(&trace, &path);
+        let source = SpecSource { name: "p.spec".to_owned(), text: text.clone() };
+        let other =
+            SpecSource { name: "q.spec".to_owned(), text: text.replace("pattern ", "pattern q_") };
+        let mut session = Session::new(settings());
+        for source in [&source, &other] {
+            session.add_spec(Specification::new(&source.name, &source.text).unwrap());
+        }
+        checks.iter().for_each(|check| session.add_check(check).unwrap());
+        let whole = session.run(&foresee_formats::TraceFile::new(&path), &mut Silent).unwrap();
+        let whole = Report::of(whole, &Tests::default());
+        found += whole.findings.len();
+        let expected = said(&join(vec![vec![whole.clone()]]).unwrap());
+        for parts in [1, 2, 3, 5, 100] {
+            let group = Questions {
+                traces: vec![path.clone()],
+                specs: vec![source.clone(), other.clone()],
+                checks: checks.clone(),
+                ..Questions::default()
+            };
+            let plan = Plan::new(&[group], &settings(), parts).unwrap();
+            split = split.max(plan.jobs.len());
+            let together = joined(&plan);
+            assert_eq!(exit_status(&together), exit_status(&whole), "seed {seed}, {parts} parts");
+            assert!(said(&together) == expected, "seed {seed}, {parts} parts");
+        }
+    }
+    assert!(tried > 30 && found > 100, "{tried} traces with {found} findings");
+    assert_eq!(split, 18, "six checks, and six properties of each specification");
+}
+
+#[test]
+fn default_checks_and_declared_regions_are_asked_for_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    fs::write(&path, "T1|enter(f)|\nT1|r(x)=0|\nT2|w(x)=1|\nT1|w(x)=1|\nT1|exit(f)|\n").unwrap();
+    let spec = |name: &str| SpecSource {
+        name: name.to_owned(),
+        text: "atomic f\nproperty low: x <= 5\n".to_owned(),
+    };
+    let regions = Questions {
+        traces: vec![path.clone()],
+        specs: vec![spec("a.spec"), spec("b.spec")],
+        ..Questions::default()
+    };
+    let nothing = Questions { traces: vec![path], ..Questions::default() };
+    for (group, at_least) in [(regions, 3), (nothing, 4)] {
+        let mut session = Session::new(settings());
+        for source in &group.specs {
+            session.add_spec(Specification::new(&source.name, &source.text).unwrap());
+        }
+        if group.specs.is_empty() {
+            session.add_default_checks();
+        }
+        let trace = foresee_formats::TraceFile::new(&group.traces[0]);
+        let whole = Report::of(session.run(&trace, &mut Silent).unwrap(), &Tests::default());
+        let expected = said(&join(vec![vec![whole]]).unwrap());
+        let plan = Plan::new(&[group], &settings(), 9).unwrap();
+        assert!(plan.jobs.len() >= at_least, "{}", plan.jobs.len());
+        assert!(said(&joined(&plan)) == expected, "{:?}", plan.jobs.len());
+    }
+}
+
+#[test]
+fn the_report_of_a_batch_does_not_depend_on_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut traces = Vec::new();
+    for seed in 0..12 {
+        traces.push(folder.path().join(format!("{seed}.std")));
+        store(&random_trace(seed), traces.last().unwrap());
+    }
+    let told = |parts| {
+        let group = Questions { traces: traces.clone(), ..Questions::default() };
+        let plan = Plan::new(&[group], &settings(), parts).unwrap();
+        let results = tempfile::tempdir().unwrap();
+        let cache = Cache::open(results.path()).unwrap();
+        let queue = InProcess { cores: 3 };
+        let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
+        foresee_report::json::report(&done.report)
+    };
+    assert_eq!(told(1), told(3));
+}

@@ -1,0 +1,230 @@
+//! What is asked of every run of an exploration besides whether it fails: the properties of specifications, and checks.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foresee_capture::explore::words::Words;
+use foresee_capture::explore::{Observer, Ran};
+use foresee_explore::Monitor;
+use foresee_explore::program::{Execution, RunError, Schedule, Step, Tail};
+use foresee_explore::properties::Properties;
+use foresee_explore::script::Script;
+use foresee_predict::session::{Listener, Session, Settings, Specification};
+use foresee_report::{Parts, Report, Tests};
+use foresee_spec::ast::Spec;
+use foresee_spec::property::Compiled;
+use foresee_spec::run::ObservedMonitor;
+use foresee_trace::{Batch, TraceInput};
+
+use crate::specs;
+
+/// Nobody listens: an exploration has thousands of runs.
+struct Silence;
+
+impl Listener for Silence {}
+
+/// The specifications and checks of an exploration.
+pub(super) struct Asked {
+    specs: Vec<Specification>,
+    checks: Vec<String>,
+}
+
+impl Asked {
+    pub(super) fn new(specs: &[std::path::PathBuf], checks: &[String]) -> anyhow::Result<Asked> {
+        let mut loaded = Vec::new();
+        for file in specs {
+            loaded.push(specs::load(&specs::read(file)?)?);
+        }
+        let asked = Asked { specs: loaded, checks: checks.to_vec() };
+        asked.session()?;
+        Ok(asked)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.specs.is_empty() && self.checks.is_empty()
+    }
+
+    /// The checks alone: properties are decided along the search.
+    fn session(&self) -> anyhow::Result<Session> {
+        let mut session = Session::new(Settings { is_alone: false, ..Settings::default() });
+        for name in &self.checks {
+            session.add_check(name).map_err(specs::failed)?;
+        }
+        Ok(session)
+    }
+
+    /// All properties, by their numbers.
+    pub(super) fn properties(&self) -> Vec<String> {
+        let all = self.specs.iter().flat_map(|source| &source.spec.properties);
+        all.map(|property| property.name.name.clone()).collect()
+    }
+
+    /// The specifications as one session, for what must be known before the program is run.
+    pub(super) fn of_specs(&self) -> Session {
+        let mut session = Session::new(Settings::default());
+        self.specs.iter().for_each(|spec| session.add_spec(spec.clone()));
+        session
+    }
+
+    fn compiled(&self) -> anyhow::Result<Vec<(Spec, Vec<Compiled>)>> {
+        let compile = |source: &Specification| {
+            let compiled = Compiled::all(&source.spec)
+                .map_err(|diagnostics| specs::BadSpec::of(&source.bad(diagnostics)))?;
+            Ok((source.spec.clone(), compiled))
+        };
+        self.specs.iter().map(compile).collect()
+    }
+
+    /// What steps along the search, and what looks at every run.
+    pub(super) fn prepare(&self, program: String, build_id: String) -> anyhow::Result<Prepared> {
+        let mut variables: Vec<String> = Vec::new();
+        for source in &self.specs {
+            for (name, _) in foresee_spec::variables(&source.spec) {
+                if !variables.iter().any(|known| known == name) {
+                    variables.push(name.to_owned());
+                }
+            }
+        }
+        let words = Arc::new(Mutex::new(Words::new(variables)));
+        let mut monitor = None;
+        if !self.specs.is_empty() {
+            let (properties, interest) = Properties::new(self.compiled()?, Arc::clone(&words));
+            lock(&words).needs(interest);
+            monitor = Some(Box::new(properties) as Box<dyn Monitor>);
+        }
+        let watch = Watch {
+            words,
+            monitors: self.compiled()?,
+            session: (!self.checks.is_empty()).then(|| self.session()).transpose()?,
+            violated: HashSet::new(),
+            first: BTreeMap::new(),
+            fingerprints: HashSet::new(),
+            reports: Vec::new(),
+            runs: 0,
+            program,
+            build_id,
+        };
+        Ok((monitor, Arc::new(Mutex::new(watch))))
+    }
+}
+
+/// What steps along the search, if there are properties, and what looks at every run.
+type Prepared = (Option<Box<dyn Monitor>>, Arc<Mutex<Watch>>);
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at every run.
+pub(super) struct Watch {
+    words: Arc<Mutex<Words>>,
+    monitors: Vec<(Spec, Vec<Compiled>)>,
+    session: Option<Session>,
+    /// The properties that the last run violates, as the plain monitors of one run decide.
+    pub(super) violated: HashSet<usize>,
+    /// The first run that violates each property, and its schedule.
+    pub(super) first: BTreeMap<usize, (u32, Schedule)>,
+    fingerprints: HashSet<String>,
+    reports: Vec<(String, Report)>,
+    runs: u32,
+    /// What schedules belong to.
+    program: String,
+    build_id: String,
+}
+
+impl Watch {
+    /// What the checks found, each once.
+    pub(super) fn report(&mut self) -> Option<Report> {
+        let runs = self.runs as usize;
+        let mut merged =
+            foresee_report::merge(std::mem::take(&mut self.reports), Parts::Runs(runs))?;
+        merged.name = format!("{} ({runs} runs)", self.program);
+        Some(merged)
+    }
+
+    /// The ordinary monitors on the recorded run.
+    fn judge(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
+        self.violated.clear();
+        if self.monitors.is_empty() {
+            return Ok(());
+        }
+        let failed = |why: &dyn std::fmt::Display| {
+            RunError(format!("the trace of a run cannot be read: {why}"))
+        };
+        let mut words = lock(&self.words);
+        let trace = words.trace(run)?;
+        let (names, _) = trace.names().map_err(|why| failed(&why))?;
+        let mut first = 0;
+        for (spec, compiled) in &mut self.monitors {
+            let resolved = foresee_spec::resolve(spec, &names).resolved;
+            let count = compiled.len();
+            let mut monitor =
+                ObservedMonitor::new(spec, std::mem::take(compiled), &resolved, &names);
+            let mut source = trace.open().map_err(|why| failed(&why))?;
+            let (mut batch, mut index) = (Batch::default(), 0);
+            while source.next_batch(&mut batch).map_err(|why| failed(&why))? {
+                for event in &batch.events {
+                    monitor.event(index, event, &batch.pool);
+                    index += 1;
+                }
+            }
+            monitor.finish();
+            self.violated.extend(monitor.violations().iter().map(|one| first + one.property));
+            *compiled = monitor.into_properties();
+            first += count;
+        }
+        for &property in &self.violated {
+            let schedule = || (self.runs, schedule(run.execution));
+            self.first.entry(property).or_insert_with(schedule);
+        }
+        Ok(())
+    }
+
+    /// The checks on the recorded run.
+    fn check(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
+        let Some(session) = &self.session else { return Ok(()) };
+        let mut words = lock(&self.words);
+        let trace = words.trace(run)?;
+        let mut examined =
+            session.run(&trace, &mut Silence).map_err(|why| RunError(why.to_string()))?;
+        let known = &mut self.fingerprints;
+        examined.report.findings.retain(|finding| {
+            finding.fingerprint.as_ref().is_none_or(|one| known.insert(one.to_string()))
+        });
+        for finding in &mut examined.report.findings {
+            // The run is a schedule that shows it, or shows what foretells it.
+            let script = Script {
+                program: self.program.clone(),
+                build_id: self.build_id.clone(),
+                claim: finding.message.clone(),
+                schedule: schedule(run.execution),
+            };
+            finding.schedule = Some(script.text());
+        }
+        if !examined.report.findings.is_empty() || self.reports.is_empty() {
+            let label = format!("run {}", self.runs);
+            self.reports.push((label, Report::of(examined, &Tests::default())));
+        }
+        Ok(())
+    }
+}
+
+impl Observer for Watch {
+    fn ran(&mut self, run: &Ran<'_>) -> Result<(), RunError> {
+        self.runs += 1;
+        lock(&self.words).learn(run)?;
+        self.judge(run)?;
+        self.check(run)
+    }
+}
+
+/// All steps of a run.
+fn schedule(execution: &Execution) -> Schedule {
+    let steps = execution.events.iter();
+    Schedule {
+        threads: execution.threads.clone(),
+        steps: steps.map(|event| Step { thread: event.thread, choice: event.choice }).collect(),
+        tail: Tail::Straight,
+        most_operations: usize::MAX,
+    }
+}

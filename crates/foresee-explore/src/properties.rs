@@ -1,0 +1,298 @@
+//! The properties of specifications along the search: each step becomes the events that a trace would have, and the monitors of
+//! the properties step with them. Their states are numbered together, so that they are one word of a state's key.
+//!
+//! Properties with parameters, and such that see calls of functions or the accesses of every variable, are not decided here.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foresee_spec::ast::{Atom, EventKind, Spec, Term};
+use foresee_spec::monitor::StateId;
+use foresee_spec::observe::{EvalWarnings, InitialValues, ProgramState, Projection, Step};
+use foresee_spec::property::Compiled;
+use foresee_trace::{Event, Names, Pool};
+
+use crate::map::{HashMap, HashSet};
+use crate::monitor::{Monitor, Seen};
+use crate::program::{Operation, ThreadName, Told, Value};
+
+/// What a program's operations are called in specifications.
+pub trait Vocabulary: Send {
+    /// All names so far.
+    fn names(&self) -> &Names;
+
+    /// Grows with them.
+    fn version(&self) -> u32;
+
+    /// The events of a step, as a trace would have them.
+    fn events(&mut self, seen: &Seen<'_>, pool: &mut Pool) -> Vec<Event>;
+
+    /// The values of variables before the program begins.
+    fn initial(&mut self, pool: &mut Pool) -> Vec<Event>;
+
+    /// Whether an operation may be an event that one of the properties sees.
+    fn sees(&self, operation: &Operation) -> bool;
+
+    /// Why what properties see is not known, if it is not.
+    fn doubt(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Which events properties can see.
+#[derive(Clone, Debug, Default)]
+pub struct Interest {
+    kinds: HashSet<EventKind>,
+}
+
+impl Interest {
+    /// Whether some property sees that locks are taken and given back.
+    pub fn has_locks(&self) -> bool {
+        self.kinds.contains(&EventKind::Acquire) || self.kinds.contains(&EventKind::Release)
+    }
+
+    /// Whether some property sees that threads are started and joined.
+    pub fn has_threads(&self) -> bool {
+        self.kinds.contains(&EventKind::Fork) || self.kinds.contains(&EventKind::Join)
+    }
+
+    /// Whether some property sees what threads say about themselves.
+    pub fn has_marks(&self) -> bool {
+        self.kinds.contains(&EventKind::Event)
+    }
+}
+
+/// Why a property is not decided along the search.
+fn obstacle(property: &Compiled) -> Option<&'static str> {
+    if !property.params.is_empty() {
+        return Some("has parameters");
+    }
+    property.alphabet.atoms().iter().find_map(|atom| match atom {
+        Atom::Event(event) => match (event.kind, &event.target) {
+            (EventKind::Enter | EventKind::Exit, _) => Some("sees calls of functions"),
+            (EventKind::Read | EventKind::Write, Term::Name(_)) => None,
+            (EventKind::Read | EventKind::Write, _) => Some("sees accesses of every variable"),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// The properties of some specifications, numbered in their order.
+pub struct Properties<V> {
+    vocabulary: Arc<Mutex<V>>,
+    specs: Vec<Spec>,
+    properties: Vec<Property>,
+    undecided: Vec<String>,
+    /// The names that the projections know.
+    version: Option<u32>,
+    start: u32,
+    states: Vec<Box<[One]>>,
+    numbers: HashMap<Box<[One]>, u32>,
+    /// The operations that were seen so far, and what each is to each property.
+    known: HashMap<Key, u32>,
+    steps: Vec<Box<[Box<[Step]>]>>,
+    nexts: HashMap<(u32, u32), Next>,
+}
+
+struct Property {
+    number: usize,
+    spec: usize,
+    compiled: Compiled,
+    projection: Option<Projection>,
+}
+
+/// The state of one property.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct One(StateId, Option<ProgramState>);
+
+/// A state after a step, and the properties that the step violates.
+type Next = (u32, Box<[usize]>);
+
+/// All that the events of a step can hang on.
+type Key = (ThreadName, Operation, Told, Option<Value>, bool);
+
+fn lock<V>(vocabulary: &Mutex<V>) -> MutexGuard<'_, V> {
+    vocabulary.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<V: Vocabulary> Properties<V> {
+    /// The properties of these specifications, compiled, in this order; and which events they can see.
+    pub fn new(
+        specs: Vec<(Spec, Vec<Compiled>)>,
+        vocabulary: Arc<Mutex<V>>,
+    ) -> (Properties<V>, Interest) {
+        let (mut properties, mut undecided, mut interest) =
+            (Vec::new(), Vec::new(), Interest::default());
+        let (mut number, mut all) = (0, Vec::new());
+        for (i, (spec, compiled)) in specs.into_iter().enumerate() {
+            for compiled in compiled {
+                match obstacle(&compiled) {
+                    Some(why) => undecided.push(format!("property {} {why}", compiled.name)),
+                    None => {
+                        for atom in compiled.alphabet.atoms() {
+                            if let Atom::Event(event) = atom {
+                                interest.kinds.insert(event.kind);
+                            }
+                        }
+                        let projection = None;
+                        properties.push(Property { number, spec: i, compiled, projection });
+                    }
+                }
+                number += 1;
+            }
+            all.push(spec);
+        }
+        let properties = Properties {
+            vocabulary,
+            specs: all,
+            properties,
+            undecided,
+            version: None,
+            start: 0,
+            states: Vec::new(),
+            numbers: HashMap::default(),
+            known: HashMap::default(),
+            steps: Vec::new(),
+            nexts: HashMap::default(),
+        };
+        (properties, interest)
+    }
+
+    /// Binds the properties to the names that are known now.
+    fn bind(&mut self) {
+        self.states.clear();
+        self.numbers.clear();
+        self.known.clear();
+        self.steps.clear();
+        self.nexts.clear();
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut vocabulary = lock(&vocabulary);
+        self.version = Some(vocabulary.version());
+        let mut pool = Pool::default();
+        let initial = vocabulary.initial(&mut pool);
+        let names = vocabulary.names();
+        let mut resolved = Vec::new();
+        for spec in &self.specs {
+            resolved.push(foresee_spec::resolve(spec, names).resolved);
+        }
+        let mut all = Vec::with_capacity(self.properties.len());
+        for property in &mut self.properties {
+            let (spec, compiled) = (&self.specs[property.spec], &mut property.compiled);
+            let projection =
+                Projection::new(&compiled.alphabet, &spec.inits, &resolved[property.spec], names);
+            let mut values = InitialValues::new(&projection);
+            initial.iter().for_each(|event| values.learn(&projection, event, &pool));
+            let program = values.state(&projection, &mut EvalWarnings::default());
+            let mut state = compiled.monitor.start();
+            if compiled.reads_initial {
+                match compiled.monitor.step(state, program.letter()) {
+                    Ok(next) => state = next,
+                    Err(error) => {
+                        self.undecided.push(format!("property {}: {error}", compiled.name));
+                    }
+                }
+            }
+            property.projection = Some(projection);
+            all.push(One(state, Some(program)));
+        }
+        drop(vocabulary);
+        self.start = self.number(all.into());
+    }
+
+    fn number(&mut self, all: Box<[One]>) -> u32 {
+        if let Some(&number) = self.numbers.get(&all) {
+            return number;
+        }
+        self.states.push(all.clone());
+        let number = self.states.len() as u32;
+        self.numbers.insert(all, number);
+        number
+    }
+
+    /// What a step is to each property, by its number.
+    fn key(&mut self, seen: &Seen<'_>) -> u32 {
+        let key = (seen.thread.clone(), seen.operation, seen.told, seen.left, seen.is_outermost);
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        let mut pool = Pool::default();
+        let events = lock(&self.vocabulary).events(seen, &mut pool);
+        let of = |property: &Property| -> Box<[Step]> {
+            let projection = property.projection.as_ref();
+            let step = |event| projection.and_then(|projection| projection.step(event, &pool));
+            events.iter().filter_map(step).collect()
+        };
+        self.steps.push(self.properties.iter().map(of).collect());
+        let number = self.steps.len() as u32 - 1;
+        self.known.insert(key, number);
+        number
+    }
+
+    fn advance(&mut self, state: u32, step: u32) -> Next {
+        let mut all = self.states[state as usize - 1].clone();
+        let mut violated = Vec::new();
+        let steps = &self.steps[step as usize];
+        for ((property, one), steps) in self.properties.iter_mut().zip(&mut all).zip(steps) {
+            let (Some(projection), Some(program)) = (&property.projection, &mut one.1) else {
+                continue;
+            };
+            let was_bad = one.0 == StateId::BAD;
+            for &step in steps {
+                let letter = projection.apply(program, step, &mut EvalWarnings::default());
+                match property.compiled.monitor.step(one.0, letter) {
+                    Ok(next) => one.0 = next,
+                    Err(error) => {
+                        let why = format!("property {}: {error}", property.compiled.name);
+                        if !self.undecided.contains(&why) {
+                            self.undecided.push(why);
+                        }
+                    }
+                }
+            }
+            if one.0 == StateId::BAD || property.compiled.monitor.good(one.0) {
+                // Nothing changes any more.
+                one.1 = None;
+            }
+            if one.0 == StateId::BAD && !was_bad {
+                violated.push(property.number);
+            }
+        }
+        (self.number(all), violated.into())
+    }
+}
+
+impl<V: Vocabulary> Monitor for Properties<V> {
+    fn start(&mut self, violated: &mut Vec<usize>) -> u32 {
+        if self.version != Some(lock(&self.vocabulary).version()) {
+            self.bind();
+        }
+        let all = &self.states[self.start as usize - 1];
+        let bad = self.properties.iter().zip(all).filter(|(_, one)| one.0 == StateId::BAD);
+        violated.extend(bad.map(|(property, _)| property.number));
+        self.start
+    }
+
+    fn step(&mut self, state: u32, seen: &Seen<'_>, violated: &mut Vec<usize>) -> u32 {
+        let step = self.key(seen);
+        if !self.nexts.contains_key(&(state, step)) {
+            let next = self.advance(state, step);
+            self.nexts.insert((state, step), next);
+        }
+        let (next, broken) = &self.nexts[&(state, step)];
+        violated.extend_from_slice(broken);
+        *next
+    }
+
+    fn sees(&self, operation: &Operation) -> bool {
+        lock(&self.vocabulary).sees(operation)
+    }
+
+    fn epoch(&self) -> u32 {
+        lock(&self.vocabulary).version()
+    }
+
+    fn undecided(&self) -> Vec<String> {
+        let doubt = lock(&self.vocabulary).doubt();
+        self.undecided.iter().cloned().chain(doubt).collect()
+    }
+}

@@ -1,0 +1,346 @@
+//! What of a queue is where in JetStream.
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::object_store::{self, ObjectStore};
+use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy};
+use async_nats::jetstream::{self, Context, kv};
+use foresee_batch::{Digest, Performed, VERSION, decode, encode};
+use tokio::io::AsyncReadExt as _;
+
+use crate::retry::retry;
+use crate::server::{NatsError, Server};
+
+/// The largest result that is a value of the key-value store; others are objects.
+const MOST_INLINE: usize = 256 << 10;
+
+/// What stands before a result in the key-value store, and in place of one that is an object.
+const INLINE: u8 = b'i';
+const OBJECT: u8 = b'o';
+
+/// Room for headers in a message.
+const HEADERS: usize = 4 << 10;
+
+/// How many jobs may be with workers at once.
+const MOST_PENDING: i64 = 20_000;
+
+/// A queue.
+pub(crate) struct Store {
+    pub(crate) client: Client,
+    context: Context,
+    pub(crate) consumer: PullConsumer,
+    blobs: ObjectStore,
+    results: kv::Store,
+    patience: Duration,
+    names: Names,
+}
+
+/// The names of its parts.
+#[derive(Clone)]
+struct Names {
+    jobs: String,
+    subject: String,
+    done: String,
+    consumer: String,
+    blobs: String,
+    results: String,
+}
+
+/// Who opens a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Batch,
+    Worker,
+}
+
+impl Store {
+    /// Connects, and makes what is not there.
+    pub(crate) async fn open(server: &Server, side: Side) -> Result<Store, NatsError> {
+        let client = server.connect().await?;
+        let context = jetstream::new(client.clone());
+        let (queue, version) = (&server.queue, VERSION.replace('.', "_"));
+        let names = Names {
+            jobs: format!("{queue}_jobs"),
+            subject: format!("{queue}.jobs.{version}"),
+            done: format!("{queue}.done"),
+            consumer: format!("workers_{version}"),
+            blobs: format!("{queue}_blobs"),
+            results: format!("{queue}_results"),
+        };
+        let patience = server.patience;
+        let stream = ours(&context, server, &names, side).await?;
+        let wanted = pull::Config {
+            durable_name: Some(names.consumer.clone()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: server.ack_wait,
+            filter_subject: names.subject.clone(),
+            max_ack_pending: MOST_PENDING,
+            ..pull::Config::default()
+        };
+        let consumer = retry(patience, "open the queue's consumer", async || {
+            stream.get_or_create_consumer(&names.consumer, wanted.clone()).await
+        });
+        let consumer = consumer.await?;
+        let blobs = retry(patience, "open the store of traces", async || {
+            let config = object_store::Config {
+                bucket: names.blobs.clone(),
+                max_age: server.keep,
+                ..object_store::Config::default()
+            };
+            match context.get_object_store(&names.blobs).await {
+                Ok(store) => Ok(store),
+                Err(_) => context.create_object_store(config).await,
+            }
+        });
+        let blobs = blobs.await?;
+        // What the client would make by itself, without asking for figures that servers before 2.10 do not have.
+        let bucket = stream::Config {
+            name: format!("KV_{}", names.results),
+            subjects: vec![format!("$KV.{}.>", names.results)],
+            max_messages_per_subject: 1,
+            max_age: server.keep,
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            ..stream::Config::default()
+        };
+        let made = retry(patience, "make the store of results", async || {
+            context.get_or_create_stream(bucket.clone()).await
+        });
+        made.await?;
+        let results = retry(patience, "open the store of results", async || {
+            context.get_key_value(&names.results).await
+        });
+        let results = results.await?;
+        Ok(Store { client, context, consumer, blobs, results, patience, names })
+    }
+
+    /// How large a message may be, without headers.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.client.server_info().max_payload.saturating_sub(HEADERS)
+    }
+
+    /// Puts a job into the queue. `id` is that of this very message: a second one with it is dropped.
+    pub(crate) async fn publish(&self, id: &str, job: &[u8]) -> Result<(), NatsError> {
+        retry(self.patience, "put a job into the queue", async || {
+            let message = PublishMessage::build().message_id(id).payload(job.to_vec().into());
+            self.context.send_publish(self.names.subject.clone(), message).await?.await
+        })
+        .await
+        .map(drop)
+    }
+
+    /// How many jobs are in the queue, those with workers included.
+    pub(crate) async fn waiting(&self) -> Result<u64, NatsError> {
+        let info = retry(self.patience, "ask for the state of the queue", async || {
+            self.context.get_stream(&self.names.jobs).await
+        });
+        Ok(info.await?.cached_info().state.messages)
+    }
+
+    /// Whether a worker asks for work, or has some.
+    pub(crate) async fn has_workers(&self) -> bool {
+        let info = self.consumer.get_info().await;
+        info.is_ok_and(|info| info.num_waiting > 0 || info.num_ack_pending > 0)
+    }
+
+    /// The keys of jobs whose results have been stored, from now on.
+    pub(crate) async fn notices(&self) -> Result<async_nats::Subscriber, NatsError> {
+        let subscribed = self.client.subscribe(self.names.done.clone()).await;
+        subscribed.map_err(|error| NatsError(format!("cannot subscribe: {error}")))
+    }
+
+    /// Says that the result of a job has been stored. Who misses it finds the result a little later.
+    pub(crate) async fn notify(&self, key: Digest) {
+        let _ = self.client.publish(self.names.done.clone(), key.to_string().into()).await;
+    }
+
+    /// Whether there is an object of this name and size.
+    async fn has(&self, name: &str, bytes: u64) -> bool {
+        let info = self.blobs.info(name).await;
+        info.is_ok_and(|info| !info.deleted && info.size as u64 == bytes)
+    }
+
+    fn about(&self, name: &str) -> object_store::ObjectMetadata {
+        object_store::ObjectMetadata {
+            name: name.to_owned(),
+            chunk_size: Some(self.most_bytes().clamp(1024, 128 << 10)),
+            ..object_store::ObjectMetadata::default()
+        }
+    }
+
+    /// Stores a file, unless it is there.
+    pub(crate) async fn put_file(&self, digest: Digest, path: &Path) -> Result<(), NatsError> {
+        let name = digest.to_string();
+        let cannot = |error: std::io::Error| NatsError(format!("{}: {error}", path.display()));
+        let bytes = tokio::fs::metadata(path).await.map_err(cannot)?.len();
+        if self.has(&name, bytes).await {
+            return Ok(());
+        }
+        retry(self.patience, "store a trace on the server", async || {
+            let mut file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
+            let put = self.blobs.put(self.about(&name), &mut file).await;
+            put.map(drop).map_err(|error| error.to_string())
+        })
+        .await
+    }
+
+    /// Stores some bytes under a name, unless they are there.
+    pub(crate) async fn put_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
+        if self.has(name, bytes.len() as u64).await {
+            return Ok(());
+        }
+        retry(self.patience, "store data on the server", async || {
+            self.blobs.put(self.about(name), &mut &*bytes).await.map(drop)
+        })
+        .await
+    }
+
+    /// Fetches an object of at most this size, piece by piece.
+    pub(crate) async fn fetch_to(
+        &self,
+        name: &str,
+        most: u64,
+        to: &mut dyn std::io::Write,
+    ) -> Result<(), NatsError> {
+        let cannot = |why: &dyn std::fmt::Display| NatsError(format!("cannot fetch {name}: {why}"));
+        let object = self.blobs.get(name).await.map_err(|error| cannot(&error))?;
+        if object.info().size as u64 > most {
+            return Err(cannot(&format!("it has more than {most} bytes")));
+        }
+        let (mut object, mut piece) = (object.take(most + 1), vec![0; 128 << 10]);
+        loop {
+            match object.read(&mut piece).await.map_err(|error| cannot(&error))? {
+                0 => return Ok(()),
+                length => to.write_all(&piece[..length]).map_err(|error| cannot(&error))?,
+            }
+        }
+    }
+
+    /// Fetches an object of at most this size into memory.
+    pub(crate) async fn fetch(&self, name: &str, most: u64) -> Result<Vec<u8>, NatsError> {
+        let mut bytes = Vec::new();
+        self.fetch_to(name, most, &mut bytes).await?;
+        Ok(bytes)
+    }
+
+    /// The result of a job, if there is one that can be used.
+    pub(crate) async fn result(&self, key: Digest) -> Result<Option<Performed>, NatsError> {
+        let name = key.to_string();
+        let value =
+            retry(self.patience, "ask for a result", async || self.results.get(&name).await);
+        let Some(value) = value.await? else { return Ok(None) };
+        let decoded = match value.split_first() {
+            Some((&INLINE, bytes)) => decode(key, bytes),
+            Some((&OBJECT, _)) => match self.fetch(&object(key), u64::from(u32::MAX)).await {
+                Ok(bytes) => decode(key, &bytes),
+                Err(_) => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        Ok(decoded.ok())
+    }
+
+    /// Whether there is a result.
+    pub(crate) async fn has_result(&self, key: Digest) -> Result<bool, NatsError> {
+        let name = key.to_string();
+        let value =
+            retry(self.patience, "ask for a result", async || self.results.get(&name).await);
+        Ok(value.await?.is_some())
+    }
+
+    /// Stores the result of a job. One that is too large is stored as a failure.
+    pub(crate) async fn put_result(
+        &self,
+        key: Digest,
+        performed: &Performed,
+    ) -> Result<(), NatsError> {
+        let bytes = match encode(key, performed) {
+            Ok(bytes) => bytes,
+            Err(error) => encode(key, &Err(foresee_batch::Failed(error.to_string())))
+                .map_err(|error| NatsError(error.to_string()))?,
+        };
+        let value = match bytes.len() < MOST_INLINE.min(self.most_bytes()) {
+            true => [&[INLINE], &*bytes].concat(),
+            false => {
+                self.put_bytes(&object(key), &bytes).await?;
+                vec![OBJECT]
+            }
+        };
+        let name = key.to_string();
+        retry(self.patience, "store a result", async || {
+            self.results.put(&name, value.clone().into()).await
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Forgets a result, so that its job is done again.
+    pub(crate) async fn forget(&self, key: Digest) -> Result<(), NatsError> {
+        let name = key.to_string();
+        retry(self.patience, "remove a result", async || self.results.purge(&name).await).await
+    }
+
+    /// Notes why a try of a job failed. Only messages rest on it.
+    pub(crate) async fn note_try(&self, key: Digest, why: &str) {
+        let _ = self.results.put(format!("tries.{key}"), why.to_owned().into()).await;
+    }
+
+    /// Why the last try of a job failed, if that is known.
+    pub(crate) async fn last_try(&self, key: Digest) -> Option<String> {
+        let noted = self.results.get(format!("tries.{key}")).await.ok()??;
+        Some(String::from_utf8_lossy(&noted).into_owned())
+    }
+}
+
+/// The name of the object with the result of a job.
+fn object(key: Digest) -> String {
+    format!("result-{key}")
+}
+
+/// The stream of jobs, if this version uses it. A batch takes over one of another version that is empty.
+async fn ours(
+    context: &Context,
+    server: &Server,
+    names: &Names,
+    side: Side,
+) -> Result<stream::Stream, NatsError> {
+    let description = format!("foresee {VERSION}");
+    let config = stream::Config {
+        name: names.jobs.clone(),
+        subjects: vec![format!("{}.jobs.>", server.queue)],
+        retention: RetentionPolicy::WorkQueue,
+        // A job that does not fit is refused, and no other one is lost for it.
+        discard: DiscardPolicy::New,
+        description: Some(description.clone()),
+        ..stream::Config::default()
+    };
+    let opened = retry(server.patience, "open the queue", async || {
+        context.get_or_create_stream(config.clone()).await
+    });
+    let stream = opened.await?;
+    let info = stream.cached_info();
+    let other = info.config.description.clone().unwrap_or_default();
+    if other == description {
+        return Ok(stream);
+    }
+    if side == Side::Worker || info.state.messages > 0 {
+        let other = if other.is_empty() { "something else" } else { &other };
+        return Err(NatsError(format!(
+            "the queue `{}` on {} is used by {other}, and this is {description}: use the same \
+             version, or another queue with --queue-name",
+            server.queue,
+            server.shown()
+        )));
+    }
+    retry(server.patience, "take over the queue", async || {
+        context.update_stream(config.clone()).await
+    })
+    .await?;
+    Ok(stream)
+}

@@ -1,0 +1,245 @@
+//! The side of the workers: takes jobs, does them, and stores their results.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{AckKind, Message};
+use foresee_batch::{Blob, Blobs, Digest, Failed, Job, Performed};
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+
+use crate::TRIES;
+use crate::fetched::Fetched;
+use crate::server::{NatsError, Server};
+use crate::store::{Side, Store};
+
+/// How long a worker waits for a job at a time, and so how soon it notices that it should stop.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// As much as a process has on its first thread, and some more: jobs are done on others.
+const STACK: usize = 16 << 20;
+
+/// The largest specification.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// Does a job.
+pub type Perform = Arc<dyn Fn(&Job, &dyn Blobs) -> Performed + Send + Sync>;
+
+/// A worker.
+pub struct Worker {
+    /// Where the queue is.
+    pub server: Server,
+    /// How many jobs it does at once.
+    pub jobs: usize,
+    /// Where it keeps traces ...
+    pub folder: PathBuf,
+    /// ... and how many bytes of them.
+    pub most_bytes: u64,
+    /// How long it waits for work before it ends; `None` if it never does.
+    pub idle: Option<Duration>,
+    /// What does the jobs.
+    pub perform: Perform,
+}
+
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Worked {
+    /// Jobs that it has stored a result of.
+    pub done: u64,
+    /// Jobs among them that have no answer.
+    pub failed: u64,
+}
+
+/// Works until it is told to stop, or nothing is left to do. A job that was begun is finished.
+pub fn work(worker: &Worker, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Worked, NatsError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK).build();
+    let runtime = runtime.map_err(|error| NatsError(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        let store = Store::open(&worker.server, Side::Worker).await?;
+        let fetched = Fetched::open(&worker.folder, worker.most_bytes)?;
+        let heartbeat = store.consumer.cached_info().config.ack_wait / 3;
+        let heartbeat = heartbeat.max(Duration::from_millis(100));
+        let shift = Shift { worker, store, fetched, heartbeat, stop, tell };
+        let all = join_all((0..worker.jobs.max(1)).map(|_| shift.work())).await;
+        let mut worked = Worked::default();
+        for one in all {
+            let one = one?;
+            worked.done += one.done;
+            worked.failed += one.failed;
+        }
+        Ok(worked)
+    })
+}
+
+/// A worker at work.
+struct Shift<'w> {
+    worker: &'w Worker,
+    store: Store,
+    fetched: Fetched,
+    heartbeat: Duration,
+    stop: &'w AtomicBool,
+    tell: &'w dyn Fn(&str),
+}
+
+impl Shift<'_> {
+    /// One job after the other.
+    async fn work(&self) -> Result<Worked, NatsError> {
+        let mut worked = Worked::default();
+        let (mut busy, mut heard) = (Instant::now(), Instant::now());
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.next().await {
+                Ok(Some(message)) => {
+                    heard = Instant::now();
+                    match self.handle(&message).await {
+                        Ok(Some(is_answered)) => {
+                            worked.done += 1;
+                            worked.failed += u64::from(!is_answered);
+                        }
+                        Ok(None) => {}
+                        Err(NatsError(why)) => (self.tell)(&why),
+                    }
+                    busy = Instant::now();
+                }
+                Ok(None) => {
+                    heard = Instant::now();
+                    if self.worker.idle.is_some_and(|idle| busy.elapsed() >= idle) {
+                        break;
+                    }
+                }
+                Err(NatsError(why)) => {
+                    // The client connects again by itself.
+                    if heard.elapsed() > self.worker.server.patience {
+                        return Err(NatsError(why));
+                    }
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
+        Ok(worked)
+    }
+
+    /// The next job, if one comes soon.
+    async fn next(&self) -> Result<Option<Message>, NatsError> {
+        let failed =
+            |error: &dyn std::fmt::Display| NatsError(format!("cannot take a job: {error}"));
+        let wanted = self.store.consumer.batch().max_messages(1).expires(WAIT).messages();
+        let mut messages = wanted.await.map_err(|error| failed(&error))?;
+        // A server that is restarted forgets who waits.
+        let next = tokio::time::timeout(2 * WAIT, messages.next()).await;
+        match next {
+            Err(_) | Ok(None) => match self.store.client.connection_state() {
+                async_nats::connection::State::Connected => Ok(None),
+                _ => Err(NatsError("the server cannot be reached".to_owned())),
+            },
+            Ok(Some(message)) => message.map(Some).map_err(|error| failed(&error)),
+        }
+    }
+
+    /// Does a job; whether it has an answer, or nothing if its result was there.
+    async fn handle(&self, message: &Message) -> Result<Option<bool>, NatsError> {
+        let Ok(job) = serde_json::from_slice::<Job>(&message.payload) else {
+            // It would not become one by trying again.
+            let _ = message.ack_with(AckKind::Term).await;
+            return Err(NatsError(
+                "a message in the queue is not a job, and was dropped".to_owned(),
+            ));
+        };
+        let key = job.key();
+        if self.store.has_result(key).await? {
+            self.acknowledge(message, key).await;
+            return Ok(None);
+        }
+        let tries = message.info().map_or(1, |info| info.delivered);
+        let done = match tries > TRIES {
+            true => Ok(Err(self.give_up(key).await)),
+            false => self.alive(message, self.perform(&job)).await,
+        };
+        let stored = match done {
+            Ok(performed) => self
+                .alive(message, self.store.put_result(key, &performed))
+                .await
+                .map(|()| performed),
+            Err(why) => Err(why),
+        };
+        match stored {
+            Ok(performed) => {
+                self.acknowledge(message, key).await;
+                Ok(Some(performed.is_ok()))
+            }
+            Err(why) => {
+                // Another worker may have more luck.
+                self.store.note_try(key, &why.to_string()).await;
+                let delay = Duration::from_millis(500) * u32::try_from(tries).unwrap_or(1);
+                let _ = message.ack_with(AckKind::Nak(Some(delay))).await;
+                Err(why)
+            }
+        }
+    }
+
+    /// Why a job is not tried again.
+    async fn give_up(&self, key: Digest) -> Failed {
+        let last = self.store.last_try(key).await;
+        let last = last.as_deref().unwrap_or("its workers died, or gave no sign of life");
+        Failed(format!("given up after {TRIES} tries: {last}"))
+    }
+
+    /// Waits for something, and shows meanwhile that the worker is alive.
+    async fn alive<T>(&self, message: &Message, doing: impl Future<Output = T>) -> T {
+        let mut beat = tokio::time::interval(self.heartbeat);
+        beat.tick().await;
+        let mut doing = std::pin::pin!(doing);
+        loop {
+            tokio::select! {
+                done = &mut doing => return done,
+                _ = beat.tick() => drop(message.ack_with(AckKind::Progress).await),
+            }
+        }
+    }
+
+    /// Tells the server and the batch that a result is stored. If the server does not hear of it, the job is delivered once
+    /// more, and found to be done.
+    async fn acknowledge(&self, message: &Message, key: Digest) {
+        self.store.notify(key).await;
+        let _ = message.double_ack().await;
+    }
+
+    /// Fetches what a job names, and does it on a thread of its own. What goes wrong with the job itself is its result.
+    async fn perform(&self, job: &Job) -> Result<Performed, NatsError> {
+        let mut texts = HashMap::new();
+        for spec in &job.specs {
+            let bytes = self.store.fetch(&spec.digest.to_string(), MOST_TEXT).await?;
+            let text = String::from_utf8(bytes)
+                .ok()
+                .filter(|text| Digest::of(text.as_bytes()) == spec.digest);
+            let damaged = || NatsError(format!("{} was damaged on its way", spec.name));
+            texts.insert(spec.digest, text.ok_or_else(damaged)?);
+        }
+        let trace = self.fetched.take(&self.store, &job.trace).await?;
+        let here = Here { trace, texts };
+        let (perform, of) = (Arc::clone(&self.worker.perform), job.clone());
+        let done = tokio::task::spawn_blocking(move || perform(&of, &here)).await;
+        self.fetched.release(job.trace.digest).await;
+        done.map_err(|error| NatsError(format!("a job could not be done: {error}")))
+    }
+}
+
+/// What one job names.
+struct Here {
+    trace: PathBuf,
+    texts: HashMap<Digest, String>,
+}
+
+impl Blobs for Here {
+    fn trace(&self, _: &Blob) -> Result<PathBuf, Failed> {
+        Ok(self.trace.clone())
+    }
+
+    fn text(&self, blob: &Blob) -> Result<String, Failed> {
+        let unknown = || Failed(format!("{} was not fetched", blob.name));
+        self.texts.get(&blob.digest).cloned().ok_or_else(unknown)
+    }
+}
