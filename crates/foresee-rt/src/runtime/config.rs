@@ -36,7 +36,7 @@ pub(super) fn read() -> bool {
     }
     turns::seed(variable(c"FORESEE_SEED").and_then(number).unwrap_or(1));
     // A launcher in another namespace cannot be watched.
-    if let Some(n) = variable(c"FORESEE_LAUNCHER").and_then(number).filter(|&n| sys::exists(n)) {
+    if let Some(n) = launcher().filter(|&n| sys::exists(n)) {
         LAUNCHER.store(n, Ordering::Relaxed);
     }
     if let Some(n) = variable(c"FORESEE_LIMIT").and_then(number) {
@@ -118,6 +118,11 @@ pub(super) fn want_calls() {
 #[inline(always)]
 pub(super) fn quantum() -> i32 {
     QUANTUM.load(Ordering::Relaxed)
+}
+
+/// The number that the launcher has, or had.
+pub(super) fn launcher() -> Option<u64> {
+    variable(c"FORESEE_LAUNCHER").and_then(number)
 }
 
 /// Whether the process that waited for the log is gone.

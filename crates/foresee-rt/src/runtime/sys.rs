@@ -44,6 +44,8 @@ pub(super) const KILL: usize = 62;
 pub(super) const FCNTL: usize = 72;
 pub(super) const MKDIR: usize = 83;
 pub(super) const UNLINK: usize = 87;
+pub(super) const READLINK: usize = 89;
+pub(super) const GETPPID: usize = 110;
 pub(super) const GETTID: usize = 186;
 pub(super) const FUTEX: usize = 202;
 pub(super) const CLOCK_GETTIME: usize = 228;
@@ -69,6 +71,7 @@ pub(super) const EACCES: u32 = 13;
 pub(super) const EFBIG: u32 = 27;
 pub(super) const EEXIST: isize = -17;
 pub(super) const EINTR: isize = -4;
+pub(super) const ENOENT: isize = -2;
 pub(super) const ESRCH: isize = -3;
 
 const PROT_READ_WRITE: usize = 3;
@@ -147,6 +150,26 @@ pub(super) fn thread_id() -> u32 {
 pub(super) fn exists(process: u64) -> bool {
     // SAFETY: no signal is sent.
     unsafe { syscall!(KILL, process, 0) != ESRCH }
+}
+
+/// Whether a process with this number is running: one that has ended exists until its parent asks for its status, but
+/// has no executable any more.
+pub(super) fn is_running(process: u64) -> bool {
+    let mut path = Text::<64>::new();
+    path.push(b"/proc/").number(process).push(b"/exe");
+    let has_ended = |path: *const u8| {
+        let mut first = 0u8;
+        // SAFETY: the path is a C string, and there is room for one byte.
+        unsafe { syscall!(READLINK, path, &raw mut first, 1) == ENOENT }
+    };
+    // Where `/proc` is not mounted, nothing is known.
+    exists(process) && (!has_ended(path.as_ptr()) || has_ended(c"/proc/self/exe".as_ptr().cast()))
+}
+
+/// The process that started this one; 0 if it is in another namespace.
+pub(super) fn parent_id() -> u64 {
+    // SAFETY: asks for a number.
+    unsafe { syscall!(GETPPID) as u64 }
 }
 
 /// This process.
