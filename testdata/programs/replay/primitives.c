@@ -22,7 +22,7 @@ static pthread_rwlock_t left = PTHREAD_RWLOCK_INITIALIZER, right = PTHREAD_RWLOC
 static pthread_spinlock_t spin;
 static pthread_barrier_t barrier;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static sem_t semaphore;
+static sem_t semaphore, none;
 static mtx_t standard;
 static cnd_t woken;
 static int ends[2], counter;
@@ -138,6 +138,39 @@ static void *timed_2(void *p) {
     turns = ready;
     pthread_mutex_unlock(&mutex);
     shared = 2;
+    return p;
+}
+
+// Waits whose time is over.
+static void *late_1(void *p) {
+    pthread_mutex_lock(&other);
+    pthread_rwlock_wrlock(&left);
+    usleep(15000);
+    pthread_rwlock_unlock(&left);
+    pthread_mutex_unlock(&other);
+    sem_post(&none);
+    shared = 1;
+    return p;
+}
+static void *late_2(void *p) {
+    struct timespec soon = in(5);
+    if (pthread_mutex_timedlock(&other, &soon) == 0)
+        pthread_mutex_unlock(&other);
+    shared = 2;
+    return p;
+}
+static void *late_3(void *p) {
+    struct timespec soon = in(5);
+    if (pthread_rwlock_timedrdlock(&left, &soon) == 0)
+        pthread_rwlock_unlock(&left);
+    shared = 3;
+    return p;
+}
+static void *late_4(void *p) {
+    struct timespec soon = in(5);
+    if (sem_timedwait(&none, &soon) == 0)
+        sem_post(&none);
+    shared = 4;
     return p;
 }
 
@@ -268,7 +301,8 @@ static const struct {
     {"barrier", {barrier_1, barrier_2}},    {"once", {once_1, once_1}},
     {"timed", {timed_1, timed_2}},          {"joins", {joins_1, joins_2}},
     {"sleeps", {sleeps_1, sleeps_2}},       {"pipe", {pipe_1, pipe_2}},
-    {"pairs", {pairs_1, pairs_2}},
+    {"pairs", {pairs_1, pairs_2}},          {"late-mutex", {late_1, late_2}},
+    {"late-rwlock", {late_1, late_3}},      {"late-semaphore", {late_1, late_4}},
     {"conditions", {conditions_1, conditions_2}}, {"tries", {tries_1, tries_1}},
 };
 
@@ -277,6 +311,7 @@ int main(int argc, char **argv) {
     pthread_spin_init(&spin, 0);
     pthread_barrier_init(&barrier, 0, 2);
     sem_init(&semaphore, 0, 1);
+    sem_init(&none, 0, 0);
     mtx_init(&standard, mtx_timed);
     cnd_init(&woken);
     if (strcmp(name, "pipe") == 0 && pipe(ends)) return 9;

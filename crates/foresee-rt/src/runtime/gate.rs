@@ -434,7 +434,10 @@ pub(super) unsafe fn is_to_fail(t: *mut Thread, pc: usize) -> bool {
     // SAFETY: by the caller's promise.
     is_following()
         && next().is_some_and(|step| unsafe {
-            let is_near = script().mode == replay::STRICT || (*t).alike + 1 == step.number;
+            let is_near = match script().mode {
+                replay::STRICT => (*t).steps == step.number,
+                _ => (*t).alike + 1 == step.number,
+            };
             let is_failure = replay::is_failure(step.tag) || step.flags & replay::TIMED_OUT != 0;
             step.thread + 1 == (*t).script && is_near && is_failure && is_at(step, pc)
         })

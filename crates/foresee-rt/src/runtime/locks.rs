@@ -103,14 +103,15 @@ pub(super) fn take<const KIND: u8>(
             let note = |t| sync(t, tag, pc, lock as usize, patience);
             return explore::sync::take(t, lock, sub, pc, attempt, wait, note);
         }
+        // The failure is recorded when the thread has the token again. By then the lock may be free, so it is not even tried.
+        if patience & how::TIMED != 0 && gate::is_to_fail(t, pc) {
+            sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
+            leave(t);
+            return ETIMEDOUT;
+        }
         let mut out = attempt();
         if !took(out) {
             let how = patience | shared(tag);
-            if how & how::TIMED != 0 && gate::is_to_fail(t, pc) {
-                sync(t, Tag::TryFailed, pc, lock as usize, shared(tag));
-                leave(t);
-                return ETIMEDOUT;
-            }
             log::put_uncounted_at(t, Tag::Request, pc, lock as usize, how);
             gate::blocks(t, Tag::Request, pc, lock as usize);
             // A spinning thread does not sleep, so an endless spin cannot be detected.

@@ -11,6 +11,8 @@ use crate::format::Tag;
 
 type Object = *mut c_void;
 
+const EAGAIN: c_int = 11;
+
 hook! {
     pthread_barrier_init => barrier_init, "rcx";
     pthread_barrier_wait => barrier_wait, "rsi";
@@ -110,18 +112,20 @@ fn lower(semaphore: Object, pc: usize, for_ever: bool, wait: Option<&dyn Fn() ->
             };
             return explore::sync::lower(t, semaphore, sub, pc, attempt);
         }
+        // As with locks, it may have been raised before the failure was recorded.
+        if !for_ever && gate::is_to_fail(t, pc) {
+            sync(t, Tag::SemFailed, pc, semaphore as usize, 0);
+            leave(t);
+            let reason = if wait.is_some() { super::locks::ETIMEDOUT } else { EAGAIN };
+            *super::sys::__errno_location() = reason;
+            return -1;
+        }
         // A failed attempt sets errno; the program must see the errno of its own call.
         let errno = super::Errno::save();
         let mut out = attempt();
         match wait {
             Some(wait) if out != 0 => {
                 drop(errno);
-                if !for_ever && gate::is_to_fail(t, pc) {
-                    sync(t, Tag::SemFailed, pc, semaphore as usize, 0);
-                    leave(t);
-                    *super::sys::__errno_location() = super::locks::ETIMEDOUT;
-                    return -1;
-                }
                 if for_ever {
                     log::put_uncounted_at(t, Tag::RequestSem, pc, semaphore as usize, 0);
                 }
