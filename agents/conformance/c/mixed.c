@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, ROUNDS = 30000, LOCKS = 3 };
+#ifndef ROUNDS
+#define ROUNDS 30000
+#endif
+enum { THREADS = 4, LOCKS = 3 };
 static pthread_mutex_t locks[LOCKS], nested;
 static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;

@@ -3,7 +3,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { ROUNDS = 50000 };
+#ifndef ROUNDS
+#define ROUNDS 50000
+#endif
 volatile uint32_t small[4];
 volatile uint64_t large[2];
 

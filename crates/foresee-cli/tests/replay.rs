@@ -87,6 +87,29 @@ fn every_predicted_finding_of_every_example_happens() {
 }
 
 #[test]
+fn every_predicted_finding_of_the_conformance_programs_happens() {
+    let bench = Bench::new();
+    let (mut wrong, mut with_findings) = (Vec::new(), 0);
+    for entry in fs::read_dir(root().join("agents/conformance/c")).unwrap() {
+        let source = entry.unwrap().path();
+        let word = match source.extension().and_then(|end| end.to_str()) {
+            Some("c") => "cc",
+            Some("cpp") => "c++",
+            _ => continue,
+        };
+        let name = source.file_name().unwrap().to_string_lossy().into_owned();
+        // `field/replay` has the programs with loops in full length.
+        bench.built(&format!("{word} -g -pthread -DROUNDS=300 -o program {}", source.display()));
+        let found = confirmed(&bench, "--confirm-time 120 -- ./program");
+        with_findings += usize::from(!found.is_empty());
+        let others = found.iter().filter(|finding| finding["confirmation"] != "confirmed");
+        wrong.extend(others.map(|finding| format!("{name}: {}", label(finding))));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(with_findings >= 3, "{with_findings} programs have findings");
+}
+
+#[test]
 fn a_schedule_is_replayed_and_its_differences_are_named() {
     let bench = Bench::new();
     let source = root().join("examples/landing/landing.c");
