@@ -351,10 +351,11 @@ impl Explorer<'_> {
         for chunk in schedules.chunks(self.runners.len().max(1)) {
             for execution in run_all(self.runners, chunk) {
                 let execution = execution?;
+                // First, because what is kept of a run must not be without it.
+                self.note_unseen()?;
                 if let Some(journal) = &mut self.journal {
                     journal.append(&execution).map_err(|error| RunError(error.to_string()))?;
                 }
-                self.note_unseen()?;
                 reasons.push(execution.diverged.as_ref().map(|diverged| diverged.1.clone()));
                 self.learn(&execution);
             }

@@ -43,6 +43,20 @@ pub struct Head {
     pub started: u32,
     /// Where the program itself begins.
     pub program: u64,
+    /// What the program did beyond what is explored: bits of [`mod@beyond`].
+    pub beyond: u32,
+    /// The thread that is in a call that may block, or zero.
+    pub in_kernel: u32,
+}
+
+/// What a program does beyond what is explored.
+pub mod beyond {
+    /// It starts another process, or becomes another program.
+    pub const PROCESS: u32 = 1;
+    /// A thread receives from the kernel what another one sent.
+    pub const CHANNEL: u32 = 2;
+    /// It maps memory that may have other addresses as well.
+    pub const MAPPING: u32 = 4;
 }
 
 /// What comes after the forced steps.

@@ -105,7 +105,8 @@ pub(super) fn execution(log: &RunLog, end: &RunEnd, names: &Names) -> Result<Exe
                 let (thread, place) = (threads.index(entry.thread), names.place_of(entry.pc));
                 pending.push(Pending { thread, operation: convert.pending(entry), place });
             }
-            Ending::TimedOut
+            // It hangs only because no other thread went on: in a plain run, one might have ended its wait.
+            if head.in_kernel == 0 { Ending::TimedOut } else { Ending::Cut }
         }
         _ => {
             let last = events.last().map(|event| event.operation);
@@ -135,6 +136,18 @@ pub(super) fn execution(log: &RunLog, end: &RunEnd, names: &Names) -> Result<Exe
         }
     };
     Ok(Execution { threads: threads.names, events, pending, ending, diverged })
+}
+
+/// Whether the process came to no end of its own: it has become another program.
+pub(super) fn has_vanished(log: &RunLog, end: &RunEnd) -> bool {
+    let threads = Threads::of(&log.entries);
+    let is_end = |entry: &Entry| match entry.kind {
+        kind::EXIT | kind::FAIL => true,
+        kind::END => threads.index(entry.thread) == 0,
+        _ => false,
+    };
+    let is_forced = log.head.state != state::RUNNING || end.is_late || end.signal().is_some();
+    !is_forced && !log.entries.iter().any(is_end)
 }
 
 fn lost(why: u32) -> &'static str {

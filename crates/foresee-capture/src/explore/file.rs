@@ -139,6 +139,8 @@ fn head(bytes: &[u8]) -> Head {
         running: b.u32(),
         started: b.u32(),
         program: b.u64(),
+        beyond: b.u32(),
+        in_kernel: b.u32(),
     }
 }
 

@@ -142,6 +142,7 @@ impl Native {
             file.read().map_err(|why| RunError(format!("cannot read what a run did: {why}")))?;
         self.names.learn(log.head.program, &self.logs(), &self.options.trusted);
         let execution = events::execution(&log, &ended, &self.names)?;
+        self.names.note_beyond(&log.head, ended.is_late, events::has_vanished(&log, &ended));
         if let Some(observer) = self.observer.clone() {
             self.show(&log, &execution, &observer)?;
         }

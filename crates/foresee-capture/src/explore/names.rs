@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use foresee_explore::program::{Object, Place, RunError, Spot};
+use foresee_rt::exploring::{Head, beyond};
 
 use crate::log::Log;
 use crate::naming::symbols_of;
@@ -85,6 +86,37 @@ impl Names {
             for module in &log.modules {
                 let name = module.path.file_name().unwrap_or_default().to_string_lossy();
                 self.known.insert(module.base, name.into_owned());
+            }
+        }
+    }
+
+    /// Notes what a run did that is not explored.
+    pub(super) fn note_beyond(&mut self, head: &Head, is_late: bool, has_vanished: bool) {
+        let reasons = [
+            (
+                head.beyond & beyond::PROCESS != 0 || has_vanished,
+                "it starts other processes or programs, which are not explored",
+            ),
+            (
+                head.beyond & beyond::CHANNEL != 0,
+                "its threads send each other something through the kernel, such as a file or a pipe, whose contents are not modelled",
+            ),
+            (
+                head.beyond & beyond::MAPPING != 0,
+                "it maps memory that belongs to a file or to several processes, and that may have several addresses",
+            ),
+            (
+                is_late && head.in_kernel != 0,
+                "a thread waits in the kernel for something that is not modelled, and the others cannot go on meanwhile",
+            ),
+        ];
+        for (_, reason) in reasons.into_iter().filter(|(is_so, _)| *is_so) {
+            let known = self.unseen.get_or_insert_default();
+            if !known.contains(reason) {
+                if !known.is_empty() {
+                    known.push_str("; ");
+                }
+                known.push_str(reason);
             }
         }
     }

@@ -8,6 +8,7 @@ use core::ffi::c_int;
 use super::calls::{Call, calls};
 use super::next::real;
 use super::{Errno, access, enter, explore, gate, hook, leave, log, shadow, sync, thread};
+use crate::exploring;
 use crate::format::Tag;
 
 hook! {
@@ -167,12 +168,23 @@ fn given_back(block: usize, pc: usize) {
     }
 }
 
+const SHARED: usize = 1;
+
+/// Memory is mapped. If it belongs to a file, it may be mapped elsewhere, too, or be changed by writing to the file.
+fn maps(flags: usize) {
+    const ANONYMOUS: usize = 0x20;
+    if flags & SHARED != 0 && flags & ANONYMOUS == 0 {
+        explore::kernel::goes_beyond(exploring::beyond::MAPPING);
+    }
+}
+
 calls! {
     // What the kernel maps there next is new.
     Outside munmap(at, size) |c| { c.gives_back(at, size); };
     // The same holds for memory that other code has unmapped.
-    Outside mmap(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
-    Outside mmap64(at, size, protection, flags, file, offset) => |c, out| { c.got(out, size); };
+    Outside mmap(at, size, protection, flags, file, offset) |c| { maps(flags); } => |c, out| { c.got(out, size); };
+    Outside mmap64(at, size, protection, flags, file, offset) |c| { maps(flags); } => |c, out| { c.got(out, size); };
+    Outside shmat(id, at, flags) |c| { maps(SHARED); };
 }
 
 impl Call {

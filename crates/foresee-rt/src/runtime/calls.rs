@@ -143,6 +143,9 @@ pub(super) fn carry_out(
         before(&mut call);
         if explore::is_on() {
             explore::memory::before_act(t, call.pc);
+            if let Some(file) = call.source.and_then(Channel::awaited) {
+                explore::kernel::receives(t, file, call.pc);
+            }
         }
         match call.way {
             Way::Inside | Way::Skipped => {}
@@ -150,9 +153,10 @@ pub(super) fn carry_out(
             Way::Aside | Way::Away => step_aside(t),
         }
         let out = match call.way {
-            Way::Away => super::in_library(act),
+            Way::Away => explore::kernel::waits(|| super::in_library(act)),
+            Way::Aside => explore::kernel::waits(act),
             Way::Skipped => 0,
-            _ => act(),
+            Way::Inside | Way::Outside => act(),
         };
         if !matches!(call.way, Way::Inside | Way::Skipped) && enter().is_null() {
             return out;

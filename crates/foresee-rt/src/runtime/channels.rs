@@ -8,7 +8,7 @@
 use super::calls::{Call, Way, calls};
 use super::next::real;
 use super::thread::Thread;
-use super::{gate, kernel, sync, sys};
+use super::{explore, gate, kernel, sync, sys};
 use crate::format::{Tag, channel};
 
 /// Something that bytes go into and come out of.
@@ -47,6 +47,15 @@ impl Channel {
     pub(super) unsafe fn note(self, t: *mut Thread, tag: Tag, pc: usize) {
         // SAFETY: by the caller's promise.
         unsafe { sync(t, tag, pc, self.id, self.what << 32 | u64::from(self.file)) }
+        if explore::is_on() {
+            explore::kernel::uses(t, self.id, tag);
+        }
+    }
+
+    /// The file that a receiver waits for, if it may have to.
+    pub(super) fn awaited(self) -> Option<u32> {
+        let may_wait = matches!(self.kind, Kind::Pipe | Kind::Socket) || self.is_of_kernel();
+        may_wait.then_some(self.file)
     }
 }
 

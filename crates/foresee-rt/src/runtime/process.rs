@@ -8,6 +8,7 @@ use super::{
     access, alloc, config, ending, enter, explore, gate, leave, log, modules, queue, shadow,
     signals, sys, thread, threads, token,
 };
+use crate::exploring::beyond;
 
 const UNKNOWN: u32 = 0;
 const STARTING: u32 = 1;
@@ -103,6 +104,7 @@ unsafe extern "C" fn before_fork() {
     if !t.is_null() {
         // SAFETY: in a hook of `t`, which lasts until `after_fork`.
         unsafe { access::settle(t) };
+        explore::kernel::goes_beyond(beyond::PROCESS);
         log::freeze();
     }
 }
@@ -201,6 +203,7 @@ macro_rules! execs {
             let is_ours = log::is_ours();
             if is_ours {
                 settle();
+                explore::kernel::goes_beyond(beyond::PROCESS);
                 log::set_state(4);
                 log::note_successor();
             }

@@ -2,8 +2,10 @@
 
 use super::calls::{Call, Way, calls};
 use super::connections::HERE;
+use super::explore::kernel::goes_beyond;
 use super::strings::text;
 use super::{explore, gate, thread};
+use crate::exploring::beyond::PROCESS;
 
 unsafe extern "C" {
     static stdin: usize;
@@ -102,7 +104,11 @@ calls! {
     Outside fopen64(path, mode) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); c.opens_pipe(HERE, path, Way::Away); } => |c, out| { c.opened(out); };
     Outside freopen(path, mode, file) |c| { c.reads_text(path); c.reads_text(mode); c.opens(path, mode); };
     Outside fdopen(file, mode) |c| { c.reads_text(mode); };
-    Outside popen(command, mode) |c| { c.reads_text(command); c.reads_text(mode); };
+    Outside popen(command, mode) |c| { c.reads_text(command); c.reads_text(mode); goes_beyond(PROCESS); };
+    Outside posix_spawn(to, path, actions, attributes, arguments, environment) |c| { c.reads_text(path); c.may_write(to, 4); goes_beyond(PROCESS); }
+        => |c, out| { if out as i32 == 0 { c.wrote(to, 4); } };
+    Outside posix_spawnp(to, path, actions, attributes, arguments, environment) |c| { c.reads_text(path); c.may_write(to, 4); goes_beyond(PROCESS); }
+        => |c, out| { if out as i32 == 0 { c.wrote(to, 4); } };
     Outside open(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(HERE, path, Way::Aside); } => |c, out| { c.got_number(out); };
     Outside open64(path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(HERE, path, Way::Aside); } => |c, out| { c.got_number(out); };
     Outside openat(folder, path, flags, mode) |c| { c.reads_text(path); c.opens_with(path, flags); c.opens_pipe(folder, path, Way::Aside); } => |c, out| { c.got_number(out); };
@@ -270,7 +276,7 @@ calls! {
     Aside thrd_yield();
     Aside wait(to) |c| { c.may_write(to, 4); } => |c, out| { if out as i32 > 0 { c.wrote(to, 4); } };
     Aside waitpid(which, to, flags) |c| { c.may_write(to, 4); } => |c, out| { if out as i32 > 0 { c.wrote(to, 4); } };
-    Aside system(command) |c| { c.reads_text(command); };
+    Aside system(command) |c| { c.reads_text(command); goes_beyond(PROCESS); };
     Aside pclose(file);
     Aside pause();
     Aside sigsuspend(mask);

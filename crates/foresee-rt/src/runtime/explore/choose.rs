@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::thread::{self, Thread, life};
-use super::{CHANGES, IDS, end, head, objects, step, sync};
+use super::{CHANGES, IDS, end, head, kernel, objects, step, sync};
 use crate::exploring::{Entry, TIME_OUT, kind, lock, reason, state, tail};
 
 /// Whether a thread can do what it is about to do.
@@ -76,13 +76,14 @@ unsafe fn can(u: *mut Thread) -> Can {
                 let has_ended = (*other).life.load(Ordering::SeqCst) == life::ENDED;
                 yes(has_ended || ask.sub != 0)
             }
+            kind::UNKNOWN => yes(kernel::can(u)),
             _ => Can::Yes,
         }
     }
 }
 
 /// The threads at the gate.
-fn waiting() -> impl Iterator<Item = *mut Thread> {
+fn waiting() -> impl Iterator<Item = *mut Thread> + Clone {
     (1..thread::count()).map(thread::get).filter(|&u| {
         // SAFETY: threads are never moved.
         unsafe { (*u).ask.kind != kind::NONE && (*u).life.load(Ordering::SeqCst) == life::BEGUN }
@@ -162,7 +163,12 @@ unsafe fn freely(t: *mut Thread) -> *mut Thread {
         }
     }
     let Some((rank, u)) = best.iter().enumerate().find_map(|(rank, u)| Some((rank, (*u)?))) else {
-        end(state::DEADLOCK, 0, head().done)
+        // SAFETY: threads are never moved, and all but the caller sleep.
+        return match unsafe { kernel::await_input(waiting()) } {
+            // SAFETY: by the caller's promise.
+            true => unsafe { freely(t) },
+            false => end(state::DEADLOCK, 0, head().done),
+        };
     };
     if rank == 2 && STILL.fetch_add(1, Ordering::Relaxed) > PATIENCE {
         end(state::SPINNING, 0, head().done);

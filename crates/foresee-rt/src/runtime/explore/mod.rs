@@ -16,6 +16,7 @@ pub(super) mod arena;
 mod choose;
 mod code;
 pub(super) mod inputs;
+pub(super) mod kernel;
 pub(super) mod memory;
 mod objects;
 pub(super) mod staging;
