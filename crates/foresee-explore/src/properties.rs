@@ -1,19 +1,27 @@
 //! The properties of specifications along the search: each step becomes the events that a trace would have, and the monitors of
 //! the properties step with them. Their states are numbered together, so that they are one word of a state's key.
 //!
-//! Properties with parameters, and such that see calls of functions or the accesses of every variable, are not decided here.
+//! A property with parameters has a state for each binding of them, and the first binding that is violated violates it.
+//!
+//! Properties that see calls of functions or the accesses of every variable are not decided here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foresee_spec::ast::{Atom, EventKind, Spec, Term};
+use foresee_spec::letter::Letter;
 use foresee_spec::monitor::StateId;
 use foresee_spec::observe::{EvalWarnings, InitialValues, ProgramState, Projection, Step};
+use foresee_spec::params::{Binding, Slicer, SlicerError};
 use foresee_spec::property::Compiled;
+use foresee_spec::run::Trail;
 use foresee_trace::{Event, Names, Pool};
 
 use crate::map::{HashMap, HashSet};
 use crate::monitor::{Monitor, Seen};
 use crate::program::{Operation, ThreadName, Told, Value};
+
+/// The most bindings of a property's parameters: every state of the search has them all.
+const MOST_BINDINGS: usize = 1000;
 
 /// What a program's operations are called in specifications.
 pub trait Vocabulary: Send {
@@ -63,9 +71,6 @@ impl Interest {
 
 /// Why a property is not decided along the search.
 fn obstacle(property: &Compiled) -> Option<&'static str> {
-    if !property.params.is_empty() {
-        return Some("has parameters");
-    }
     property.alphabet.atoms().iter().find_map(|atom| match atom {
         Atom::Event(event) => match (event.kind, &event.target) {
             (EventKind::Enter | EventKind::Exit, _) => Some("sees calls of functions"),
@@ -90,7 +95,7 @@ pub struct Properties<V> {
     numbers: HashMap<Box<[One]>, u32>,
     /// The operations that were seen so far, and what each is to each property.
     known: HashMap<Key, u32>,
-    steps: Vec<Box<[Box<[Step]>]>>,
+    steps: Vec<Box<[Box<[Bound]>]>>,
     nexts: HashMap<(u32, u32), Next>,
 }
 
@@ -101,15 +106,54 @@ struct Property {
     projection: Option<Projection>,
 }
 
-/// The state of one property.
+/// A step of a property, and the bindings that it creates.
+struct Bound {
+    step: Step,
+    bindings: Box<[(Binding, u64)]>,
+}
+
+/// The state of one property, and that of its variables; nothing if neither changes any more.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct One(StateId, Option<ProgramState>);
+struct One(Progress, Option<ProgramState>);
+
+/// The state of a property's monitor; with parameters, one for each binding.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Progress {
+    Plain(StateId),
+    Bindings(Box<[(Binding, StateId)]>),
+}
+
+const BAD: Progress = Progress::Plain(StateId::BAD);
 
 /// A state after a step, and the properties that the step violates.
 type Next = (u32, Box<[usize]>);
 
 /// All that the events of a step can hang on.
 type Key = (ThreadName, Operation, Told, Option<Value>, bool);
+
+impl Progress {
+    fn step(
+        &mut self,
+        property: &mut Compiled,
+        bound: &Bound,
+        letter: Letter,
+    ) -> Result<(), SlicerError> {
+        let Compiled { params, monitor, .. } = property;
+        match self {
+            Progress::Plain(state) => *state = monitor.step(*state, letter)?,
+            Progress::Bindings(states) => {
+                let concerns_all =
+                    bound.step.write.is_some() || bound.step.events & !params.binding_bits() != 0;
+                let mut slicer = Slicer::resumed(params, monitor, states, MOST_BINDINGS);
+                let mut is_violated = false;
+                let violates = |_: &Binding, _: &Trail| is_violated = true;
+                slicer.step(monitor, 0, letter, &bound.bindings, concerns_all, violates)?;
+                *self = if is_violated { BAD } else { Progress::Bindings(slicer.states()) };
+            }
+        }
+        Ok(())
+    }
+}
 
 fn lock<V>(vocabulary: &Mutex<V>) -> MutexGuard<'_, V> {
     vocabulary.lock().unwrap_or_else(PoisonError::into_inner)
@@ -192,8 +236,15 @@ impl<V: Vocabulary> Properties<V> {
                     }
                 }
             }
+            let progress = match compiled.params.is_empty() {
+                true => Progress::Plain(state),
+                false => {
+                    let slicer = Slicer::new(&compiled.params, state, MOST_BINDINGS);
+                    Progress::Bindings(slicer.states())
+                }
+            };
             property.projection = Some(projection);
-            all.push(One(state, Some(program)));
+            all.push(One(progress, Some(program)));
         }
         drop(vocabulary);
         self.start = self.number(all.into());
@@ -217,10 +268,15 @@ impl<V: Vocabulary> Properties<V> {
         }
         let mut pool = Pool::default();
         let events = lock(&self.vocabulary).events(seen, &mut pool);
-        let of = |property: &Property| -> Box<[Step]> {
+        let of = |property: &Property| -> Box<[Bound]> {
             let projection = property.projection.as_ref();
-            let step = |event| projection.and_then(|projection| projection.step(event, &pool));
-            events.iter().filter_map(step).collect()
+            let bound = |event| {
+                let step = projection.and_then(|projection| projection.step(event, &pool))?;
+                let mut bindings = Vec::new();
+                property.compiled.params.bindings(step.events, event, &pool, &mut bindings);
+                Some(Bound { step, bindings: bindings.into() })
+            };
+            events.iter().filter_map(bound).collect()
         };
         self.steps.push(self.properties.iter().map(of).collect());
         let number = self.steps.len() as u32 - 1;
@@ -236,24 +292,26 @@ impl<V: Vocabulary> Properties<V> {
             let (Some(projection), Some(program)) = (&property.projection, &mut one.1) else {
                 continue;
             };
-            let was_bad = one.0 == StateId::BAD;
-            for &step in steps {
-                let letter = projection.apply(program, step, &mut EvalWarnings::default());
-                match property.compiled.monitor.step(one.0, letter) {
-                    Ok(next) => one.0 = next,
-                    Err(error) => {
-                        let why = format!("property {}: {error}", property.compiled.name);
-                        if !self.undecided.contains(&why) {
-                            self.undecided.push(why);
-                        }
-                    }
+            let was_bad = one.0 == BAD;
+            let mut trouble = None;
+            for bound in steps {
+                let letter = projection.apply(program, bound.step, &mut EvalWarnings::default());
+                if let Err(why) = one.0.step(&mut property.compiled, bound, letter) {
+                    trouble = Some(format!("property {}: {why}", property.compiled.name));
                 }
             }
-            if one.0 == StateId::BAD || property.compiled.monitor.good(one.0) {
+            let is_final = match one.0 {
+                Progress::Plain(state) => {
+                    state == StateId::BAD || property.compiled.monitor.good(state)
+                }
+                Progress::Bindings(_) => false,
+            };
+            if is_final || trouble.is_some() {
                 // Nothing changes any more.
                 one.1 = None;
             }
-            if one.0 == StateId::BAD && !was_bad {
+            self.undecided.extend(trouble.filter(|why| !self.undecided.contains(why)));
+            if one.0 == BAD && !was_bad {
                 violated.push(property.number);
             }
         }
@@ -267,7 +325,7 @@ impl<V: Vocabulary> Monitor for Properties<V> {
             self.bind();
         }
         let all = &self.states[self.start as usize - 1];
-        let bad = self.properties.iter().zip(all).filter(|(_, one)| one.0 == StateId::BAD);
+        let bad = self.properties.iter().zip(all).filter(|(_, one)| one.0 == BAD);
         violated.extend(bad.map(|(property, _)| property.number));
         self.start
     }

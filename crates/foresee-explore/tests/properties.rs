@@ -126,6 +126,11 @@ property locked: write(v0) -> !release(l0) since acquire(l0)
 pattern order: write(v1)@t1 .. read(v0)@main .. write(v0)
 pattern handed: acquire(l0)@t2 .. acquire(l0)@t1
 property eventually: v1 == 2 -> (v0 == 0 until v1 == 1)
+pattern again(l, t): acquire(l)@t .. release(l)@t .. acquire(l)@t
+pattern between(l, s, t): acquire(l)@s .. write(v0)@t .. release(l)@s
+pattern passed(x, t): write(v0, x) .. read(v1, x)@t
+property owned(l, t): release(l)@t -> v0 < 2 since acquire(l)@t
+property alone(t): write(v0)@t -> hist !(write(v1)@t && v0 == 1)
 ";
 
 fn spec() -> (Spec, Vec<Compiled>) {
@@ -233,14 +238,13 @@ fn the_search_decides_as_all_interleavings_together_do() {
         }
     }
     assert!(compared > 30, "{compared}");
-    assert!(found.len() >= 5, "{found:?}");
+    assert!(found.len() >= 10, "{found:?}");
 }
 
 #[test]
 fn what_is_not_decided_is_said() {
-    let parsed = foresee_spec::parse(
-        "property one(x): event(free, x) -> !once event(free, x)\nproperty two: enter(f) -> v0 == 0\nproperty three: !write(_)",
-    );
+    let parsed =
+        foresee_spec::parse("property two: enter(f) -> v0 == 0\nproperty three: !write(_)");
     assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
     let compiled = Compiled::all(&parsed.spec).expect("it can be compiled");
     let (properties, _) =
@@ -250,6 +254,6 @@ fn what_is_not_decided_is_said() {
     let monitor = Some(Box::new(properties) as Box<_>);
     let explored =
         explore(&mut runners, &to_the_end(), monitor, None, &mut |_| true).expect("it can be run");
-    assert_eq!(explored.undecided.len(), 3, "{:?}", explored.undecided);
+    assert_eq!(explored.undecided.len(), 2, "{:?}", explored.undecided);
     assert!(!explored.is_complete());
 }

@@ -42,6 +42,22 @@ pub enum Object {
 // There may be hundreds of thousands of bindings.
 const _: () = assert!(size_of::<Option<Object>>() == 16);
 
+impl Object {
+    /// An order of objects, which means nothing.
+    fn rank(self) -> (u8, u64) {
+        match self {
+            Object::Thread(id) => (0, u64::from(id.0)),
+            Object::Var(id) => (1, u64::from(id.0)),
+            Object::Lock(id) => (2, u64::from(id.0)),
+            Object::Value(Value::Int(n)) => (3, n as u64),
+            Object::Value(Value::Uint(n)) => (4, n),
+            Object::Value(Value::Float(x)) => (5, x.to_bits()),
+            Object::Value(Value::Bool(is)) => (6, u64::from(is)),
+            Object::Value(Value::Str(id)) => (7, u64::from(id.0)),
+        }
+    }
+}
+
 /// The object of each parameter, as far as it is bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Binding {
@@ -65,6 +81,11 @@ impl Binding {
     /// Binds a parameter; `false` if it is already bound to another object.
     pub(crate) fn bind(&mut self, param: usize, object: Object) -> bool {
         *self.objects[param].get_or_insert(object) == object
+    }
+
+    /// An order of bindings, which means nothing.
+    fn rank(&self) -> [Option<(u8, u64)>; MAX_PARAMS] {
+        self.objects.map(|object| object.map(Object::rank))
     }
 
     /// The bound parameters, as bits.

@@ -116,12 +116,18 @@ impl Words {
             self.joined.insert(thread.join(), id);
         }
         for &(spot, address) in run.locks {
-            let name = match run.symbols.object(address, 4) {
-                Some(part) => without_innards(&part.name).to_owned(),
-                None => format!("memory({address:#x})"),
+            let (name, is_known) = match run.symbols.object(address, 4) {
+                Some(part) => (without_innards(&part.name).to_owned(), true),
+                None => (format!("memory({address:#x})"), false),
             };
             let id = self.names.locks.intern(&name).map_err(full)?;
             self.locks.entry(spot).or_insert(id);
+            let is_other = |(other, of): (&Spot, &LockId)| *of == id && *other != spot;
+            if !is_known && self.interest.has_locks() && self.locks.iter().any(is_other) {
+                self.doubt = Some(format!(
+                    "{name} is one lock in one run and another in another, so that properties cannot tell them apart"
+                ));
+            }
         }
         self.learn_marks(run, &trace, &names)?;
         let after = (self.names.threads.len(), self.names.locks.len(), self.names.syms.len());

@@ -69,7 +69,37 @@ impl Slicer {
 
     /// A slicer without bindings; `start` is the state before the first event.
     pub fn new(plan: &ParamPlan, start: StateId, limit: usize) -> Slicer {
-        let mut slicer = Slicer {
+        let mut slicer = Slicer::without_bindings(plan, limit);
+        slicer.insert(Binding::default(), start, Trail::default(), false);
+        slicer
+    }
+
+    /// A slicer that continues a run from what [`Slicer::states`] returned then.
+    pub fn resumed(
+        plan: &ParamPlan,
+        monitor: &Monitor,
+        states: &[(Binding, StateId)],
+        limit: usize,
+    ) -> Slicer {
+        let mut slicer = Slicer::without_bindings(plan, limit);
+        for &(binding, state) in states {
+            let is_settled = slicer.is_settled(&binding, state, monitor);
+            slicer.insert(binding, state, Trail::default(), is_settled);
+        }
+        slicer
+    }
+
+    /// All bindings and their states, in an order that does not depend on that of the events. If two runs have the same ones,
+    /// what follows means the same to both.
+    pub fn states(&self) -> Box<[(Binding, StateId)]> {
+        let all = self.instances.iter().map(|instance| (instance.binding, instance.state));
+        let mut all: Box<[(Binding, StateId)]> = all.collect();
+        all.sort_unstable_by_key(|(binding, _)| binding.rank());
+        all
+    }
+
+    fn without_bindings(plan: &ParamPlan, limit: usize) -> Slicer {
+        Slicer {
             instances: Vec::new(),
             by_binding: Map::default(),
             by_part: Map::default(),
@@ -81,9 +111,12 @@ impl Slicer {
             joins: Vec::new(),
             touched: Vec::new(),
             made: Vec::new(),
-        };
-        slicer.insert(Binding::default(), start, Trail::default(), false);
-        slicer
+        }
+    }
+
+    /// Whether a binding of all parameters is violated, or can no longer be.
+    fn is_settled(&self, binding: &Binding, state: StateId, monitor: &Monitor) -> bool {
+        binding.domain() == self.total && monitor.verdict(state) != Verdict::Open
     }
 
     /// The number of bindings, including the empty one.
@@ -161,8 +194,8 @@ impl Slicer {
             if self.instances.len() >= self.limit {
                 return Err(TooManyBindings(self.limit).into());
             }
-            let done = binding.domain() == self.total && monitor.verdict(state) != Verdict::Open;
-            let at = self.insert(binding, state, trail, done);
+            let is_settled = self.is_settled(&binding, state, monitor);
+            let at = self.insert(binding, state, trail, is_settled);
             self.instances[at].seen = event + 1;
             self.settle(at, monitor, &mut violated);
         }
