@@ -499,9 +499,12 @@ pub(crate) struct ExploreArgs {
     /// Specification that every schedule must satisfy; repeatable.
     #[arg(long, value_name = "FILE", help_heading = heading::SPECS)]
     pub(crate) spec: Vec<PathBuf>,
-    /// Checks to perform on every run, as `foresee run` does on one.
+    /// Checks to perform on every run [default: race, atomicity and lifetime, unless there is a specification].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = heading::CHECKS)]
     pub(crate) check: Vec<String>,
+    /// Perform no checks: only failures are found, in less time.
+    #[arg(long, conflicts_with = "check", help_heading = heading::CHECKS)]
+    pub(crate) no_checks: bool,
     /// Assume that this uninstrumented library does not access shared data; repeatable.
     #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
     pub(crate) trust: Vec<String>,

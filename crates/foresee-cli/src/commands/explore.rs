@@ -17,6 +17,7 @@ use foresee_capture::program::Program as Executable;
 use foresee_explore::program::{Place, Program, Schedule, Tail, ThreadName};
 use foresee_explore::script::Script;
 use foresee_explore::{Finding, Journal, Opened, Progress, Settings, Spin, Trouble, explore};
+use foresee_predict::info::{self, DEADLOCK, RACE};
 use foresee_report::Report;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -29,6 +30,8 @@ use watch::{Asked, Watch, lock};
 
 /// How often a finding is run again.
 const REPLAYS: u32 = 3;
+/// The folder of runs in which checks found something, inside that of what is kept.
+const CHECKED: &str = "checked";
 /// The bytes of a state, about.
 const STATE_BYTES: usize = 64;
 
@@ -38,7 +41,7 @@ const NOT_ALL: u8 = 3;
 
 pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
     let settings = settings(args)?;
-    let asked = Asked::new(&args.spec, &args.check)?;
+    let asked = Asked::new(&args.spec, &checks(args))?;
     let command = &args.command;
     let called = command[0].to_string_lossy().into_owned();
     let executable =
@@ -57,14 +60,22 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
         options.command[0] = std::path::absolute(&executable.path)?.into();
     }
     let build_id = replayer::build_id(&executable);
-    let (monitor, watch) = asked.prepare(called.clone(), build_id.clone())?;
+    let kept_runs = args.keep.as_ref().map(|folder| folder.join(CHECKED));
+    let (monitor, watch) = asked.prepare(called.clone(), build_id.clone(), kept_runs.clone())?;
     let mut runners: Vec<Box<dyn Program>> = Vec::new();
     for _ in 0..args.jobs {
         runners.push(Box::new(native(&options, &asked, &watch)?));
     }
     let journal = match &args.keep {
-        Some(folder) => Some(journal(folder, &owner(args, &build_id), args.spec.is_empty())?),
+        Some(folder) => {
+            let owner = owner(args, asked.checks(), &build_id);
+            Some(journal(folder, &owner, args.spec.is_empty())?)
+        }
         None => None,
+    };
+    let unrepeated = match &kept_runs {
+        Some(folder) => check_again(folder, &options, &asked, &watch)?,
+        None => Vec::new(),
     };
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     for signal in [SIGTERM, SIGHUP] {
@@ -78,6 +89,7 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
     });
     shown.clear();
     let mut explored = explored?;
+    explored.unreached.extend(unrepeated);
     let checked = lock(&watch).report().filter(|report| !report.findings.is_empty());
     add_observed(&mut explored.findings, &watch);
     let properties = asked.properties();
@@ -108,6 +120,9 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
         SummaryFormat::Text => {
             let mut text = report::text(args, &called, &explored, &told, names);
             if let Some(checked) = &checked {
+                if checked.findings.iter().any(|finding| finding.rule().starts_with(RACE)) {
+                    text += "  With a race, compilers and processors promise no sequential consistency, so the program may do more than that.\n";
+                }
                 text += &foresee_report::text::report(
                     checked,
                     &foresee_report::text::Options::default(),
@@ -150,6 +165,39 @@ fn add_observed(findings: &mut Vec<Finding>, watch: &Mutex<Watch>) {
             });
         }
     }
+}
+
+/// The checks to make. What the search itself finds needs none: deadlocks.
+fn checks(args: &ExploreArgs) -> Vec<String> {
+    if args.no_checks || !args.check.is_empty() || !args.spec.is_empty() {
+        return args.check.clone();
+    }
+    let defaults = info::ALL.iter().filter(|info| info.is_default && info.name != DEADLOCK);
+    defaults.map(|info| info.name.to_owned()).collect()
+}
+
+/// Makes those kept runs again in which checks found something, because the journal does not have their traces. Returns which of
+/// them could not be made again.
+fn check_again(
+    folder: &Path,
+    options: &Options,
+    asked: &Asked,
+    watch: &Arc<Mutex<Watch>>,
+) -> anyhow::Result<Vec<String>> {
+    let cannot = |path: &Path| format!("cannot use {}", path.display());
+    let mut unrepeated = Vec::new();
+    let mut program = native(options, asked, watch)?;
+    for path in watch::kept(folder).with_context(|| cannot(folder))? {
+        let text = std::fs::read_to_string(&path).with_context(|| cannot(&path))?;
+        let script = Script::parse(&text).with_context(|| cannot(&path))?;
+        let execution = program.run(&to_its_end(&script))?;
+        if let Some((at, why)) = execution.diverged {
+            let path = path.display();
+            unrepeated
+                .push(format!("step {} of {path}, where a check found something: {why}", at + 1));
+        }
+    }
+    Ok(unrepeated)
 }
 
 /// Keeps the schedules of what checks found, after those of failures.
@@ -211,9 +259,12 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(digits.parse::<u64>().ok()?.checked_mul(seconds)?))
 }
 
-/// What a journal belongs to: the build, the arguments, the input.
-fn owner(args: &ExploreArgs, build_id: &str) -> Vec<u8> {
+/// What a journal belongs to: the build, the arguments, the input, and the checks that its runs have passed.
+fn owner(args: &ExploreArgs, checks: &[String], build_id: &str) -> Vec<u8> {
     let mut owner = format!("{} {build_id}", env!("CARGO_PKG_VERSION"));
+    for check in checks {
+        let _ = write!(owner, " ?{check}");
+    }
     for argument in args.command.iter().skip(1) {
         let _ = write!(owner, " {}", argument.to_string_lossy());
     }
@@ -232,8 +283,9 @@ fn journal(folder: &Path, owner: &[u8], continues: bool) -> anyhow::Result<Journ
     let name = folder.display();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     let path = folder.join(if continues { "runs" } else { "judged-runs" });
-    if !continues && path.exists() {
-        std::fs::remove_file(&path).with_context(|| format!("cannot use {}", path.display()))?;
+    if !continues {
+        forget(&path)?;
+        forget(&folder.join(CHECKED))?;
     }
     let open = |renews| {
         Journal::open(&path, owner, renews)
@@ -242,8 +294,9 @@ fn journal(folder: &Path, owner: &[u8], continues: bool) -> anyhow::Result<Journ
     let opened = match open(false)? {
         Opened::Void => {
             output::note(&format!(
-                "{name} is of another build, other arguments or another input: what is in it is void"
+                "{name} is of another build, other arguments, another input or other checks: what is in it is void"
             ));
+            forget(&folder.join(CHECKED))?;
             open(true)?
         }
         ready => ready,
@@ -256,6 +309,20 @@ fn journal(folder: &Path, owner: &[u8], continues: bool) -> anyhow::Result<Journ
             Ok(journal)
         }
         Opened::Void => bail!("{name} cannot be used"),
+    }
+}
+
+/// Removes what was kept for something else, if it is there.
+fn forget(path: &Path) -> anyhow::Result<()> {
+    let removed = match path.is_dir() {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    };
+    match removed {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+            Err(why).with_context(|| format!("cannot use {}", path.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -292,10 +359,9 @@ pub(crate) fn replay(
     options.timeout = timeout;
     options.is_shown = !is_silent;
     let asked = Asked::new(specs, &[])?;
-    let (_, watch) = asked.prepare(String::new(), String::new())?;
+    let (_, watch) = asked.prepare(String::new(), String::new(), None)?;
     let mut native = native(&options, &asked, &watch)?;
-    let most_operations = script.schedule.steps.len() + Settings::default().most_operations;
-    let schedule = Schedule { most_operations, tail: Tail::Straight, ..script.schedule.clone() };
+    let schedule = to_its_end(script);
     let execution = native.run(&schedule)?;
     if let Some((at, why)) = &execution.diverged {
         let steps = schedule.steps.len();
@@ -316,6 +382,12 @@ pub(crate) fn replay(
             None => Replayed::Harmless,
         },
     })
+}
+
+/// The schedule of a script, and what is left of the program after it.
+fn to_its_end(script: &Script) -> Schedule {
+    let most_operations = script.schedule.steps.len() + Settings::default().most_operations;
+    Schedule { most_operations, tail: Tail::Straight, ..script.schedule.clone() }
 }
 
 /// How far it is, on a terminal.

@@ -1,6 +1,7 @@
 //! What is asked of every run of an exploration besides whether it fails: the properties of specifications, and checks.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foresee_capture::explore::words::Words;
@@ -30,7 +31,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(specs: &[std::path::PathBuf], checks: &[String]) -> anyhow::Result<Asked> {
+    pub(super) fn new(specs: &[PathBuf], checks: &[String]) -> anyhow::Result<Asked> {
         let mut loaded = Vec::new();
         for file in specs {
             loaded.push(specs::load(&specs::read(file)?)?);
@@ -42,6 +43,11 @@ impl Asked {
 
     pub(super) fn is_empty(&self) -> bool {
         self.specs.is_empty() && self.checks.is_empty()
+    }
+
+    /// The checks that are made.
+    pub(super) fn checks(&self) -> &[String] {
+        &self.checks
     }
 
     /// The checks alone: properties are decided along the search.
@@ -75,8 +81,13 @@ impl Asked {
         self.specs.iter().map(compile).collect()
     }
 
-    /// What steps along the search, and what looks at every run.
-    pub(super) fn prepare(&self, program: String, build_id: String) -> anyhow::Result<Prepared> {
+    /// What steps along the search, and what looks at every run. In the folder, runs in which checks find something are kept.
+    pub(super) fn prepare(
+        &self,
+        program: String,
+        build_id: String,
+        folder: Option<PathBuf>,
+    ) -> anyhow::Result<Prepared> {
         let mut variables: Vec<String> = Vec::new();
         for source in &self.specs {
             for (name, _) in foresee_spec::variables(&source.spec) {
@@ -103,6 +114,7 @@ impl Asked {
             runs: 0,
             program,
             build_id,
+            folder,
         };
         Ok((monitor, Arc::new(Mutex::new(watch))))
     }
@@ -130,6 +142,8 @@ pub(super) struct Watch {
     /// What schedules belong to.
     program: String,
     build_id: String,
+    /// Where runs with findings are kept.
+    folder: Option<PathBuf>,
 }
 
 impl Watch {
@@ -201,6 +215,13 @@ impl Watch {
             };
             finding.schedule = Some(script.text());
         }
+        // Kept before the journal has the run: a run that is in the journal is not made again, and so not checked again.
+        let first = examined.report.findings.first().and_then(|finding| finding.schedule.as_ref());
+        if let (Some(folder), Some(schedule)) = (&self.folder, first) {
+            keep(folder, schedule).map_err(|why| {
+                RunError(format!("cannot keep a schedule in {}: {why}", folder.display()))
+            })?;
+        }
         if !examined.report.findings.is_empty() || self.reports.is_empty() {
             let label = format!("run {}", self.runs);
             self.reports.push((label, Report::of(examined, &Tests::default())));
@@ -216,6 +237,34 @@ impl Observer for Watch {
         self.judge(run)?;
         self.check(run)
     }
+}
+
+/// The schedules of runs in which checks found something, in the order of these runs.
+pub(super) fn kept(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let paths = (1..).map(|i| folder.join(format!("{i}.schedule")));
+    let mut found = Vec::new();
+    for path in paths {
+        match path.try_exists()? {
+            true => found.push(path),
+            false => break,
+        }
+    }
+    Ok(found)
+}
+
+/// Keeps one more schedule, unless it is there already.
+fn keep(folder: &Path, schedule: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let kept = kept(folder)?;
+    for path in &kept {
+        if std::fs::read(path)? == schedule.as_bytes() {
+            return Ok(());
+        }
+    }
+    // Whole or not at all, should this process be killed.
+    let new = folder.join("new");
+    std::fs::write(&new, schedule)?;
+    std::fs::rename(new, folder.join(format!("{}.schedule", kept.len() + 1)))
 }
 
 /// All steps of a run.
