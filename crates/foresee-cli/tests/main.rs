@@ -17,6 +17,7 @@ mod jvm_beside;
 mod jvm_uses;
 mod limits;
 mod lsp;
+mod objects;
 mod observe;
 mod ordering;
 mod outputs;
