@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
+use foresee_trace::FieldName;
+
 use crate::log::{Block, Log, Names, Pc, Piece};
 use crate::symbols::{Content, Module, Scalar, Symbols, Variable};
 
@@ -25,6 +27,8 @@ pub struct Naming<'s> {
     sites: HashMap<u64, Site>,
     /// The numbers of their names. A line of a template has one name and one address per instance.
     site_names: HashMap<String, u64>,
+    /// The types of objects whose values specifications need.
+    object_types: &'s [String],
 }
 
 /// A location that allocates memory.
@@ -37,14 +41,19 @@ struct Site {
 
 impl<'s> Naming<'s> {
     /// Names from symbols; `spec_vars` are the variables of a specification with its names for them,
-    /// the first of which is used.
-    pub fn new(symbols: &'s Symbols, spec_vars: &[(String, Variable)]) -> Naming<'s> {
+    /// the first of which is used; `object_types` are the types of objects that it is about.
+    pub fn new(
+        symbols: &'s Symbols,
+        spec_vars: &[(String, Variable)],
+        object_types: &'s [String],
+    ) -> Naming<'s> {
         let mut names = BTreeMap::new();
         for (name, variable) in spec_vars {
             let entry = (name.clone(), variable.scalar);
             names.entry(variable.address).or_insert(entry);
         }
-        Naming { symbols, spec_vars: names, sites: HashMap::new(), site_names: HashMap::new() }
+        let (sites, site_names) = (HashMap::new(), HashMap::new());
+        Naming { symbols, spec_vars: names, sites, site_names, object_types }
     }
 
     /// The location that allocates a block.
@@ -62,7 +71,7 @@ impl<'s> Naming<'s> {
         })
     }
 
-    /// The name of `size` bytes in a block: `heap(list.c:9(push))#2.next`.
+    /// The name of `size` bytes in a block: `node(list.c:9(push))#2.next`.
     fn in_block(&mut self, address: u64, size: u64, block: &Block, out: &mut String) {
         self.block(block, out);
         let (symbols, content) = (self.symbols, self.site_of(block.site.address).content);
@@ -73,6 +82,21 @@ impl<'s> Naming<'s> {
             Some(path) => write!(out, "{path}"),
             None => write!(out, "+{offset}"),
         };
+    }
+
+    /// The scalar at an address in a block, if a specification is about objects of the block's type.
+    fn scalar_in_block(&mut self, address: u64, block: &Block) -> Option<Piece> {
+        let (symbols, types) = (self.symbols, self.object_types);
+        if types.is_empty() {
+            return None;
+        }
+        let content = self.site_of(block.site.address).content?;
+        let of = symbols.type_name(content, block.size)?;
+        if !types.iter().any(|meant| FieldName::is_named(&of, meant)) {
+            return None;
+        }
+        let (start, kind) = symbols.scalar_within(content, address.wrapping_sub(block.start))?;
+        Some(Piece { start: block.start.wrapping_add(start), kind, is_whole: true })
     }
 
     fn unknown(&self, address: u64, out: &mut String) {
@@ -88,12 +112,15 @@ impl<'s> Naming<'s> {
 }
 
 impl Names for Naming<'_> {
-    fn scalar(&mut self, address: u64) -> Option<Piece> {
+    fn scalar(&mut self, address: u64, block: Option<&Block>) -> Option<Piece> {
         let spec_vars = self.spec_vars.range(..=address).next_back();
         if let Some((&start, &(_, kind))) = spec_vars
             && address - start < kind.size
         {
             return Some(Piece { start, kind, is_whole: true });
+        }
+        if let Some(block) = block {
+            return self.scalar_in_block(address, block);
         }
         let leaf = self.symbols.leaf(address)?;
         Some(Piece { start: leaf.start, kind: leaf.scalar, is_whole: false })
@@ -118,8 +145,10 @@ impl Names for Naming<'_> {
     }
 
     fn block(&mut self, block: &Block, out: &mut String) {
-        let number = block.number + 1;
-        let _ = write!(out, "heap({})#{number}", self.site_of(block.site.address).name);
+        let (number, symbols) = (block.number + 1, self.symbols);
+        let site = self.site_of(block.site.address);
+        let of = site.content.and_then(|content| symbols.type_name(content, block.size));
+        let _ = write!(out, "{}({})#{number}", of.as_deref().unwrap_or("heap"), site.name);
     }
 
     fn object(&mut self, address: u64, block: Option<&Block>, out: &mut String) {

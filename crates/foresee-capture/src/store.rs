@@ -5,8 +5,8 @@ use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use foresee_trace::{
-    Batch, ErrorKind, Event, EventSource, FileOrder, Names, Op, Position, ReadError, Remarks,
-    ThreadId, TooManyNames, TraceInput,
+    Batch, ErrorKind, Event, EventSource, FieldName, FileOrder, Names, Op, Position, ReadError,
+    Remarks, ThreadId, TooManyNames, TraceInput,
 };
 
 use crate::captured::{Captured, FirstPass};
@@ -40,6 +40,8 @@ pub struct LogConversion<'l> {
     pub symbols: &'l Symbols,
     /// Variables of specifications, with their names there.
     pub spec_vars: &'l [(String, Variable)],
+    /// Types of objects that specifications are about, as they name them.
+    pub object_types: &'l [String],
     /// Libraries that may be without hooks; see [`Summary::new`].
     pub trusted: &'l [String],
     /// Whether variables that only one thread accesses are kept.
@@ -96,6 +98,14 @@ impl<'l> LogConversion<'l> {
         for (name, _) in self.spec_vars {
             names.vars.lookup(name).into_iter().for_each(|var| pass.owners.keep(var));
         }
+        if !self.object_types.is_empty() {
+            let is_asked = |field: FieldName<'_>| {
+                self.object_types.iter().any(|meant| FieldName::is_named(field.of, meant))
+            };
+            let fields =
+                names.vars.iter().filter(|(_, name)| FieldName::of(name).is_some_and(is_asked));
+            fields.for_each(|(var, _)| pass.owners.keep(var));
+        }
         let captured = pass.finish(names, remarks, !self.leaves_private_out())?;
         Ok(LogTrace { conversion: self, title, prior, captured, notes })
     }
@@ -123,10 +133,12 @@ impl<'l> LogConversion<'l> {
 
     /// Reads the log. Every reading after the same first pass yields the same events and names.
     fn source(&self, prior: Option<Prior>) -> Result<LogSource<'l, Naming<'l>>, LogError> {
-        let source = self.log.source_after(Naming::new(self.symbols, self.spec_vars), prior)?;
+        let naming = Naming::new(self.symbols, self.spec_vars, self.object_types);
+        let source = self.log.source_after(naming, prior)?;
         // Names are copied when private variables are left out.
         let source = source.within(self.memory / 2);
-        if !self.leaves_private_out() {
+        // Where objects are is not known before.
+        if !self.leaves_private_out() || !self.object_types.is_empty() {
             return Ok(source);
         }
         let ends = |variable: &Variable| variable.address.saturating_add(variable.scalar.size);

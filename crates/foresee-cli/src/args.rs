@@ -817,6 +817,12 @@ pub(crate) struct ObserveArgs {
     /// Whoever reaches the address can read them.
     #[arg(long, value_name = "ADDR", help_heading = heading::NETWORK)]
     pub(crate) metrics: Option<String>,
+    /// Show programs, properties and findings on the whole terminal.
+    ///
+    /// Tab, the arrow keys and Enter move in it, q ends. What was found is printed when it ends. Needs
+    /// a foresee that was built with `--features tui`.
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(crate) tui: bool,
     /// Drop events instead of applying back-pressure.
     ///
     /// The verdict then covers only the events before the first one that was dropped.

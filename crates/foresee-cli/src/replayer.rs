@@ -30,7 +30,7 @@ use foresee_capture::store::LogConversion;
 use foresee_predict::session::{Session, Silent};
 use foresee_trace::{Confirmation, Confirmed};
 
-use crate::commands::run::{INTERRUPTED, STOPPED, filter, spec_vars};
+use crate::commands::run::{INTERRUPTED, STOPPED, filter, object_types, spec_vars};
 
 pub(crate) use debug::{Debugger, Stop};
 pub(crate) use origin::{build_id, complete, differences};
@@ -337,6 +337,7 @@ impl Replayer<'_> {
             log,
             symbols: &symbols,
             spec_vars: &spec_vars,
+            object_types: &object_types(self.session),
             trusted: self.trusted,
             keeps_private: false,
             memory: self.memory,

@@ -278,8 +278,8 @@ fn memory_from_the_heap_is_named_by_where_it_comes_from_and_what_it_is() {
         assert!(show.status.success(), "{}", text(&show.stderr));
         let trace = text(&show.stdout);
         for name in [
-            "heap(list.c:8(main))#1.at.y",
-            "acq(heap(list.c:8(main))#1.lock)",
+            "w(node(list.c:8(main))#1.at.y)",
+            "acq(node(list.c:8(main))#1.lock)",
             "heap(list.c:9(main))#1[2]",
             // The line says nothing of what is in it.
             "heap(list.c:10(main))#1+4",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
 mod batch;
+mod book;
 mod capture;
 mod checks;
 mod correct_programs;
@@ -17,6 +18,7 @@ mod jvm_beside;
 mod jvm_uses;
 mod limits;
 mod lsp;
+mod objects;
 mod observe;
 mod ordering;
 mod outputs;

@@ -36,3 +36,27 @@ fn the_pictures_of_the_documentation_are_those_of_the_command() {
     // Nothing half-written, nothing else.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }
+
+/// A violation that needs critical sections to swap is no way through the lattice; the picture still tells its steps.
+#[test]
+fn a_violation_beyond_the_lattice_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = folder.path().join("close.svg");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let draw = |more: &[&str]| {
+        let mut check = Command::new(env!("CARGO_BIN_EXE_foresee"));
+        check.current_dir(&root).args(["check", "examples/locked-log/close.std"]);
+        check
+            .args(["--spec", "examples/locked-log/close.spec", "--lattice"])
+            .arg(&drawn)
+            .args(more);
+        let status = check.output().unwrap().status.code();
+        (status, std::fs::read_to_string(&drawn).unwrap())
+    };
+    let (status, picture) = draw(&[]);
+    assert_eq!(status, Some(1));
+    assert!(picture.contains("violated in an order that is not in this lattice"), "{picture}");
+    let (status, picture) = draw(&["--reorder", "maz"]);
+    assert_eq!(status, Some(0));
+    assert!(!picture.contains("not in this lattice"), "{picture}");
+}

@@ -77,7 +77,7 @@ impl Question {
         };
         let mut alphabet = Alphabet::default();
         let sequences = normal_form(pattern, &mut alphabet)?;
-        if !property.params.is_empty() {
+        if !property.params.is_empty() || !property.objects.is_empty() {
             return Ok(Err(Unsupported::Parameters));
         }
         let labels = AtomLabels::of(&alphabet, resolved, names);

@@ -33,7 +33,7 @@ pub fn learn_initial_values<'s>(
     let mut batch = Batch::default();
     'trace: while source.next_batch(&mut batch)? {
         for event in &batch.events {
-            for (projection, initial) in &mut open_values {
+            for (projection, initial) in open_values.iter_mut().filter(|(_, it)| !it.settled()) {
                 initial.learn(projection, event, &batch.pool);
             }
         }

@@ -70,10 +70,22 @@ pub struct Property {
     pub name: Ident,
     /// Parameters, which make it one property per binding.
     pub params: Vec<Ident>,
+    /// Parameters with a type, which make it one property for each object of the type.
+    pub objects: Vec<ObjectParam>,
     /// Its content.
     pub body: Body,
     /// The whole item.
     pub span: Span,
+}
+
+/// `a: account`: a parameter that stands for every object of a type. The property speaks of its
+/// fields: `a.balance`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectParam {
+    /// The parameter.
+    pub name: Ident,
+    /// The type, or the end of its name.
+    pub of: Ident,
 }
 
 /// The forms of properties.

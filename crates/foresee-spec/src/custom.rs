@@ -102,7 +102,7 @@ pub fn specification<M: CustomMonitor>(
     let body = Body::Custom(Custom { conditions, factory: Arc::new(Shared(Arc::new(monitor))) });
     let span = Span { start: 0, end: text.len() as u32 };
     let name = Ident { name: name.to_owned(), span };
-    let property = Property { name, params: Vec::new(), body, span };
+    let property = Property { name, params: Vec::new(), objects: Vec::new(), body, span };
     // A condition may use what only some places allow, which the logic finds out.
     if let Err(mistake) = CustomLogic.compile(&property.body, &mut Alphabet::default()) {
         return Err((text, vec![mistake]));

@@ -35,6 +35,8 @@ pub struct Explanation {
     pub words: String,
     /// Its parameters.
     pub params: Vec<String>,
+    /// The parameters that stand for objects, each with its type.
+    pub objects: Vec<(String, String)>,
     /// The names that are relevant to it.
     pub relevance: Relevance,
     /// The threads that its events name after `@`.
@@ -93,6 +95,11 @@ pub fn explain(property: &Property, compiled: &mut Compiled, inits: &[Init]) -> 
         logic: (compiled.logic, logic_of(&property.body).describe()),
         words: property::in_words(property, compiled),
         params: compiled.params.names().to_vec(),
+        objects: property
+            .objects
+            .iter()
+            .map(|object| (object.name.name.clone(), object.of.name.clone()))
+            .collect(),
         relevance: compiled.relevance(),
         in_threads,
         monitor: Facts::of(property, compiled, inits),

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use foresee_trace::{Id, Interner, Names};
 
 use crate::ast::{Literal, Spec};
-use crate::mentions::{Entity, Mention, mentions};
+use crate::mentions::{Entity, Mention, fields, mentions};
 use crate::resolve::endings;
 
 /// The names of a specification, and the number of the trace's names that have been examined.
@@ -64,9 +64,16 @@ impl Interest {
             Literal::Str(text) => Some(text.clone()),
             _ => None,
         }));
+        let (mut vars, mut locks) = (of(&|m| m.is_variable()), of(&|m| m.entity == Entity::Lock));
+        // A new name that ends like a field may be of a new object.
+        for field in spec.properties.iter().flat_map(fields) {
+            let wanted = if field.is_variable() { &mut vars } else { &mut locks };
+            wanted.lengths.insert(field.path.len());
+            wanted.names.insert(field.path.to_owned());
+        }
         Interest {
-            vars: of(&|m| m.is_variable()),
-            locks: of(&|m| m.entity == Entity::Lock),
+            vars,
+            locks,
             threads: of(&|m| m.entity == Entity::Thread),
             syms: of(&|m| m.is_sym()),
             texts,

@@ -18,6 +18,7 @@ pub mod logic;
 pub mod ltl;
 mod mentions;
 pub mod monitor;
+mod objects;
 pub mod observe;
 pub mod params;
 mod past;
@@ -33,6 +34,7 @@ pub mod value;
 
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use interest::{Interest, Touch};
-pub use mentions::{methods, variables};
+pub use mentions::{methods, object_types, variables};
+pub use objects::{Expanded, expand};
 pub use resolve::{Resolution, Resolved, resolve};
 pub use syntax::{Parsed, format, parse, print, print_atom, print_formula, print_method};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::ast::{
-    Atom, Body, EventAtom, EventKind, Expr, ExprKind, Formula, FormulaKind, Literal, Pattern,
-    PatternKind, Regex, RegexKind, Span, Spec, Term,
+    Atom, Body, EventAtom, EventKind, Expr, ExprKind, Formula, FormulaKind, Literal, ObjectParam,
+    Pattern, PatternKind, Property, Regex, RegexKind, Span, Spec, Term,
 };
 
 /// The kind of thing that a name denotes.
@@ -46,23 +46,71 @@ impl Mention<'_> {
     }
 }
 
-/// Every mention in the properties of a specification. Mentions in a let are listed once, and only
-/// if a property uses it.
+/// A field of a parameter that stands for an object: `a.balance`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldMention<'a> {
+    /// The parameter, by its place among the property's objects.
+    pub(crate) object: usize,
+    /// The way to the field: `balance`.
+    pub(crate) path: &'a str,
+    pub(crate) entity: Entity,
+    /// As it is written.
+    pub(crate) name: &'a str,
+    pub(crate) span: Span,
+}
+
+impl FieldMention<'_> {
+    /// Whether it is a variable or a lock, as fields are.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_variable() || self.entity == Entity::Lock
+    }
+
+    /// Whether it is a variable.
+    pub(crate) fn is_variable(&self) -> bool {
+        matches!(self.entity, Entity::State | Entity::Accessed)
+    }
+}
+
+/// The object that a name is a field of, by its place, and the way to the field.
+pub(crate) fn field_of<'n>(name: &'n str, objects: &[ObjectParam]) -> Option<(usize, &'n str)> {
+    let path = |object: &ObjectParam| name.strip_prefix(&object.name.name)?.strip_prefix('.');
+    objects.iter().enumerate().find_map(|(i, object)| Some((i, path(object)?)))
+}
+
+/// Every mention in the properties of a specification, other than fields of their objects. Mentions
+/// in a let are listed once, and only if a property uses it.
 pub(crate) fn mentions(spec: &Spec) -> Vec<Mention<'_>> {
-    let mut walk = Walk { found: Vec::new(), lets: HashSet::new() };
+    let mut walk = Walk::default();
+    spec.properties.iter().for_each(|property| walk.property(property));
+    walk.found
+}
+
+/// Every mention of a field of an object in a property.
+pub(crate) fn fields(property: &Property) -> Vec<FieldMention<'_>> {
+    let mut walk = Walk::default();
+    walk.property(property);
+    walk.fields
+}
+
+/// The types whose objects a specification is about, each with the fields that it mentions.
+pub fn object_types(spec: &Spec) -> Vec<(&str, Vec<&str>)> {
+    let mut types: Vec<(&str, Vec<&str>)> = Vec::new();
     for property in &spec.properties {
-        match &property.body {
-            Body::Formula(formula) => walk.formula(formula),
-            Body::Violation(regex) => walk.regex(regex),
-            Body::Pattern(pattern) => walk.pattern(pattern),
-            Body::Automaton(automaton) => {
-                let edges = automaton.states.iter().flat_map(|state| &state.edges);
-                edges.for_each(|edge| walk.formula(&edge.guard));
+        let mentioned = fields(property);
+        for (i, object) in property.objects.iter().enumerate() {
+            let of = object.of.name.as_str();
+            let at = types.iter().position(|(name, _)| *name == of).unwrap_or_else(|| {
+                types.push((of, Vec::new()));
+                types.len() - 1
+            });
+            for field in mentioned.iter().filter(|f| f.object == i && f.is_variable()) {
+                if !types[at].1.contains(&field.path) {
+                    types[at].1.push(field.path);
+                }
             }
-            Body::Custom(custom) => custom.conditions.iter().for_each(|c| walk.formula(c)),
         }
     }
-    walk.found
+    types
 }
 
 /// The variables that a specification mentions, each once, at its first mention.
@@ -81,13 +129,31 @@ fn once(spec: &Spec, wanted: impl Fn(&Mention<'_>) -> bool) -> Vec<(&str, Span)>
     all.map(|m| (m.name, m.span)).collect()
 }
 
+#[derive(Default)]
 struct Walk<'a> {
     found: Vec<Mention<'a>>,
+    fields: Vec<FieldMention<'a>>,
+    /// The objects of the property.
+    objects: &'a [ObjectParam],
     /// Lets that have been visited, by name; names are unique.
     lets: HashSet<&'a str>,
 }
 
 impl<'a> Walk<'a> {
+    fn property(&mut self, property: &'a Property) {
+        self.objects = &property.objects;
+        match &property.body {
+            Body::Formula(formula) => self.formula(formula),
+            Body::Violation(regex) => self.regex(regex),
+            Body::Pattern(pattern) => self.pattern(pattern),
+            Body::Automaton(automaton) => {
+                let edges = automaton.states.iter().flat_map(|state| &state.edges);
+                edges.for_each(|edge| self.formula(&edge.guard));
+            }
+            Body::Custom(custom) => custom.conditions.iter().for_each(|c| self.formula(c)),
+        }
+    }
+
     fn formula(&mut self, formula: &'a Formula) {
         match &formula.kind {
             FormulaKind::Const(_) => {}
@@ -99,7 +165,10 @@ impl<'a> Walk<'a> {
             FormulaKind::Atom(Atom::Event(event)) => self.event(event),
             FormulaKind::Let(name, body) => {
                 if self.lets.insert(&name.name) {
+                    // Lets have no parameters.
+                    let objects = std::mem::take(&mut self.objects);
                     self.formula(body);
+                    self.objects = objects;
                 }
             }
             FormulaKind::Unary(_, operand) => self.formula(operand),
@@ -150,7 +219,12 @@ impl<'a> Walk<'a> {
     }
 
     fn mention(&mut self, entity: Entity, name: &'a str, span: Span) {
-        self.found.push(Mention { entity, name, span });
+        match field_of(name, self.objects).filter(|_| entity != Entity::Literal) {
+            Some((object, path)) => {
+                self.fields.push(FieldMention { object, path, entity, name, span });
+            }
+            None => self.found.push(Mention { entity, name, span }),
+        }
     }
 
     fn regex(&mut self, regex: &'a Regex) {

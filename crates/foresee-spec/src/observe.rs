@@ -80,6 +80,8 @@ impl EvalWarnings {
 pub struct Projection {
     variables: Vec<(String, Option<VarId>)>,
     given: Vec<bool>,
+    /// The variables that have their first value from the start: fields of objects that come into being.
+    is_field: Vec<bool>,
     initial: ProgramState,
     state_atoms: Vec<(u8, StateAtom)>,
     /// For each variable the state atoms (indices into `state_atoms`) that mention it.
@@ -148,6 +150,10 @@ impl Projection {
         let mut projection = Projection {
             slots: Targets::new(slots.collect()),
             given: given_values.iter().map(Option::is_some).collect(),
+            is_field: variables
+                .iter()
+                .map(|(_, id)| id.is_some_and(|id| resolved.fields.contains(&id)))
+                .collect(),
             initial: ProgramState { values: given_values.into(), bits: 0 },
             variables,
             state_atoms,
@@ -417,12 +423,18 @@ impl InitialValues {
             && self.open[usize::from(slot)]
         {
             self.values[usize::from(slot)] = Some(value);
-            self.open[usize::from(slot)] = false;
+            // What memory held before there was an object in it is not a value of the object.
+            self.open[usize::from(slot)] =
+                event.op() == Op::Init && projection.is_field[usize::from(slot)];
         }
         if event.op().writes()
             && let Some(&slot) = event.target().and_then(|t| projection.slots.get(t))
         {
-            self.open[usize::from(slot)] = false;
+            let slot = usize::from(slot);
+            if self.open[slot] && projection.is_field[slot] && !projection.given[slot] {
+                self.values[slot] = pool.value(event).or(self.values[slot]);
+            }
+            self.open[slot] = false;
         }
     }
 

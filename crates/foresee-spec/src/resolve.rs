@@ -13,6 +13,7 @@ use foresee_trace::{Id, Interner, LockId, Names, SymId, ThreadId, VarId, Visible
 use crate::ast::Spec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::mentions::{Entity, Mention, mentions};
+use crate::objects;
 use crate::syntax::Reports;
 
 /// The names of a specification in a trace. A name without an entry does not occur in the trace.
@@ -28,6 +29,10 @@ pub struct Resolved {
     pub syms: HashMap<String, Vec<SymId>>,
     /// Names as arguments of events, which match an equal text.
     pub strings: HashMap<String, SymId>,
+    /// The objects of each parameter with a type, by the name of the property.
+    pub objects: HashMap<String, Vec<Vec<String>>>,
+    /// Variables that are fields of such objects: they have their first value from the start.
+    pub fields: HashSet<VarId>,
 }
 
 /// The names of a specification in a trace, and the problems with them.
@@ -52,6 +57,13 @@ pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
     let locks = resolver.find("lock", |m| m.entity == Entity::Lock, &names.locks);
     let threads = resolver.find("thread", |m| m.entity == Entity::Thread, &names.threads);
     let syms = resolver.find("method or event", Mention::is_sym, &names.syms);
+    let with_objects = spec.properties.iter().filter(|property| !property.objects.is_empty());
+    let objects = with_objects
+        .map(|property| {
+            let found = objects::find(property, names, &mut |it| resolver.reports.add(it));
+            (property.name.name.clone(), found)
+        })
+        .collect();
     let texts = resolver.mentions.iter().filter(|m| m.entity == Entity::Text);
     let resolved = Resolved {
         // Names that match several variables have been reported.
@@ -62,6 +74,8 @@ pub fn resolve(spec: &Spec, names: &Names) -> Resolution {
         strings: texts
             .filter_map(|m| Some((m.name.to_owned(), names.syms.lookup(m.name)?)))
             .collect(),
+        objects,
+        fields: HashSet::new(),
     };
     Resolution { resolved, diagnostics: resolver.reports.finish() }
 }

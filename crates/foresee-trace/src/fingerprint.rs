@@ -53,7 +53,9 @@ impl Fingerprint {
         // Which of two threads comes first differs from run to run.
         parts.sort();
         parts.dedup();
-        parts.insert(0, finding.property.clone());
+        // Which of many objects a property is about differs from run to run.
+        let property = finding.property.split('(').next().unwrap_or_default();
+        parts.insert(0, property.to_owned());
         Fingerprint(hash(&parts.join("\n")))
     }
 }
@@ -118,9 +120,11 @@ pub fn stable_path(target: &Target) -> String {
 pub(crate) fn stable_name(name: &str) -> String {
     let mut out = String::new();
     let mut rest = name;
-    if let Some(after) = name.strip_prefix("heap(")
+    if let Some(start) = block_start(name)
+        && let after = &name[start..]
         && let Some(end) = closing(after)
     {
+        // Whether the type is known can depend on how the program was compiled.
         out += "heap(";
         out += &Location::parse(&after[..end]).map_or_else(String::new, |l| stable_function(&l));
         out.push(')');
@@ -133,6 +137,16 @@ pub(crate) fn stable_name(name: &str) -> String {
         out = without_numbers(&out);
     }
     out + &without_numbers(rest)
+}
+
+/// Where the place begins in the name of a block of allocated memory, `heap(list.c:7(make))#2`, which begins with its type
+/// if that is known: `node(list.c:7(make))#2`.
+pub fn block_start(name: &str) -> Option<usize> {
+    let start = name.find('(')? + 1;
+    let after = &name[start..];
+    let behind = after[closing(after)? + 1..].strip_prefix('#')?;
+    let has_word = start > 1 && !name[..start].contains(['.', '#', '[', '+']);
+    (has_word && behind.starts_with(|c: char| c.is_ascii_digit())).then_some(start)
 }
 
 /// What follows a mark and a number.
@@ -196,6 +210,7 @@ mod tests {
     fn names_lose_what_differs_from_run_to_run() {
         let same = [
             ("heap(list.c:7(make))#2.item[3].next", "heap(make).item[].next"),
+            ("node(list.c:7(make))#2.item[3].next", "heap(make).item[].next"),
             ("heap(a.h:7(grow)<b.c:9(push))#12+24", "heap(grow<push)+"),
             ("heap(0x55d0c4)#1", "heap(0x)"),
             ("memory(0x7ffd01)", "memory(0x)"),

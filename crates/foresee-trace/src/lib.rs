@@ -49,12 +49,14 @@ pub use finding::{
     Confirmation, Confirmed, Finding, FindingKind, FindingSink, Flow, Outcome, ShownBy, Space,
     Subject, Verdict, Witness,
 };
-pub use fingerprint::{Fingerprint, SiteKey, closing, operation, stable_function, stable_path};
+pub use fingerprint::{
+    Fingerprint, SiteKey, block_start, closing, operation, stable_function, stable_path,
+};
 pub use ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId, entry};
 pub use input::{GrowingTrace, TraceInput};
 pub use location::Location;
 pub use lock_edge::LockEdge;
-pub use names::{EXTERNAL, HEAP_FREE, Interner, Names, TooManyNames, object_of};
+pub use names::{EXTERNAL, FieldName, HEAP_FREE, Interner, Names, TooManyNames, object_of};
 pub use site::{Fork, HeldLock, Role, Site, SiteThread, Target, location};
 pub use source::{Batch, EventSink, EventSource, FileOrder, Remarks};
 pub use trace::{Trace, TraceSource};

@@ -185,6 +185,58 @@ pub const HEAP_FREE: &str = "heap_free";
 /// The thread that performs the writes of code that was not captured.
 pub const EXTERNAL: &str = "external";
 
+/// A field of an object whose type is known: `account(bank.c:9(open))#2.balance`, or `bank.Account#2.balance`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldName<'n> {
+    /// The object, with its number; of an array of objects, one element.
+    pub object: &'n str,
+    /// Its type; `heap` if it is not known.
+    pub of: &'n str,
+    /// The way from the object to the variable: `balance`.
+    pub path: &'n str,
+}
+
+impl<'n> FieldName<'n> {
+    /// The parts of a variable's name, if it is a field of a numbered object.
+    pub fn of(variable: &'n str) -> Option<FieldName<'n>> {
+        let (mut depth, mut of) = (0u32, None);
+        for (i, c) in variable.bytes().enumerate() {
+            match c {
+                b'(' => {
+                    of = of.or((depth == 0).then_some(i));
+                    depth += 1;
+                }
+                b')' => depth = depth.saturating_sub(1),
+                b'#' if depth == 0 => {
+                    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+                    let number = digits(&variable[i + 1..]);
+                    let mut end = i + 1 + number;
+                    // The element of an array of objects.
+                    if let Some(index) = variable[end..].strip_prefix('[')
+                        && let count = digits(index)
+                        && count > 0
+                        && index[count..].starts_with(']')
+                    {
+                        end += count + 2;
+                    }
+                    let path = variable[end..].strip_prefix('.')?;
+                    let is_whole = number > 0 && !path.is_empty();
+                    let (object, of) = (&variable[..end], &variable[..of.unwrap_or(i)]);
+                    return is_whole.then_some(FieldName { object, of, path });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a type is the one that is meant: by its name, or by the end of it after `.` or `:`.
+    pub fn is_named(of: &str, meant: &str) -> bool {
+        let before = of.strip_suffix(meant);
+        before.is_some_and(|before| before.is_empty() || before.ends_with(['.', ':', '/', '$']))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,9 +267,35 @@ mod tests {
     #[test]
     fn variables_belong_to_the_object_that_their_names_begin_with() {
         assert_eq!(object_of("heap(list.c:7(make))#2+8"), "heap(list.c:7(make))#2");
+        assert_eq!(object_of("account(list.c:7(make))#2.n"), "account(list.c:7(make))#2");
         assert_eq!(object_of("heap(list.c:7)#2.next"), "heap(list.c:7)#2");
         assert_eq!(object_of("a[3].x"), "a");
         assert_eq!(object_of("p->next"), "p");
         assert_eq!(object_of("count-down"), "count-down");
+    }
+
+    #[test]
+    fn fields_belong_to_numbered_objects() {
+        let field = |name| FieldName::of(name).map(|f| (f.object, f.of, f.path));
+        let native = "account(bank.c:9(open))#2.pos.y";
+        assert_eq!(field(native), Some(("account(bank.c:9(open))#2", "account", "pos.y")));
+        let element = "account(bank.c:9)#1[30].balance";
+        assert_eq!(field(element), Some(("account(bank.c:9)#1[30]", "account", "balance")));
+        let java = "bank.Account#12.balance";
+        assert_eq!(field(java), Some(("bank.Account#12", "bank.Account", "balance")));
+        for other in [
+            "bank.Account.balance",
+            "heap(a.c:1)#1+8",
+            "x#.y",
+            "x#1",
+            "x#1.",
+            "int[]#2[3]",
+            "x#1[2",
+        ] {
+            assert_eq!(field(other), None, "{other}");
+        }
+        assert!(FieldName::is_named("bank::Account", "Account"));
+        assert!(FieldName::is_named("Account", "Account"));
+        assert!(!FieldName::is_named("SubAccount", "Account"));
     }
 }

@@ -46,6 +46,7 @@ impl Native {
             log: &log,
             symbols: &symbols,
             spec_vars: &[],
+            object_types: &[],
             trusted: &[],
             keeps_private: true,
             memory: MEMORY,

@@ -76,6 +76,7 @@ impl Words {
             log: run.log,
             symbols: run.symbols,
             spec_vars: &self.spec_vars,
+            object_types: &[],
             trusted: &[],
             keeps_private: true,
             memory: MEMORY,

@@ -42,8 +42,9 @@ pub struct Piece {
 
 /// Names captured things. Addresses are those of the run.
 pub trait Names {
-    /// The variable, field or element that contains the byte at `address`, if its type is known.
-    fn scalar(&mut self, address: u64) -> Option<Piece>;
+    /// The variable, field or element that contains the byte at `address`, if its type is known; `block` is the allocated
+    /// memory that it lies in.
+    fn scalar(&mut self, address: u64, block: Option<&Block>) -> Option<Piece>;
 
     /// Adds the name of the variable of `size` bytes at `start`; `block` is the allocated memory that it lies in.
     fn variable(&mut self, start: u64, size: u64, block: Option<&Block>, out: &mut String);
@@ -105,7 +106,7 @@ impl Plain {
 }
 
 impl Names for Plain {
-    fn scalar(&mut self, _address: u64) -> Option<Piece> {
+    fn scalar(&mut self, _address: u64, _block: Option<&Block>) -> Option<Piece> {
         None
     }
 

@@ -463,9 +463,11 @@ impl<'l, N: Names> LogSource<'l, N> {
         let (blocks, data, prior) = (&self.blocks, &self.data, &self.prior);
         self.memory.find(address, || {
             let address = log.boundaries.start(address);
-            let mut granule = Granule::new(address, &log.boundaries, |at| naming.scalar(at));
+            let block = block_at(blocks, address);
+            let mut granule =
+                Granule::new(address, &log.boundaries, |at| naming.scalar(at, block.as_ref()));
             granule.unseen = prior.as_ref().map_or(0, |prior| prior.plan.unseen(address));
-            let holds = match block_at(blocks, address) {
+            let holds = match block {
                 Some(block) => Some(([0; 8], block.since)),
                 None => data.holds(address),
             };
@@ -820,8 +822,9 @@ impl<'l, N: Names> LogSource<'l, N> {
             let (var, external) = (self.variable(granule, id, cell)?, self.external()?);
             // If a specification needs its values, it keeps the value; otherwise the values must
             // not be considered equal.
-            let is_asked =
-                self.naming.scalar(granule + u64::from(offset)).is_some_and(|s| s.is_whole);
+            let address = granule + u64::from(offset);
+            let block = self.block(address);
+            let is_asked = self.naming.scalar(address, block.as_ref()).is_some_and(|s| s.is_whole);
             let held = self.memory.at(id).value(cell).filter(|_| is_asked);
             let values: Vec<Value> = held.into_iter().flat_map(|value| [value, value]).collect();
             self.keep_turn(external, var, out)?;

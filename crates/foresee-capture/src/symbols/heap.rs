@@ -1,13 +1,14 @@
 //! What is in a block of allocated memory. Debugging information does not say, but where the line
 //! that allocates declares a pointer, as in `struct node *n = malloc(sizeof *n);`, the block is most
-//! likely what it points to. That is good enough for a name, and used for nothing else: how memory
-//! is cut into variables does not depend on it.
+//! likely what it points to. That is good enough for a name. How memory is cut into variables depends on it
+//! only for types that a specification names.
 
 use std::collections::HashMap;
 
 use super::Symbols;
 use super::dwarf::{Die, Dwarf};
-use super::objects::descend;
+use super::objects::{descend, leaf_in};
+use super::scalar::Scalar;
 use super::types::{TypeId, Types};
 
 /// The variables that functions declare, by line. What the pointers among them point to is found when it is asked.
@@ -58,6 +59,25 @@ impl Symbols {
         let (dwarf, types) = (image.dwarf.as_ref()?, &mut image.pointed.borrow_mut());
         let element = image.pointers.target(dwarf, types, file, u64::from(frame.line?))?;
         Some(Content { module, element })
+    }
+
+    /// The type of what is in a block of this size, if it is a structure with a plain name.
+    pub fn type_name(&self, content: Content, whole: u64) -> Option<String> {
+        let types = &self.modules[content.module].image()?.pointed.borrow();
+        let stride = types.get(content.element).size;
+        let is_plain = |c: char| c.is_alphanumeric() || "_:<>, *&$".contains(c);
+        let name = types.record_name(content.element)?;
+        (stride > 0 && whole > 0 && whole.is_multiple_of(stride) && name.chars().all(is_plain))
+            .then(|| name.to_owned())
+    }
+
+    /// The scalar that the byte at `offset` of a block belongs to: where it begins in the block, and how to read it.
+    pub fn scalar_within(&self, content: Content, offset: u64) -> Option<(u64, Scalar)> {
+        let types = &self.modules[content.module].image()?.pointed.borrow();
+        let stride = types.get(content.element).size;
+        let first = offset.checked_div(stride)? * stride;
+        let (inner, scalar) = leaf_in(types, content.element, offset - first, 0)?;
+        Some((first + inner, scalar))
     }
 
     /// The way to `size` bytes at `offset` in a block of `whole` bytes, to stand behind its name;

@@ -251,7 +251,12 @@ impl Symbols {
     }
 }
 
-fn leaf_in(types: &Types, ty: TypeId, offset: u64, depth: usize) -> Option<(u64, Scalar)> {
+pub(super) fn leaf_in(
+    types: &Types,
+    ty: TypeId,
+    offset: u64,
+    depth: usize,
+) -> Option<(u64, Scalar)> {
     let it = types.get(ty);
     // A broken file may have a type within itself.
     if offset >= it.size || depth > 64 {

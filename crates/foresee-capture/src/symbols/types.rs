@@ -52,6 +52,8 @@ const DEEPEST: usize = 64;
 pub(super) struct Types {
     types: Vec<Type>,
     known: HashMap<Die, TypeId>,
+    /// What records that pointers point to are called.
+    records: HashMap<TypeId, String>,
 }
 
 impl Types {
@@ -79,6 +81,11 @@ impl Types {
             match entry.tag() {
                 gimli::DW_TAG_pointer_type => {
                     let id = self.load(dwarf, target, 0);
+                    if matches!(self.get(id).shape, Shape::Record { .. })
+                        && let Some(name) = record_name(dwarf, target)
+                    {
+                        self.records.insert(id, name);
+                    }
                     return (self.get(id).size > 0).then_some(id);
                 }
                 gimli::DW_TAG_typedef
@@ -89,6 +96,11 @@ impl Types {
             }
         }
         None
+    }
+
+    /// The name of a record that a pointer points to.
+    pub(super) fn record_name(&self, id: TypeId) -> Option<&str> {
+        self.records.get(&id).map(String::as_str)
     }
 
     /// Whether two types look alike: each unit describes shared types separately.
@@ -258,6 +270,22 @@ impl Types {
         }
         whole
     }
+}
+
+/// The name of a record: its own or, if it has none, that of the last typedef.
+fn record_name(dwarf: &Dwarf, mut die: Die) -> Option<String> {
+    let mut name = None;
+    for _ in 0..DEEPEST {
+        let entry = dwarf.entry(die)?;
+        name = dwarf.text(die.unit, &entry, gimli::DW_AT_name).or(name);
+        match entry.tag() {
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+                return name;
+            }
+            _ => die = dwarf.follow(die.unit, &entry.attr_value(gimli::DW_AT_type)?)?,
+        }
+    }
+    None
 }
 
 /// Ends a stretch of bit fields: one unsigned number of the bytes they share.

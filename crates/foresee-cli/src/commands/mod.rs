@@ -11,6 +11,8 @@ pub(crate) mod index;
 pub(crate) mod instrument_jvm;
 pub(crate) mod lsp;
 pub(crate) mod observe;
+#[cfg(feature = "tui")]
+mod observe_screen;
 mod observe_view;
 pub(crate) mod picture;
 pub(crate) mod query;

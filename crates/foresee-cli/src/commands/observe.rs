@@ -33,7 +33,7 @@ use crate::{asked, bug, output, specs};
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
-    let observer = Arc::new(ConsoleObserver::new(args.analysis)?);
+    let observer = Arc::new(ConsoleObserver::new(args.analysis, args.tui)?);
     let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
     let limits = Limits {
         connections: args.max_connections,
@@ -51,9 +51,9 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // A second signal means not to wait for verdicts.
-        let register = signal_hook::flag::register_conditional_shutdown;
-        register(signal, 2, Arc::clone(&stop)).context("cannot catch signals")?;
+        if !args.tui {
+            end_at_second(signal, &stop)?;
+        }
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
     }
     let options = ServerOptions {
@@ -65,6 +65,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     let server = Server::start(options, Arc::clone(&observer) as Arc<dyn Observer>)?;
     for address in server.addresses() {
         let text = format!("observing on {address}");
+        observer.view.listening(&address.to_string());
         observer.say(&text, json!({"what": "listening", "address": address.to_string()}));
     }
     if let Some(metrics) = &metrics {
@@ -77,14 +78,29 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         if let Some(metrics) = &metrics {
             metrics.set(&observer.figures(&server.now()));
         }
-        if server.wait(programs, Duration::from_millis(200)) {
+        if server.wait(programs, Duration::from_millis(if args.tui { 50 } else { 200 })) {
             break;
         }
-        observer.view.show(&server.now(), observer.findings());
+        if !observer.view.show(&server.now(), observer.findings()) {
+            break;
+        }
     }
     observer.view.clear();
+    if args.tui {
+        // Not before the terminal has its old content.
+        stop.store(true, Ordering::SeqCst);
+        end_at_second(SIGINT, &stop)?;
+        end_at_second(SIGTERM, &stop)?;
+    }
     server.stop();
     observer.finish()
+}
+
+/// A second signal means not to wait for verdicts.
+fn end_at_second(signal: i32, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    signal_hook::flag::register_conditional_shutdown(signal, 2, Arc::clone(stop))
+        .context("cannot catch signals")?;
+    Ok(())
 }
 
 /// Prints the findings and verdicts of all programs.
@@ -116,7 +132,10 @@ struct Totals {
 
 impl ConsoleObserver {
     /// Checks the arguments before any program can connect.
-    pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<ConsoleObserver> {
+    pub(crate) fn new(
+        mut analysis: AnalysisArgs,
+        is_screen: bool,
+    ) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(analysis.html.is_none(), "--html shows whole traces: use `foresee check`");
         ensure!(
@@ -141,8 +160,12 @@ impl ConsoleObserver {
             "nothing to look for: give a specification with --spec FILE, a pattern with --pattern or \
              a check with --check NAME"
         );
-        let view = View::new(analysis.format == ReportFormat::Text);
         let format = analysis.format;
+        let to_terminal = analysis.output.output == Path::new("-");
+        ensure!(
+            !is_screen || format == ReportFormat::Text || !to_terminal,
+            "--tui has the terminal for itself: give --output FILE for the report"
+        );
         // An observer may run for days: its file grows with each line instead of appearing whole.
         let file = Some(analysis.output.output).filter(|path| path != Path::new("-"));
         let open = |path: PathBuf| match File::create(&path) {
@@ -150,6 +173,14 @@ impl ConsoleObserver {
             Err(error) => Err(output::cannot_write(&path, &error)),
         };
         let file = file.map(open).transpose()?;
+        let view = match is_screen {
+            true => {
+                let specs = session.specs().iter().flat_map(|source| &source.spec.properties);
+                let specs = specs.map(|property| Visible(&property.name.name).to_string());
+                View::screen(specs.chain(analysis.check.iter().map(ToString::to_string)))?
+            }
+            false => View::new(format == ReportFormat::Text),
+        };
         let style = if file.is_some() { Style::Plain } else { output::style() };
         // Findings of programs that come and go are not kept for `explain`.
         let options = Options {
@@ -221,6 +252,7 @@ impl ConsoleObserver {
                     totals.unwritten = Some(output::cannot_write(path, &error));
                 }
             }
+            None if self.view.takes(text) => {}
             None => totals.is_deaf |= self.view.around(|| output::print(text)).is_err(),
         }
     }
@@ -262,6 +294,13 @@ impl Observer for ConsoleObserver {
                 totals.errors += u64::from(status == 2);
                 // Some findings appear only at the end.
                 totals.is_found |= status == 1;
+                let how = match status {
+                    0 => "nothing found",
+                    1 => "found something",
+                    2 => "failed",
+                    _ => "not complete",
+                };
+                self.view.over(&label, program.events(), how);
                 for finding in &report.findings {
                     let key = (finding.property.clone(), finding.kind.word());
                     *totals.verdicts.entry(key).or_default() += 1;
@@ -279,6 +318,7 @@ impl Observer for ConsoleObserver {
             }
             Err(error) => {
                 self.totals().errors += 1;
+                self.view.over(&label, program.events(), "failed");
                 let text = format!("{:#}", specs::failed(error));
                 let line = json!({"what": "error", "program": about, "message": text});
                 self.say(&format!("{label}: error: {text}"), line);
@@ -295,7 +335,10 @@ impl Observer for ConsoleObserver {
             | ReportFormat::Sarif
             | ReportFormat::Junit
             | ReportFormat::Github => {
-                self.view.around(|| output::note(&format!("{who}: {what}")));
+                let text = format!("{who}: {what}");
+                if !self.view.takes(&Visible(&text).to_string()) {
+                    self.view.around(|| output::note(&text));
+                }
             }
             ReportFormat::Json => {
                 let line =
@@ -364,6 +407,7 @@ impl ProgramListener<'_> {
 impl Listener for ProgramListener<'_> {
     fn found(&mut self, finding: &Finding) {
         self.observer.totals().findings += 1;
+        self.observer.view.finding(self.label, finding);
         self.tell("finding", &finding.kind.word().to_uppercase(), finding);
     }
 

@@ -82,7 +82,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         || session.goes_beyond_causality()
         // A kept trace may be analysed in any way later.
         || args.keep.is_some() && !matches!(args.analysis.reorder, ReorderArg::Maz)
-        || !session.specs().is_empty() && !is_known;
+        || !session.specs().is_empty() && !is_known
+        // Where objects are is not known beforehand either.
+        || !object_types(&session).is_empty();
     // An interrupt is for the program; the report still covers what it did until then.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
     // These end the program, and the report covers what it did until then, too.
@@ -296,6 +298,7 @@ impl Run<'_> {
                 log,
                 symbols: &symbols,
                 spec_vars: &spec_vars,
+                object_types: &object_types(session),
                 trusted: &args.trust,
                 keeps_private: args.all,
                 memory,
@@ -380,6 +383,12 @@ pub(crate) fn filter(session: &Session, program: &Program) -> anyhow::Result<Cap
         }
     }
     Ok(filter)
+}
+
+/// The types of the objects that the specifications are about.
+pub(crate) fn object_types(session: &Session) -> Vec<String> {
+    let types = session.specs().iter().flat_map(|source| foresee_spec::object_types(&source.spec));
+    types.map(|(of, _)| of.to_owned()).collect()
 }
 
 /// The variables of the specifications in a process, and an error for those it does not have.

@@ -41,6 +41,6 @@ mod witness;
 pub use explore::Limits;
 pub use level::Count;
 pub use online::{Coverage, Message, Notice, Online, Stamper};
-pub use picture::{Edge, NoPicture, Node, Picture};
+pub use picture::{Beyond, Edge, NoPicture, Node, Picture};
 pub(crate) use predict::beginning;
 pub use predict::{Lattice, Prediction, ViolatingRuns};

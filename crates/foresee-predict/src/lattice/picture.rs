@@ -5,6 +5,8 @@
 
 mod cuts;
 
+use std::collections::HashMap;
+
 use foresee_causality::TooLong;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{StateId, TooManyStates};
@@ -37,6 +39,20 @@ pub struct Picture {
     pub runs: BigUint,
     /// How many of them violate the property, if a violating one is drawn.
     pub violating_runs: Option<BigUint>,
+    /// A violating order that is no way through the lattice, because critical sections swap or events are
+    /// left out in it: its relevant events, each with its thread.
+    pub beyond: Vec<Beyond>,
+}
+
+/// A step of an order that is not in the lattice.
+#[derive(Clone, Debug)]
+pub struct Beyond {
+    /// The event's index in the trace.
+    pub event: u64,
+    /// Its thread.
+    pub thread: String,
+    /// What was done.
+    pub text: String,
 }
 
 /// A consistent cut.
@@ -147,6 +163,7 @@ impl Picture {
             edges: cuts.edges(&items, trace),
             runs: cuts.last().runs.values().sum(),
             violating_runs,
+            beyond: Vec::new(),
         };
         picture.mark(&observed, |node| &mut node.observed, |edge| &mut edge.observed);
         if let Some(path) = violating {
@@ -154,6 +171,19 @@ impl Picture {
             picture.mark(&path, |node| &mut node.violating, |edge| &mut edge.violating);
         }
         Ok(picture)
+    }
+
+    /// Adds a violating order that is no way through the lattice.
+    pub fn add_beyond(&mut self, trace: &Trace, order: &[u64]) {
+        let relevant: HashMap<u64, &Edge> =
+            self.edges.iter().map(|edge| (edge.event, edge)).collect();
+        let step = |index: &u64| {
+            let edge = relevant.get(index)?;
+            let thread = trace.events.get(*index as usize)?.thread();
+            let thread = thread_name(thread, &trace.names);
+            Some(Beyond { event: *index, thread, text: edge.text.clone() })
+        };
+        self.beyond = order.iter().filter_map(step).collect();
     }
 
     /// Marks a path.

@@ -217,7 +217,7 @@ impl Question<'_> {
 }
 
 /// Adds the results of the candidates of a part. If the judge rejects one, that is an internal
-/// error, and nothing that depends on it is reported. The violating runs of the lattice go to
+/// error, and nothing that depends on it is reported. The violating runs go to
 /// `runs`.
 fn confirm(
     part: &Part,
@@ -237,7 +237,7 @@ fn confirm(
         let judged = confirmer.confirm(one);
         if let Ok(Finding { witness: Some(witness), .. }) = &judged {
             let (property, binding) = (one.property, one.binding.clone());
-            runs.push(Run { property, binding, order: witness.order.clone() });
+            runs.push(Run { property, binding, order: witness.order.clone(), is_beyond: false });
         }
         confirmed.add(judged, about, one, trace, listener);
     }
@@ -247,6 +247,14 @@ fn confirm(
     }
     for one in &candidates.reordered {
         let about = (one.analysis, part.name_of(one.property));
-        confirmed.add(confirmer.confirm_reordered(one), about, one, trace, listener);
+        let judged = confirmer.confirm_reordered(one);
+        if let Ok(Finding { witness: Some(witness), kind, .. }) = &judged
+            && *kind != FindingKind::Conditional
+        {
+            let (property, binding) = (one.property, one.binding.clone());
+            let order = (0..witness.observed).chain(witness.order.iter().copied()).collect();
+            runs.push(Run { property, binding, order, is_beyond: true });
+        }
+        confirmed.add(judged, about, one, trace, listener);
     }
 }

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 
-use foresee_spec::{Diagnostic, Interest, Resolved, resolve};
+use foresee_spec::{Diagnostic, Expanded, Interest, Resolved, resolve};
 use foresee_trace::{
     Batch, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode, Names, Outcome,
     Position, ReadError, Remarks, Validated,
@@ -19,7 +19,7 @@ use super::conclude::{Passed, load_first, needed_events, stands};
 use super::error::SessionError;
 use super::filtered::ensure_whole;
 use super::mistake::InternalError;
-use super::parts::{Part, Work};
+use super::parts::{Part, Work, expanded};
 use super::report::{Report, TraceFacts};
 use super::spec::Specification;
 use super::{Examined, Listener, Session};
@@ -166,12 +166,13 @@ impl<'a> Attempt<'a> {
         ensure_whole(order, || self.follow(), &session.specs)?;
         let mut work = Work::new(session);
         for (source, resolution) in session.specs.iter().zip(&resolutions) {
-            let (mut spec, resolved) = (source.spec.clone(), &resolution.resolved);
-            let properties = source.compile(&spec)?;
+            let mut asked = expanded(session, &source.spec, &resolution.resolved, self.names);
+            let properties = source.compile(&asked.spec)?;
             // This waits for the first access of each variable without a given initial value.
             let open = || self.follow();
-            learn_initial_values(&mut spec, &properties, resolved, self.names, open)?;
-            work.add(session, source, (&spec, resolved), self.names, order)?;
+            let Expanded { spec, resolved, .. } = &mut asked;
+            learn_initial_values(spec, &properties, resolved, self.names, open)?;
+            work.add(session, source, &asked, self.names, order)?;
         }
         let mut candidates = work.candidates();
         let mut left_out = std::mem::take(&mut work.left_out);

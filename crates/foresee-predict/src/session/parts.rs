@@ -1,8 +1,8 @@
 //! Which engine looks at which property.
 
-use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
+use foresee_spec::{Expanded, Resolved};
 use foresee_trace::{FileOrder, Names, Outcome};
 
 use super::Session;
@@ -72,6 +72,26 @@ pub(super) struct Work {
 /// What a property takes in all searches before any event is read, in bytes.
 const BYTES_PER_PROPERTY: usize = 64 << 10;
 
+/// How many choices of objects are looked at. Each is a property, and every event is shown to all of them.
+const MOST_CHOICES: usize = 10_000;
+
+/// How many properties there is memory for.
+fn most_properties(session: &Session) -> usize {
+    (session.settings.limits.memory / BYTES_PER_PROPERTY).max(1)
+}
+
+/// A specification with a property for each choice of objects that its properties are about, as far as there is memory.
+pub(super) fn expanded(
+    session: &Session,
+    spec: &Spec,
+    resolved: &Resolved,
+    names: &Names,
+) -> Expanded {
+    let given = spec.properties.iter().filter(|property| property.objects.is_empty()).count();
+    let most = most_properties(session).min(MOST_CHOICES);
+    foresee_spec::expand(spec, resolved, names, most.saturating_add(given))
+}
+
 impl Work {
     /// The analyses that need no specification.
     pub(super) fn new(session: &Session) -> Work {
@@ -100,19 +120,33 @@ impl Work {
         &mut self,
         session: &Session,
         source: &Specification,
-        (spec, resolved): (&Spec, &Resolved),
+        asked: &Expanded,
         names: &Names,
         order: FileOrder,
     ) -> Result<(), BadSpec> {
-        let asked = spec.properties.iter().zip(self.next..);
-        let asked = asked.filter(|(_, question)| session.answers(*question));
+        let Expanded { spec, resolved, origins, left_out: never_made } = asked;
+        let asked = spec.properties.iter().zip(origins);
+        let asked = asked.filter(|(_, origin)| session.answers(self.next + **origin));
         let asked: Vec<_> = asked.map(|(property, _)| property.clone()).collect();
-        self.next += spec.properties.len();
+        self.next += source.spec.properties.len();
         let spec = &Spec { properties: asked, ..spec.clone() };
-        let most = session.settings.limits.memory / BYTES_PER_PROPERTY;
-        let room = most.max(1).saturating_sub(self.properties).min(spec.properties.len());
+        let most = most_properties(session);
+        let room = most.saturating_sub(self.properties).min(spec.properties.len());
         if let Some(first) = spec.properties.get(room) {
-            self.left_out.push(left_out(&first.name.name, spec.properties.len() - room, most));
+            let statement = format!(
+                "not looked at, like the {} properties after it: there is memory for {most} properties; \
+                 allow more with --max-memory, or check fewer at a time",
+                spec.properties.len() - room - 1
+            );
+            self.left_out.push(left_out(&first.name.name, statement));
+        }
+        if let (true, Some(last)) = (*never_made > 0, spec.properties.last()) {
+            let statement = format!(
+                "{never_made} more choices of objects were not looked at: {} are the most in one \
+                 specification",
+                MOST_CHOICES.min(most)
+            );
+            self.left_out.push(left_out(&last.name.name, statement));
         }
         let properties = spec.properties[..room].to_vec();
         let spec = &Spec { properties, ..spec.clone() };
@@ -127,18 +161,14 @@ impl Work {
     }
 }
 
-/// What is said of properties that are not looked at, the first of which has this name.
-fn left_out(name: &str, count: usize, most: usize) -> Analysed {
+/// What is said of properties that are not looked at, the first or last of which has this name.
+fn left_out(name: &str, statement: String) -> Analysed {
     Analysed {
         name: OBSERVED,
         property: Some(name.to_owned()),
         outcome: Outcome::MemoryLimit,
         conclusion: Conclusion::Other,
-        statement: format!(
-            "not looked at, like the {} properties after it: there is memory for {most} properties; \
-             allow more with --max-memory, or check fewer at a time",
-            count - 1
-        ),
+        statement,
         notes: Vec::new(),
         stats: Vec::new(),
     }

@@ -39,12 +39,16 @@ pub(super) struct Run {
     pub(super) property: usize,
     pub(super) binding: Vec<(String, Object)>,
     pub(super) order: Vec<u64>,
+    /// Whether it is no run with the plain causality, so that the lattice does not have it.
+    pub(super) is_beyond: bool,
 }
 
 /// A violating run to draw, or none.
 struct Subject {
     binding: Vec<(String, Object)>,
     order: Option<Vec<u64>>,
+    /// A violating order that is not in the lattice.
+    beyond: Option<Vec<u64>>,
 }
 
 /// The lattices of the properties of a part, with confirmed runs that violate them.
@@ -66,11 +70,17 @@ pub(super) fn draw(
         for (i, subject) in subjects.iter().enumerate() {
             let order = subject.order.as_deref();
             let picture = Picture::new(trace, spec, resolved, number, &subject.binding, order);
+            let picture = picture.map(|mut picture| {
+                if let Some(beyond) = &subject.beyond {
+                    picture.add_beyond(trace, beyond);
+                }
+                Box::new(picture)
+            });
             drawings.push(Drawing::Lattice {
                 property: name.to_owned(),
                 is_only,
                 number: (subjects.len() > 1).then_some(i + 1),
-                picture: picture.map(Box::new),
+                picture,
             });
         }
     }
@@ -103,16 +113,17 @@ fn subjects(
     let mut subjects = Vec::new();
     for violation in monitor.take_violations().into_iter().take(DRAWN_BINDINGS) {
         let order = (0..violation.event.map_or(0, |event| event + 1)).collect();
-        subjects.push(Subject { binding: violation.binding, order: Some(order) });
+        subjects.push(Subject { binding: violation.binding, order: Some(order), beyond: None });
     }
     for run in runs.iter().filter(|run| run.property == number) {
         if subjects.len() < DRAWN_BINDINGS {
             let order = Some(run.order.clone());
-            subjects.push(Subject { binding: run.binding.clone(), order });
+            let (order, beyond) = if run.is_beyond { (None, order) } else { (order, None) };
+            subjects.push(Subject { binding: run.binding.clone(), order, beyond });
         }
     }
     if subjects.is_empty() && property.params.is_empty() {
-        subjects.push(Subject { binding: Vec::new(), order: None });
+        subjects.push(Subject { binding: Vec::new(), order: None, beyond: None });
     }
     Ok(subjects)
 }

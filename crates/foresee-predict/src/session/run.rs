@@ -1,12 +1,12 @@
 //! A session with a whole trace.
 
-use foresee_spec::Diagnostic;
+use foresee_spec::{Diagnostic, Expanded};
 use foresee_trace::{EventSource, Finding, FindingSink, Flow, ReadError, TraceInput, Validated};
 
 use super::conclude::{Open, Passed, conclude};
 use super::error::SessionError;
 use super::filtered::ensure_whole;
-use super::parts::Work;
+use super::parts::{Work, expanded};
 use super::report::TraceFacts;
 use super::{Examined, Listener, Session};
 use crate::candidates::Candidates;
@@ -87,11 +87,12 @@ impl Session {
             if !resolution.diagnostics.is_empty() {
                 listener.warning(source, &resolution.diagnostics);
             }
-            let (mut spec, resolved) = (source.spec.clone(), &resolution.resolved);
-            let properties = source.compile(&spec)?;
+            let mut asked = expanded(self, &source.spec, &resolution.resolved, &names);
+            let properties = source.compile(&asked.spec)?;
             let open = || trace.open();
-            learn_initial_values(&mut spec, &properties, resolved, &names, open)?;
-            work.add(self, source, (&spec, resolved), &names, order)?;
+            let Expanded { spec, resolved, .. } = &mut asked;
+            learn_initial_values(spec, &properties, resolved, &names, open)?;
+            work.add(self, source, &asked, &names, order)?;
         }
         Ok(())
     }

@@ -18,6 +18,12 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
+/** A step that is cut at the beginning of what it is about: the end of a name, and the value, say most. */
+function cutStep(text, length) {
+  const open = text.indexOf("(") + 1;
+  if (text.length <= length || open === 0 || open > length / 2) return cut(text, length);
+  return text.slice(0, open) + "…" + text.slice(text.length - (length - open - 1));
+}
 const place = (frame) => [frame.file, frame.line].filter((part) => part !== undefined).join(":") + (frame.function ? ` (${frame.function})` : "");
 const stepsOf = (finding) => (finding.witness && finding.witness.steps) || [];
 
@@ -107,8 +113,8 @@ class View {
     }
     for (const [from, to] of this.edges.filter(([from, to]) => to >= first && from <= last)) {
       const a = this.x(this.steps[from].thread.name), b = this.x(this.steps[to].thread.name), y = this.y(from), z = this.y(to);
-      const bend = Math.min(40, Math.abs(z - y) / 2);
-      parts.push(make("path", { class: "edge", d: `M${a} ${y} C${a} ${y + bend} ${b} ${z - bend} ${b} ${z - 5}` }));
+      // Below the label of the cause, down beside the lane of the effect, and to it: no label is there.
+      parts.push(make("path", { class: "edge", d: `M${a} ${y}V${y + ROW / 2}H${b - 14}V${z}H${b - 5}` }));
     }
     const violated = this.finding.witness && this.finding.witness.violated_at;
     const bad = violated === undefined ? undefined : (this.finding.witness.order || [])[violated - (this.finding.witness.observed || 0)];
@@ -125,7 +131,7 @@ class View {
         make("rect", { x: 0, y: y - ROW / 2, width: this.width, height: ROW }),
         make("text", { class: "number", x: 6, y: y + 3 }, String(step.event)),
         make("circle", { cx: x, cy: y, r: 5 }),
-        make("text", { x: x + 12, y: y + 4 }, cut(step.step, Math.floor((this.lane - 30) / 7.3)))));
+        make("text", { x: x + 12, y: y + 4 }, cutStep(step.step, Math.floor((this.lane - 30) / 7.3)))));
     }
     const head = [make("rect", { class: "head", x: 0, y: top, width: this.width, height: HEAD })];
     for (const thread of this.threads) head.push(make("text", { class: "name", x: this.x(thread) - 6, y: top + 17 }, cut(thread, Math.floor((this.lane - 10) / 7.3)), make("title", {}, thread)));

@@ -96,6 +96,13 @@ fn head(picture: &Picture) -> Vec<String> {
         figures += &format!(", of which {violating} {verb} the property");
     }
     head.push(figures);
+    if !picture.beyond.is_empty() {
+        let steps = picture.beyond.iter();
+        let steps = steps.map(|step| format!("{} {} {}", step.event, step.thread, step.text));
+        let steps = steps.collect::<Vec<_>>().join(", ");
+        let said = "violated in an order that is not in this lattice, where critical sections swap or events are left out: ";
+        head.extend(wrapped(&format!("{said}{steps}"), PAGE_LINE));
+    }
     head
 }
 

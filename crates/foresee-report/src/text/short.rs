@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use foresee_trace::{Finding, Location, Name, Site, closing};
+use foresee_trace::{Finding, Location, Name, Site, block_start, closing};
 
 /// How long a name may be in running text.
 const LONGEST_NAME: usize = 60;
@@ -94,7 +94,8 @@ fn arguments(text: &str) -> Option<&str> {
 pub(crate) fn name(text: &str) -> String {
     let mut short = text.to_owned();
     // A block is known by the place that made it: the one in the program.
-    if let Some(start) = text.find("heap(").map(|at| at + "heap(".len())
+    let start = block_start(text).or_else(|| text.find("heap(").map(|at| at + "heap(".len()));
+    if let Some(start) = start
         && let Some(length) = closing(&text[start..])
         && let Some(place) = Location::parse(&text[start..start + length])
     {
@@ -236,6 +237,7 @@ mod tests {
     fn blocks_are_named_by_the_program() {
         let inner = "/usr/include/c++/12/new.h:137(N<std::pair<int, int> >::f)<src/t.cc:8(add)";
         assert_eq!(name(&format!("heap({inner})#2+8")), "heap(t.cc:8(add))#2+8");
+        assert_eq!(name(&format!("node({inner})#2.next")), "node(t.cc:8(add))#2.next");
         assert_eq!(name("heap(t.cc:9(main))#1.balance"), "heap(t.cc:9(main))#1.balance");
         let long = "x".repeat(10_000);
         assert_eq!(name(&long).width(), LONGEST_NAME);

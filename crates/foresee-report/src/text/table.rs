@@ -36,6 +36,8 @@ pub(crate) struct Table {
     rows: Vec<Step>,
     /// How many steps of the run come before the first one that is shown.
     before: u64,
+    /// Whether these are the first steps of the observed run, in their order.
+    is_beginning: bool,
 }
 
 enum Step {
@@ -126,7 +128,10 @@ impl Table {
             let row = Shown { column, is_later: true, ..Shown::of(row, is_wide) };
             steps.push(Step::Shown { row, times: 1 });
         }
-        let mut table = Table { threads, rows: steps, before: hidden + first as u64 };
+        let skipped = diagram.rows[..first].iter().zip(hidden..);
+        let is_beginning = skipped.into_iter().all(|(row, place)| row.index == place);
+        let before = hidden + first as u64;
+        let mut table = Table { threads, rows: steps, before, is_beginning };
         table.drop_columns();
         table
     }
@@ -168,7 +173,7 @@ impl Table {
             };
             rows.push(Step::Shown { row: Shown::of(&row, is_wide), times: 1 });
         }
-        (first < last).then_some(Table { threads, rows, before: first })
+        (first < last).then_some(Table { threads, rows, before: first, is_beginning: true })
     }
 
     /// Leaves out the columns of threads that have no step in the table.
@@ -253,8 +258,10 @@ impl Table {
     pub(crate) fn draw(&self, style: Style, width: usize, out: &mut String) -> fmt::Result {
         match self.before {
             0 => {}
-            1 => writeln!(out, "after the first event of the run:\n")?,
-            n => writeln!(out, "after the first {n} events of the run:\n")?,
+            1 if self.is_beginning => writeln!(out, "after the first event of the run:\n")?,
+            n if self.is_beginning => writeln!(out, "after the first {n} events of the run:\n")?,
+            1 => writeln!(out, "after one other event:\n")?,
+            n => writeln!(out, "after {n} other events:\n")?,
         }
         let marks = self.marks();
         let layout = Layout::of(self, &marks, width);

@@ -173,7 +173,8 @@ fn no_swap_of_independent_writes_changes_a_verdict() {
         let formula = random_formula(&mut rng, 2, 3, (PAST_UNARY, PAST_BINARY));
         let name = Ident { name: "p".into(), span: Span::default() };
         let body = Body::Formula(formula);
-        let property = Property { name, params: Vec::new(), body, span: Span::default() };
+        let property =
+            Property { name, params: Vec::new(), objects: Vec::new(), body, span: Span::default() };
         let mut compiled = Compiled::new(&property).unwrap();
         let atoms = compiled.alphabet.atoms().len();
         let dependence = Dependence::new(&mut compiled).unwrap();

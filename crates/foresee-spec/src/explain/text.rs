@@ -57,6 +57,10 @@ impl Explanation {
             let each = "checked for each combination of values that the trace binds";
             writeln!(f, "  parameters  {}: {each}", list(&self.params))?;
         }
+        for (name, of) in &self.objects {
+            let (name, of) = (shown(name), shown(of));
+            writeln!(f, "  object      {name}: checked for each object of the type {of}")?;
+        }
         Ok(())
     }
 }

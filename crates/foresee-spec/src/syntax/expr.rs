@@ -107,6 +107,7 @@ impl Parser<'_> {
             }
             Kind::Quoted => {
                 let name = self.ident("a name")?;
+                self.check_quoted(&name);
                 self.variable(name)
             }
             Kind::Word if !self.at_item() => self.word_operand(),

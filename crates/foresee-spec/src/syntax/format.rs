@@ -204,11 +204,21 @@ impl<'a> Writer<'a> {
             }
         };
         let mut head = std::format!("{keyword} {}", ident(&property.name));
-        if !property.params.is_empty() {
-            let params: Vec<String> = property.params.iter().map(ident).collect();
+        let untyped = property.params.iter().map(|param| (param, None));
+        let typed = property.objects.iter().map(|object| (&object.name, Some(&object.of)));
+        let mut params: Vec<(&Ident, Option<&Ident>)> = untyped.chain(typed).collect();
+        params.sort_by_key(|(param, _)| param.span.start);
+        if !params.is_empty() {
+            let params: Vec<String> = params
+                .iter()
+                .map(|(param, of)| match of {
+                    None => ident(param),
+                    Some(of) => std::format!("{}: {}", ident(param), self.variable(&of.name)),
+                })
+                .collect();
             head.push_str(&std::format!("({})", params.join(", ")));
         }
-        self.params = property.params.iter().map(|p| p.name.clone()).collect();
+        self.params = params.iter().map(|(param, _)| param.name.clone()).collect();
         let mut docs = Vec::new();
         let (start, sign) = match &property.body {
             Body::Formula(f) => (f.span, ":"),

@@ -343,6 +343,7 @@ impl Parser<'_> {
         }
         if !self.single_word(false) {
             let name = self.program_name(false);
+            self.use_field(&name);
             return self.variable(name);
         }
         let word = self.word();
@@ -357,10 +358,16 @@ impl Parser<'_> {
             return self.use_of_let();
         }
         let name = Ident { name: word.to_owned(), span: self.bump().span };
+        if self.is_whole_object(&name) {
+            return self.variable(name);
+        }
         if let Some(declared) = self.use_param(&name.name) {
             let message = format!("the parameter `{word}` in an expression");
             let label = "parameters are only allowed in event atoms";
-            let help = format!("a variable of that name is written in backquotes: `` `{word}` ``");
+            let help = format!(
+                "a variable of that name is written in backquotes, `` `{word}` ``; a parameter that \
+                 stands for objects has their type, and conditions name their fields: `{word}: account`"
+            );
             self.report(
                 Diagnostic::error("parameter-in-expression", message, at, label)
                     .and(declared, "the parameter")

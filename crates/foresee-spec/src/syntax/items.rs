@@ -10,9 +10,9 @@ use super::formula::{INFIXES, is_reserved, nothing};
 use super::lexer::Kind;
 use super::parser::{Built, Failed, ITEMS, LetInfo, Parse, Parser};
 use super::{Item, ItemKind};
-use crate::ast::{Body, Formula, Ident, Init, Let, Property, Span, Spec};
+use crate::ast::{Body, Formula, Ident, Init, Let, ObjectParam, Property, Span, Spec};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::mentions::mentions;
+use crate::mentions::{fields, mentions};
 
 /// The maximum number of parameters of a property.
 const MAX_PARAMS: usize = 32;
@@ -43,6 +43,7 @@ impl Parser<'_> {
                 }
             }
             self.params.clear();
+            self.objects.clear();
             self.uses.clear();
             self.plain_names.clear();
         }
@@ -187,19 +188,30 @@ impl Parser<'_> {
                 let mut params = Vec::new();
                 loop {
                     params.push(p.ident("the name of a parameter")?);
+                    if p.eat(Kind::Colon) {
+                        let name = params.pop().ok_or(Failed)?;
+                        let of = match p.kind() {
+                            Kind::Word if p.word() != "_" => p.program_name(false),
+                            _ => p.ident("the name of a type")?,
+                        };
+                        p.objects.push(ObjectParam { name, of });
+                    }
                     if !p.eat(Kind::Comma) {
                         return Ok(params);
                     }
                 }
             })?;
-            self.check_unique("parameter", params.iter());
-            if let Some(extra) = params.get(MAX_PARAMS) {
+            let objects = self.objects.clone();
+            let all = || params.iter().chain(objects.iter().map(|object| &object.name));
+            self.check_unique("parameter", all());
+            if let Some(extra) = all().nth(MAX_PARAMS) {
                 let message = format!("more than {MAX_PARAMS} parameters");
                 let at = extra.span;
                 self.report(Diagnostic::error("too-many-parameters", message, at, "one too many"));
-                params.truncate(MAX_PARAMS);
             }
-            self.params = params.iter().map(|p| (p.clone(), false)).collect();
+            self.params = all().take(MAX_PARAMS).map(|p| (p.clone(), false)).collect();
+            params.truncate(MAX_PARAMS);
+            self.objects.truncate(MAX_PARAMS - params.len());
         }
         if keyword != "automaton" && self.kind() != Kind::End && !self.at_item() {
             self.expect(Kind::Colon, "`:` and the body of the property")?;
@@ -226,7 +238,19 @@ impl Parser<'_> {
             _ => return self.expected("`{` and the rows of the automaton"),
         };
         self.check_params();
-        Ok(Property { name, params, body, span: self.since(start) })
+        let objects = std::mem::take(&mut self.objects);
+        let property = Property { name, params, objects, body, span: self.since(start) };
+        for field in fields(&property) {
+            if field.is_usable() {
+                continue;
+            }
+            let message = format!("the field `{}` cannot stand here", field.name);
+            let label = "neither a variable nor a lock";
+            let help = "fields of an object stand in conditions and in `read`, `write`, `acquire` and `release`";
+            let error = Diagnostic::error("field-in-argument", message, field.span, label);
+            self.report(error.help(help));
+        }
+        Ok(property)
     }
 
     /// Reports unused parameters, and lets that seem to use them.

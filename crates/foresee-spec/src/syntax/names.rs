@@ -5,6 +5,7 @@ use super::parser::{Built, Facts, Parse, Parser};
 use super::reports::Reports;
 use crate::ast::{EventAtom, EventKind, Ident, Literal, Span, Term};
 use crate::diagnostic::Diagnostic;
+use crate::mentions::field_of;
 
 /// The kinds of events with their words.
 pub(super) const EVENTS: &[(&str, EventKind)] = &[
@@ -178,7 +179,9 @@ impl Parser<'_> {
             return Ok(Term::Any);
         }
         if token.kind == Kind::Quoted {
-            return Ok(Term::Name(self.ident("a name")?));
+            let name = self.ident("a name")?;
+            self.check_quoted(&name);
+            return Ok(Term::Name(name));
         }
         if place == Place::Argument {
             if let Some((value, span)) = self.literal() {
@@ -201,12 +204,48 @@ impl Parser<'_> {
         let single = self.single_word(true);
         let name = self.program_name(true);
         if single {
+            if self.is_whole_object(&name) {
+                return Ok(Term::Any);
+            }
             if self.use_param(&name.name).is_some() {
                 return Ok(Term::Param(name));
             }
             self.plain_names.push(name.clone());
         }
+        self.use_field(&name);
         Ok(Term::Name(name))
+    }
+
+    /// Notes that a field of an object was used, if the name is one.
+    pub(super) fn use_field(&mut self, name: &Ident) {
+        if let Some((object, _)) = field_of(&name.name, &self.objects) {
+            let param = self.objects[object].name.name.clone();
+            self.use_param(&param);
+        }
+    }
+
+    /// Reports a parameter that stands for an object if it is used without a field.
+    pub(super) fn is_whole_object(&mut self, name: &Ident) -> bool {
+        let Some(object) = self.objects.iter().find(|object| object.name.name == name.name) else {
+            return false;
+        };
+        let message = format!("`{}` is an object, of which only fields can be seen", name.name);
+        let error = Diagnostic::error("object-without-field", message, name.span, "no field");
+        let help = format!("name a field of it, as in `{}.balance`", name.name);
+        let error = error.and(object.name.span, "the object").help(help);
+        self.use_param(&name.name);
+        self.report(error);
+        true
+    }
+
+    /// Reports a name in backquotes that could not be told from a field of an object.
+    pub(super) fn check_quoted(&mut self, name: &Ident) {
+        let Some((object, _)) = field_of(&name.name, &self.objects) else { return };
+        let declared = self.objects[object].name.span;
+        let message = format!("`{}` looks like a field of the parameter", name.name);
+        let error = Diagnostic::error("ambiguous-field", message, name.span, "not a field");
+        let help = "give the parameter another name";
+        self.report(error.and(declared, "the parameter").help(help));
     }
 }
 

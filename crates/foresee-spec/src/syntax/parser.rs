@@ -12,7 +12,7 @@ use foresee_support::nearest::nearest;
 use super::atomics::ATOMIC;
 use super::lexer::{Kind, Token};
 use super::reports::Reports;
-use crate::ast::{Formula, Ident, Span};
+use crate::ast::{Formula, Ident, ObjectParam, Span};
 use crate::diagnostic::Diagnostic;
 
 /// The maximum height of a tree of operators, including brackets and expanded lets. It allows
@@ -88,6 +88,8 @@ pub(super) struct Parser<'a> {
     pub(super) all_lets: HashMap<&'a str, Span>,
     /// The parameters of the current property, and whether they have been used.
     pub(super) params: Vec<(Ident, bool)>,
+    /// Those of them that stand for objects of a type.
+    pub(super) objects: Vec<ObjectParam>,
     /// Lets that the current item uses.
     pub(super) uses: Vec<Ident>,
     /// Plain names in event atoms of the current item.
@@ -108,6 +110,7 @@ impl<'a> Parser<'a> {
             lets: HashMap::new(),
             all_lets: HashMap::new(),
             params: Vec::new(),
+            objects: Vec::new(),
             uses: Vec::new(),
             plain_names: Vec::new(),
             patience: 1_000_000,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::bail;
 use foresee_capture::explore::words::Words;
 use foresee_capture::explore::{Observer, Ran};
 use foresee_explore::Monitor;
@@ -34,7 +35,16 @@ impl Asked {
     pub(super) fn new(specs: &[PathBuf], checks: &[String]) -> anyhow::Result<Asked> {
         let mut loaded = Vec::new();
         for file in specs {
-            loaded.push(specs::load(&specs::read(file)?)?);
+            let source = specs::load(&specs::read(file)?)?;
+            let mut properties = source.spec.properties.iter();
+            if let Some(about) = properties.find(|property| !property.objects.is_empty()) {
+                bail!(
+                    "exploration cannot decide `{}`: it is about every object of a type, and objects \
+                     are known only after a run; `foresee run` decides it",
+                    about.name.name
+                );
+            }
+            loaded.push(source);
         }
         let asked = Asked { specs: loaded, checks: checks.to_vec() };
         asked.session()?;

@@ -60,7 +60,11 @@ fn watched(session: &Session) -> Vec<(&'static str, String)> {
 pub(crate) fn named(spec: &foresee_spec::ast::Spec) -> Vec<(&'static str, String)> {
     let fields = foresee_spec::variables(spec);
     let methods = foresee_spec::methods(spec);
-    let fields = fields.iter().map(|(name, _)| ("field", (*name).to_owned()));
+    let fields = fields.iter().map(|(name, _)| (*name).to_owned());
+    let of_objects = foresee_spec::object_types(spec)
+        .into_iter()
+        .flat_map(|(of, paths)| paths.into_iter().map(move |path| format!("{of}.{path}")));
+    let fields = fields.chain(of_objects).map(|name| ("field", name));
     fields.chain(methods.iter().map(|(name, _)| ("method", (*name).to_owned()))).collect()
 }
 

@@ -123,6 +123,7 @@ impl Generator {
             spec.properties.push(Property {
                 name: ident(format!("n{i}{odd}")),
                 params: std::mem::take(&mut self.params),
+                objects: Vec::new(),
                 body,
                 span: Span::default(),
             });

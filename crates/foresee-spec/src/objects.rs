@@ -1,0 +1,463 @@
+//! Properties about every object of a type: `property solvent(a: account): a.balance >= 0`.
+//!
+//! Which objects there are is known from the names of a trace: those of objects whose type is known
+//! begin with it. A property becomes one for each choice of objects, in which their names stand for
+//! the parameters, and nothing after this step knows of objects. Different parameters stand for
+//! different objects.
+//!
+//! Objects come into being while the program runs, so their fields have no value in the beginning
+//! that anyone would want to speak of. A field has the first value that is seen of it from the start:
+//! what the program writes first, or reads before that.
+
+use std::collections::HashSet;
+
+use foresee_support::nearest::nearest;
+use foresee_trace::{FieldName, Id, Interner, Names, Visible};
+
+use crate::ast::{
+    Atom, Body, EventAtom, Expr, ExprKind, Formula, FormulaKind, ObjectParam, Pattern, PatternKind,
+    Property, Regex, RegexKind, Spec, Term,
+};
+use crate::diagnostic::Diagnostic;
+use crate::mentions::{Entity, FieldMention, field_of, fields};
+use crate::resolve::Resolved;
+
+/// The maximum number of types or fields in a message.
+const SHOWN: usize = 5;
+
+/// The objects of a trace for each parameter of a property that has a type, in the order in which
+/// the trace names them.
+pub(crate) fn find(
+    property: &Property,
+    names: &Names,
+    report: &mut dyn FnMut(Diagnostic),
+) -> Vec<Vec<String>> {
+    let mentioned = fields(property);
+    let objects = property.objects.iter().enumerate();
+    objects
+        .map(|(i, param)| {
+            let own: Vec<&FieldMention<'_>> = mentioned.iter().filter(|f| f.object == i).collect();
+            let mut search = Search { param, own, found: Vec::new(), known: HashSet::new() };
+            search.through(&names.vars, |field| field.is_variable());
+            search.through(&names.locks, |field| field.entity == Entity::Lock);
+            search.complete(names, report)
+        })
+        .collect()
+}
+
+/// The search for the objects of one parameter.
+struct Search<'a> {
+    param: &'a ObjectParam,
+    own: Vec<&'a FieldMention<'a>>,
+    found: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Search<'_> {
+    fn through<I: Id>(&mut self, known: &Interner<I>, wanted: impl Fn(&FieldMention<'_>) -> bool) {
+        let paths: HashSet<&str> = self.own.iter().filter(|f| wanted(f)).map(|f| f.path).collect();
+        if paths.is_empty() {
+            return;
+        }
+        for (_, name) in known.iter() {
+            let object = match FieldName::of(name) {
+                Some(field) => {
+                    let is_it = FieldName::is_named(field.of, &self.param.of.name);
+                    (is_it && paths.contains(field.path)).then_some(field.object)
+                }
+                // The only object of a Java class has no number.
+                None => paths.iter().find_map(|path| {
+                    let object = name.strip_suffix(path)?.strip_suffix('.')?;
+                    FieldName::is_named(object, &self.param.of.name).then_some(object)
+                }),
+            };
+            if let Some(object) = object
+                && !self.known.contains(object)
+            {
+                self.known.insert(object.to_owned());
+                self.found.push(object.to_owned());
+            }
+        }
+    }
+
+    /// The objects that have all fields whose values are needed.
+    fn complete(self, names: &Names, report: &mut dyn FnMut(Diagnostic)) -> Vec<String> {
+        let Search { param, own, mut found, .. } = self;
+        let type_name = &param.of.name;
+        let before = found.len();
+        let lacks = |object: &str| {
+            let needed = own.iter().filter(|field| field.entity == Entity::State);
+            let mut missing = needed
+                .filter(|field| names.vars.lookup(&format!("{object}.{}", field.path)).is_none());
+            missing.next().copied()
+        };
+        let first_lack = found.iter().find_map(|object| lacks(object));
+        found.retain(|object| lacks(object).is_none());
+        if found.is_empty() {
+            report(absent(param, first_lack.or(own.first().copied()), names));
+        } else if let Some(field) = first_lack {
+            let count = before - found.len();
+            let message = format!(
+                "{count} of {before} objects of the type `{type_name}` have no value of `{}` in the trace",
+                field.path
+            );
+            let label = "the property is not checked for them";
+            report(Diagnostic::warning("unknown-field", message, field.span, label));
+        }
+        found
+    }
+}
+
+/// Why a property has no objects.
+fn absent(param: &ObjectParam, field: Option<&FieldMention<'_>>, names: &Names) -> Diagnostic {
+    let meant = &param.of.name;
+    let (mut types, mut paths) = (Vec::new(), Vec::new());
+    for field in names.vars.iter().filter_map(|(_, name)| FieldName::of(name)) {
+        if field.of != "heap" && !types.contains(&field.of) && types.len() < 1_000 {
+            types.push(field.of);
+        }
+        let is_it = FieldName::is_named(field.of, meant);
+        if is_it && !paths.contains(&field.path) && paths.len() < 1_000 {
+            paths.push(field.path);
+        }
+    }
+    if let (Some(field), false) = (field, paths.is_empty()) {
+        let message =
+            format!("no object of the type `{meant}` has a field `{}` in the trace", field.path);
+        let error = Diagnostic::error("unknown-field", message, field.span, "has no value");
+        return error.help(match nearest(field.path, paths.iter().copied()) {
+            Some(near) => format!("did you mean `{}`?", Visible(near)),
+            None => format!("it has {}", list(&paths)),
+        });
+    }
+    let message = format!("no object of the type `{meant}` is in the trace");
+    let error = Diagnostic::error("unknown-type", message, param.of.span, "no such object");
+    let last = |of: &&str| {
+        of.rsplit(['.', ':', '$']).next().is_some_and(|l| nearest(meant, [l]).is_some())
+    };
+    error.help(match nearest(meant, types.iter().copied()).or(types.iter().copied().find(|of| last(of))) {
+        Some(near) => format!("did you mean `{}`?", Visible(near)),
+        None if types.is_empty() => {
+            "the type of allocated memory is known if the line that allocates it declares a pointer to it"
+                .to_owned()
+        }
+        None => format!("there are objects of the types {}", list(&types)),
+    })
+}
+
+fn list(names: &[&str]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(SHOWN).map(|name| format!("`{}`", Visible(name))).collect();
+    format!("{}{}", shown.join(", "), if names.len() > SHOWN { ", …" } else { "" })
+}
+
+/// A specification without objects.
+#[derive(Clone, Debug)]
+pub struct Expanded {
+    /// The properties, one for each choice of objects.
+    pub spec: Spec,
+    /// The names, with those of the fields.
+    pub resolved: Resolved,
+    /// The property of the original specification that each comes from.
+    pub origins: Vec<usize>,
+    /// How many choices of objects were left out because there are too many.
+    pub left_out: usize,
+}
+
+/// Makes every property about objects one for each choice of them; at most `most` properties in all.
+pub fn expand(spec: &Spec, resolved: &Resolved, names: &Names, most: usize) -> Expanded {
+    let mut expanded = Expanded {
+        spec: Spec { properties: Vec::new(), ..spec.clone() },
+        resolved: resolved.clone(),
+        origins: Vec::new(),
+        left_out: 0,
+    };
+    for (origin, property) in spec.properties.iter().enumerate() {
+        if property.objects.is_empty() {
+            expanded.spec.properties.push(property.clone());
+            expanded.origins.push(origin);
+            continue;
+        }
+        let found = resolved.objects.get(&property.name.name);
+        let found = found.map_or(&[][..], |found| found.as_slice());
+        if found.len() != property.objects.len() || found.iter().any(Vec::is_empty) {
+            continue;
+        }
+        let mut choice = vec![0; found.len()];
+        loop {
+            let objects: Vec<&str> =
+                choice.iter().zip(found).map(|(&i, found)| found[i].as_str()).collect();
+            let is_distinct = (1..objects.len()).all(|i| !objects[..i].contains(&objects[i]));
+            if is_distinct && expanded.spec.properties.len() >= most {
+                // Those that follow are counted as if all were distinct.
+                let later = choice.iter().zip(found).fold(0usize, |n, (&i, found)| {
+                    n.saturating_mul(found.len()).saturating_add(found.len() - 1 - i)
+                });
+                expanded.left_out = expanded.left_out.saturating_add(later.saturating_add(1));
+                break;
+            }
+            if is_distinct {
+                expanded.add(property, &objects, names);
+                expanded.origins.push(origin);
+            }
+            // The next choice; the last parameter changes fastest.
+            let Some(at) = (0..choice.len()).rev().find(|&i| choice[i] + 1 < found[i].len()) else {
+                break;
+            };
+            choice[at] += 1;
+            choice[at + 1..].fill(0);
+        }
+    }
+    expanded
+}
+
+impl Expanded {
+    /// Adds a property about these objects.
+    fn add(&mut self, property: &Property, objects: &[&str], names: &Names) {
+        let mut of = property.clone();
+        let params = std::mem::take(&mut of.objects);
+        of.name.name = format!("{}({})", of.name.name, objects.join(", "));
+        let resolved = &mut self.resolved;
+        let mut rename = |name: &mut String, is_lock: bool| {
+            let Some((object, path)) = field_of(name, &params) else { return };
+            let full = format!("{}.{path}", objects[object]);
+            if is_lock {
+                let lock = names.locks.lookup(&full);
+                resolved.locks.extend(lock.map(|lock| (full.clone(), vec![lock])));
+            } else if let Some(var) = names.vars.lookup(&full) {
+                resolved.vars.insert(full.clone(), var);
+                resolved.fields.insert(var);
+            }
+            *name = full;
+        };
+        rename_body(&mut of.body, &mut rename);
+        self.spec.properties.push(of);
+    }
+}
+
+/// Gets each name of a variable or lock, and whether it is of a lock.
+type Rename<'r> = dyn FnMut(&mut String, bool) + 'r;
+
+fn rename_body(body: &mut Body, rename: &mut Rename<'_>) {
+    match body {
+        Body::Formula(formula) => rename_formula(formula, rename),
+        Body::Violation(regex) => rename_regex(regex, rename),
+        Body::Pattern(pattern) => rename_pattern(pattern, rename),
+        Body::Automaton(automaton) => {
+            let edges = automaton.states.iter_mut().flat_map(|state| &mut state.edges);
+            edges.for_each(|edge| rename_formula(&mut edge.guard, rename));
+        }
+        Body::Custom(_) => {}
+    }
+}
+
+fn rename_formula(formula: &mut Formula, rename: &mut Rename<'_>) {
+    match &mut formula.kind {
+        // Lets have no parameters.
+        FormulaKind::Const(_) | FormulaKind::Let(..) => {}
+        FormulaKind::Atom(Atom::Compare(_, left, right)) => {
+            rename_expr(left, rename);
+            rename_expr(right, rename);
+        }
+        FormulaKind::Atom(Atom::Truth(expr)) => rename_expr(expr, rename),
+        FormulaKind::Atom(Atom::Event(event)) => rename_event(event, rename),
+        FormulaKind::Unary(_, operand) => rename_formula(operand, rename),
+        FormulaKind::Binary(_, left, right) => {
+            rename_formula(left, rename);
+            rename_formula(right, rename);
+        }
+    }
+}
+
+fn rename_expr(expr: &mut Expr, rename: &mut Rename<'_>) {
+    match &mut expr.kind {
+        ExprKind::Literal(_) => {}
+        ExprKind::Var(name) => rename(name, false),
+        ExprKind::Neg(operand) => rename_expr(operand, rename),
+        ExprKind::Arith(_, left, right) => {
+            rename_expr(left, rename);
+            rename_expr(right, rename);
+        }
+    }
+}
+
+fn rename_event(event: &mut EventAtom, rename: &mut Rename<'_>) {
+    use crate::ast::EventKind::{Acquire, Read, Release, Write};
+    let is_lock = matches!(event.kind, Acquire | Release);
+    if let Term::Name(name) = &mut event.target
+        && (is_lock || matches!(event.kind, Read | Write))
+    {
+        rename(&mut name.name, is_lock);
+    }
+}
+
+fn rename_regex(regex: &mut Regex, rename: &mut Rename<'_>) {
+    match &mut regex.kind {
+        RegexKind::Empty | RegexKind::Any => {}
+        RegexKind::Step(formula) => rename_formula(formula, rename),
+        RegexKind::Event(event) => rename_event(event, rename),
+        RegexKind::Concat(parts) | RegexKind::Union(parts) | RegexKind::Intersection(parts) => {
+            parts.iter_mut().for_each(|part| rename_regex(part, rename));
+        }
+        RegexKind::Complement(inner)
+        | RegexKind::Star(inner)
+        | RegexKind::Plus(inner)
+        | RegexKind::Optional(inner) => rename_regex(inner, rename),
+    }
+}
+
+fn rename_pattern(pattern: &mut Pattern, rename: &mut Rename<'_>) {
+    match &mut pattern.kind {
+        PatternKind::Empty => {}
+        PatternKind::Position(events) => {
+            events.iter_mut().for_each(|event| rename_event(event, rename));
+        }
+        PatternKind::Then(parts) | PatternKind::Union(parts) | PatternKind::Intersection(parts) => {
+            parts.iter_mut().for_each(|part| rename_pattern(part, rename));
+        }
+        PatternKind::Star(inner) => rename_pattern(inner, rename),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::render;
+    use crate::resolve;
+    use crate::syntax::{parse, print_formula};
+
+    fn trace() -> Names {
+        let mut names = Names::default();
+        for var in [
+            "account(bank.c:9(open))#1.balance",
+            "account(bank.c:9(open))#1.limit",
+            "other",
+            "account(bank.c:9(open))#2.balance",
+            "account(bank.c:30(more))#1[4].balance",
+            "account(bank.c:30(more))#1[4].limit",
+            "heap(bank.c:50(raw))#1.balance",
+            "bank.Sole.count",
+        ] {
+            names.vars.intern(var).unwrap();
+        }
+        names.locks.intern("account(bank.c:9(open))#2.lock").unwrap();
+        names
+    }
+
+    fn expanded(text: &str) -> (Vec<String>, String) {
+        let parsed = parse(text);
+        let shown = render(&parsed.diagnostics, "spec", text, false);
+        assert!(!parsed.has_errors(), "{shown}");
+        let names = trace();
+        let resolution = resolve(&parsed.spec, &names);
+        let shown = render(&resolution.diagnostics, "spec", text, false);
+        let expanded = expand(&parsed.spec, &resolution.resolved, &names, 100);
+        assert_eq!(expanded.origins.len(), expanded.spec.properties.len());
+        let all = expanded.spec.properties.iter().map(|p| match &p.body {
+            Body::Formula(f) => format!("{}: {}", p.name.name, print_formula(f)),
+            _ => p.name.name.clone(),
+        });
+        (all.collect(), shown)
+    }
+
+    #[test]
+    fn a_property_is_one_for_each_object() {
+        let (all, shown) = expanded("property p(a: account): a.balance >= 0");
+        assert_eq!(
+            all,
+            [
+                "p(account(bank.c:9(open))#1): `account(bank.c:9(open))#1.balance` >= 0",
+                "p(account(bank.c:9(open))#2): `account(bank.c:9(open))#2.balance` >= 0",
+                "p(account(bank.c:30(more))#1[4]): `account(bank.c:30(more))#1[4].balance` >= 0",
+            ]
+        );
+        assert_eq!(shown, "");
+        let (all, _) = expanded("property p(s: Sole): s.count >= other");
+        assert_eq!(all, ["p(bank.Sole): bank.Sole.count >= other"]);
+    }
+
+    #[test]
+    fn different_parameters_are_different_objects() {
+        let (all, shown) = expanded("property p(a: account, b: account): a.limit == b.limit");
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all[0].starts_with("p(account(bank.c:9(open))#1, account(bank.c:30(more))#1[4])"));
+        assert_eq!(shown, "");
+        let (all, shown) = expanded("property p(a: account): a.balance <= a.limit");
+        assert_eq!(all.len(), 2);
+        assert!(
+            shown.contains("1 of 3 objects of the type `account` have no value of `limit`"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn events_of_objects() {
+        let (all, shown) = expanded("pattern p(a: account): acquire(a.lock) .. write(a.balance)");
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert_eq!(shown, "");
+    }
+
+    #[test]
+    fn too_many_choices_are_counted() {
+        let parsed = parse("property p(a: account, b: account): a.balance == b.balance");
+        let names = trace();
+        let resolved = resolve(&parsed.spec, &names).resolved;
+        let all = expand(&parsed.spec, &resolved, &names, 100);
+        assert_eq!((all.spec.properties.len(), all.left_out), (6, 0));
+        let some = expand(&parsed.spec, &resolved, &names, 2);
+        assert_eq!(some.spec.properties.len(), 2);
+        assert!(some.left_out >= 4);
+    }
+
+    #[test]
+    fn mistakes_name_what_is_near() {
+        let mistake = |text| {
+            let (all, shown) = expanded(text);
+            assert!(all.is_empty(), "{all:?}");
+            shown
+        };
+        let shown = mistake("property p(a: acount): a.balance >= 0");
+        assert!(shown.contains("no object of the type `acount`"), "{shown}");
+        assert!(shown.contains("did you mean `account`?"), "{shown}");
+        let shown = mistake("property p(a: account): a.balence >= 0");
+        assert!(shown.contains("did you mean `balance`?"), "{shown}");
+        let shown = mistake("property p(a: ship): a.x >= 0");
+        assert!(shown.contains("there are objects of the types `account`"), "{shown}");
+    }
+
+    #[test]
+    fn objects_are_not_values() {
+        for (text, code) in [
+            ("property p(a: account): a >= 0", "object-without-field"),
+            ("pattern p(a: account): event(x, a)", "object-without-field"),
+            ("pattern p(a: account): event(x, a.balance)", "field-in-argument"),
+            ("property p(a: account): `a.balance` > 0 && a.x > 0", "ambiguous-field"),
+            ("property p(a: account, a): a.x > 0", "duplicate"),
+            ("property p(a: ): a.x > 0", "syntax"),
+        ] {
+            let parsed = parse(text);
+            assert!(parsed.has_errors(), "{text}");
+            let codes: Vec<_> = parsed.diagnostics.iter().map(|d| d.code).collect();
+            assert!(code == "syntax" || codes.contains(&code), "{text}: {codes:?}");
+        }
+        let unused = parse("property p(a: account): x > 0");
+        assert_eq!(unused.diagnostics[0].code, "unused-parameter");
+    }
+
+    #[test]
+    fn explanations_name_the_objects() {
+        let parsed = parse("property p(a: account): a.balance > 0");
+        let property = &parsed.spec.properties[0];
+        let mut compiled = crate::property::Compiled::new(property).unwrap();
+        let told = crate::explain::explain(property, &mut compiled, &[]).to_string();
+        assert!(told.contains("a: checked for each object of the type account"), "{told}");
+    }
+
+    #[test]
+    fn the_text_stays() {
+        let text = "property p(c, a: bank::Account, i): a.balance > 0 -> once event(x, c, i)\n";
+        let parsed = parse(text);
+        assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+        assert_eq!(crate::format(text).unwrap(), text);
+    }
+}
