@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{AckKind, Message};
-use foresee_batch::{Blob, Blobs, Digest, Failed, Job, Performed};
+use foresee_batch::{Blob, Blobs, Decided, Digest, Failed, Job, Performed};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 
@@ -218,8 +218,15 @@ impl Shift<'_> {
             let damaged = || NatsError(format!("{} was damaged on its way", spec.name));
             texts.insert(spec.digest, text.ok_or_else(damaged)?);
         }
+        let mut decided = HashMap::new();
+        for &key in &job.decided_by {
+            // Whoever is not helped does everything itself.
+            if let Ok(Some(Ok(answer))) = self.store.result(key).await {
+                decided.extend(answer.decided.map(|decided| (key, decided)));
+            }
+        }
         let trace = self.fetched.take(&self.store, &job.trace).await?;
-        let here = Here { trace, texts };
+        let here = Here { trace, texts, decided };
         let (perform, of) = (Arc::clone(&self.worker.perform), job.clone());
         let done = tokio::task::spawn_blocking(move || perform(&of, &here)).await;
         self.fetched.release(job.trace.digest).await;
@@ -231,6 +238,7 @@ impl Shift<'_> {
 struct Here {
     trace: PathBuf,
     texts: HashMap<Digest, String>,
+    decided: HashMap<Digest, Decided>,
 }
 
 impl Blobs for Here {
@@ -241,5 +249,9 @@ impl Blobs for Here {
     fn text(&self, blob: &Blob) -> Result<String, Failed> {
         let unknown = || Failed(format!("{} was not fetched", blob.name));
         self.texts.get(&blob.digest).cloned().ok_or_else(unknown)
+    }
+
+    fn decided(&self, key: Digest) -> Option<Decided> {
+        self.decided.get(&key).cloned()
     }
 }
