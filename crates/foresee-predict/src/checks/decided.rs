@@ -112,7 +112,8 @@ impl Deciding {
         verdicts: impl IntoIterator<Item = (usize, Verdict)>,
     ) {
         let verdicts = verdicts.into_iter();
-        let verdicts = verdicts.filter_map(|(at, verdict)| Some((u32::try_from(at).ok()?, verdict)));
+        let verdicts =
+            verdicts.filter_map(|(at, verdict)| Some((u32::try_from(at).ok()?, verdict)));
         let kept = OfCheck { candidates: fingerprint(candidates), verdicts: verdicts.collect() };
         let mut into = self.into.lock().unwrap_or_else(PoisonError::into_inner);
         into.checks.insert(check.to_owned(), kept);
