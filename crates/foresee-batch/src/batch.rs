@@ -1,7 +1,9 @@
 //! All jobs of a plan, and one report on them.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
+use foresee_predict::checks::Decided;
 use foresee_predict::info::BATCH;
 use foresee_predict::{Analysed, Conclusion};
 use foresee_report::{Merger, Parts, Report};
@@ -9,10 +11,10 @@ use foresee_trace::Outcome;
 
 use crate::cache::Cache;
 use crate::digest::Digest;
-use crate::job::Job;
+use crate::job::{Blob, Job};
 use crate::parts::join;
-use crate::perform::{Answer, Failed, perform};
-use crate::plan::{Plan, Planned};
+use crate::perform::{Answer, Blobs, Failed, perform};
+use crate::plan::{LocalBlobs, Plan, Planned};
 use crate::queue::{Queue, QueueError};
 use crate::shard::Shard;
 
@@ -66,55 +68,116 @@ pub fn run(
     if jobs.is_empty() {
         return Err(BatchError::EmptyShard(shard, plan.jobs.len()));
     }
-    let mut different: HashMap<Digest, &Job> = HashMap::new();
-    let mut missing: Vec<(Digest, &Job)> = Vec::new();
-    for (key, job) in jobs.iter().filter_map(Asked::job) {
-        if different.insert(key, job).is_none() && !cache.has(key) {
-            missing.push((key, job));
+    let mut different: HashSet<Digest> = HashSet::new();
+    let mut rounds = Rounds::default();
+    for asked in &jobs {
+        if let Some((key, job)) = asked.job()
+            && different.insert(key)
+            && !cache.has(key)
+        {
+            rounds.add(key, job, asked.planned.candidate_parts, cache);
         }
     }
     let unreadable = jobs.iter().filter(|asked| asked.job().is_none()).count();
-    let cached = different.len() - missing.len();
+    let Rounds { decide, answer, both } = rounds;
+    let cached = different.len() - answer.len() - both.len();
     let mut now = Progress {
-        jobs: different.len() + unreadable,
+        jobs: different.len() + decide.len() + unreadable,
         done: cached + unreadable,
         cached,
         failed: unreadable,
     };
     progress(now);
     let mut failed: HashMap<Digest, Failed> = HashMap::new();
-    let wanted: Vec<&Job> = missing.iter().map(|(_, job)| *job).collect();
-    let ended = queue.perform(&wanted, &plan.blobs, &mut |number, performed| {
-        let key = missing[number].0;
-        match performed {
-            Ok(answer) => cache
-                .put(key, answer)
-                .map_err(|error| QueueError(format!("cannot store a result: {error}")))?,
-            Err(why) => {
-                failed.insert(key, why);
-                now.failed += 1;
+    let blobs = WithResults { blobs: &plan.blobs, cache };
+    let first = [decide, both].concat();
+    let decides = |key: &Digest| !different.contains(key);
+    for round in [&first, &answer] {
+        let wanted: Vec<&Job> = round.iter().map(|(_, job)| job).collect();
+        let ended = queue.perform(&wanted, &blobs, &mut |number, performed| {
+            let key = round[number].0;
+            match performed {
+                Ok(answer) => cache
+                    .put(key, answer)
+                    .map_err(|error| QueueError(format!("cannot store a result: {error}")))?,
+                // The job that it was to help does everything itself.
+                Err(_) if decides(&key) => {}
+                Err(why) => {
+                    failed.insert(key, why);
+                    now.failed += 1;
+                }
             }
-        }
-        now.done += 1;
-        progress(now);
-        Ok(())
-    });
-    if let Err(error) = ended {
-        if now.done == unreadable {
-            return Err(error.into());
-        }
-        // What is done stays done, and the rest is listed.
-        for (key, _) in missing {
-            if !cache.has(key) {
-                failed.entry(key).or_insert_with(|| Failed(error.to_string()));
+            now.done += 1;
+            progress(now);
+            Ok(())
+        });
+        if let Err(error) = ended {
+            if now.done == unreadable {
+                return Err(error.into());
             }
+            // What is done stays done, and the rest is listed.
+            for (key, _) in first.iter().chain(&answer) {
+                if !decides(key) && !cache.has(*key) {
+                    failed.entry(*key).or_insert_with(|| Failed(error.to_string()));
+                }
+            }
+            now.failed = unreadable + failed.len();
+            break;
         }
-        now.failed = unreadable + failed.len();
     }
     let mut told = Told { plan, cache, failed, warnings: Vec::new(), warned: HashSet::new() };
     let report = told.merge(&jobs);
-    let keys = different.into_keys().collect();
-    Ok(Done { report, warnings: told.warnings, progress: now, keys })
+    Ok(Done { report, warnings: told.warnings, progress: now, keys: different })
+}
+
+/// Jobs that have no result yet, with their keys.
+#[derive(Default)]
+struct Rounds {
+    /// Those that decide candidates of others ...
+    decide: Vec<(Digest, Job)>,
+    /// ... which answer in the second round.
+    answer: Vec<(Digest, Job)>,
+    /// Those that do both.
+    both: Vec<(Digest, Job)>,
+}
+
+impl Rounds {
+    fn add(&mut self, key: Digest, job: &Job, parts: u32, cache: &Cache) {
+        let mut job = job.clone();
+        for part in job.parts(parts).collect::<Vec<_>>() {
+            let key = part.key();
+            job.decided_by.push(key);
+            if !cache.has(key) {
+                self.decide.push((key, part));
+            }
+        }
+        let round = if parts == 0 { &mut self.both } else { &mut self.answer };
+        round.push((key, job));
+    }
+}
+
+/// Contents of this machine, with the results of earlier jobs.
+struct WithResults<'b> {
+    blobs: &'b LocalBlobs,
+    cache: &'b Cache,
+}
+
+impl Blobs for WithResults<'_> {
+    fn trace(&self, blob: &Blob) -> Result<PathBuf, Failed> {
+        self.blobs.trace(blob)
+    }
+
+    fn text(&self, blob: &Blob) -> Result<String, Failed> {
+        self.blobs.text(blob)
+    }
+
+    fn decided(&self, key: Digest) -> Option<Decided> {
+        self.cache.get(key)?.decided
+    }
+
+    fn ensure_same(&self, blob: &Blob) -> Result<(), Failed> {
+        self.blobs.ensure_same(blob)
+    }
 }
 
 /// A job with its key.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use foresee_predict::checks::CandidatePart;
 use foresee_predict::session::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::digest::Digest;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Raised when results are stored in another way.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// A trace or a specification, by its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,19 +48,34 @@ pub struct Job {
     pub questions: Range<usize>,
     /// How to search.
     pub settings: Settings,
+    /// If only these candidates are to be decided, for a job that answers the questions.
+    pub candidates: Option<CandidatePart>,
+    /// The keys of jobs that have decided candidates of this one.
+    pub decided_by: Vec<Digest>,
 }
 
 impl Job {
     /// The name of its result: the digest of everything that the result depends on. That is not what the trace is called, nor
-    /// how many cores there are.
+    /// how many cores there are, nor whether others have decided candidates.
     pub fn key(&self) -> Digest {
         let mut asked = self.clone();
         asked.trace.name.clear();
+        asked.decided_by.clear();
         asked.settings.limits.cores = 1;
         asked.settings.is_alone = false;
         // Writing to memory cannot fail, and everything in a job has a form in JSON.
         let text = serde_json::to_string(&(FORM, &asked)).unwrap_or_default();
         Digest::of(text.as_bytes())
+    }
+
+    /// The jobs that decide a part of its candidates each.
+    pub fn parts(&self, of: u32) -> impl Iterator<Item = Job> {
+        let part = move |number| Job {
+            candidates: Some(CandidatePart { number, of }),
+            decided_by: Vec::new(),
+            ..self.clone()
+        };
+        (0..of).map(part)
     }
 
     /// What it asks, for messages.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `digest` | names for contents |
 //! | `collect`, `manifest` | which traces and specifications, from arguments and from a file |
-//! | `plan` | traces and questions become jobs |
+//! | `plan` | traces and questions become jobs, which may be split |
 //! | `job` | one job, and what its result depends on |
 //! | `perform` | does a job |
 //! | `queue` | has jobs done, on the cores of this machine |
@@ -35,6 +35,7 @@ pub use batch::{BatchError, Done, Progress, run};
 pub use cache::Cache;
 pub use collect::{CollectError, Collected, collect, expand};
 pub use digest::Digest;
+pub use foresee_predict::checks::Decided;
 pub use job::{Blob, Job, VERSION};
 pub use manifest::{BadManifest, Manifest, Product};
 pub use parts::join;

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use foresee_formats::TraceFile;
+use foresee_predict::checks::Decided;
 use foresee_predict::session::{Listener, Session, SessionError, Settings, Specification};
 use foresee_report::{Report, Tests};
 use foresee_spec::Diagnostic;
@@ -22,6 +23,12 @@ pub trait Blobs {
 
     /// The text of a specification.
     fn text(&self, blob: &Blob) -> Result<String, Failed>;
+
+    /// What the job with this key has decided, if that is known here.
+    fn decided(&self, key: Digest) -> Option<Decided> {
+        let _ = key;
+        None
+    }
 
     /// Fails if the file of a trace is no longer the one that the blob names.
     fn ensure_same(&self, blob: &Blob) -> Result<(), Failed> {
@@ -42,6 +49,8 @@ pub struct Answer {
     pub report: Report,
     /// What should be known of the specifications, rendered.
     pub warnings: Vec<String>,
+    /// What it has decided, in place of a report, if only that was asked.
+    pub decided: Option<Decided>,
 }
 
 /// What became of a job.
@@ -77,6 +86,14 @@ fn answer(job: &Job, blobs: &dyn Blobs, cores: usize) -> Performed {
     let file = TraceFile::new(&job.trace.name).in_format(format).with_mode(mode);
     let file = file.copied_to(blobs.trace(&job.trace)?);
     let mut listener = Warnings::default();
+    if let Some(part) = job.candidates {
+        let decided = session.decide(part, &file, &mut listener).map_err(|error| failed(&error))?;
+        blobs.ensure_same(&job.trace)?;
+        let (report, warnings) = (Report::default(), Vec::new());
+        return Ok(Answer { report, warnings, decided: Some(decided) });
+    }
+    let decided = job.decided_by.iter().filter_map(|&key| blobs.decided(key));
+    decided.for_each(|decided| session.know(decided));
     let examined = session.run(&file, &mut listener).map_err(|error| failed(&error))?;
     let tests = match &examined.trace {
         _ if examined.report.findings.is_empty() => Ok(Tests::default()),
@@ -85,7 +102,7 @@ fn answer(job: &Job, blobs: &dyn Blobs, cores: usize) -> Performed {
     };
     let report = Report::of(examined, &tests.map_err(|error| failed(&error.into()))?);
     blobs.ensure_same(&job.trace)?;
-    Ok(Answer { report, warnings: listener.0 })
+    Ok(Answer { report, warnings: listener.0, decided: None })
 }
 
 /// A session with these questions.

@@ -1,7 +1,8 @@
 //! Traces and questions become jobs.
 //!
 //! The checks of a trace are one job, and each specification is one: what changes makes only its own jobs anew. Either can be
-//! split into parts, each with some of the checks or of the properties.
+//! split into parts, each with some of the checks or of the properties; and where there are more parts than checks, jobs that
+//! decide some of a check's candidates come before the one that answers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -66,6 +67,8 @@ pub struct Planned {
     pub question: String,
     /// The job, unless the trace cannot be read.
     pub job: Result<Job, Failed>,
+    /// In how many parts its candidates are decided before; 0 if the job does that itself.
+    pub candidate_parts: u32,
 }
 
 /// All jobs of a batch.
@@ -89,10 +92,11 @@ impl Plan {
             for path in &group.traces {
                 let trace = path.display().to_string();
                 let blob = plan.blobs.add_trace(path);
-                for question in &asked {
+                for (question, candidate_parts) in &asked {
                     let job = blob.clone().map(|trace| Job { trace, ..question.clone() });
                     let (trace, question) = (trace.clone(), question.question());
-                    plan.jobs.push(Planned { trace, question, job });
+                    let candidate_parts = *candidate_parts;
+                    plan.jobs.push(Planned { trace, question, job, candidate_parts });
                 }
             }
         }
@@ -102,13 +106,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The jobs for each trace of a group, without the trace.
+    /// The jobs for each trace of a group, without the trace, and in how many parts the candidates of each are decided.
     fn ask(
         &mut self,
         group: &Questions,
         settings: &Settings,
         parts: usize,
-    ) -> Result<Vec<Job>, PlanError> {
+    ) -> Result<Vec<(Job, u32)>, PlanError> {
         let checks = group.checks.iter().map(|check| info::present_name(check).to_owned());
         let (with_specs, alone): (Vec<String>, Vec<String>) =
             checks.partition(|check| info::needs_spec(check));
@@ -117,9 +121,15 @@ impl Plan {
         }
         let nobody = Blob { digest: Digest::of(b""), name: String::new(), bytes: 0 };
         let mut jobs = Vec::new();
-        let mut add = |specs: Vec<Blob>, checks: &[String], is_default, all: Range<usize>| {
-            for questions in split(all, parts) {
-                jobs.push(Job {
+        let mut add = |specs: Vec<Blob>, checks: &[String], is_default, all: Range<usize>, with| {
+            let ranges = split(all, parts);
+            let more = u32::try_from(parts.div_ceil(ranges.len().max(1))).unwrap_or(u32::MAX);
+            for questions in ranges {
+                let candidate_parts = match questions.end <= with && more > 1 {
+                    true => more.min(MOST_CANDIDATE_PARTS),
+                    false => 0,
+                };
+                let job = Job {
                     foresee: VERSION.to_owned(),
                     trace: nobody.clone(),
                     input_format: group.input_format.clone(),
@@ -129,7 +139,10 @@ impl Plan {
                     is_default,
                     questions,
                     settings: settings.clone(),
-                });
+                    candidates: None,
+                    decided_by: Vec::new(),
+                };
+                jobs.push((job, candidate_parts));
             }
         };
         let mut specs = Vec::new();
@@ -146,13 +159,17 @@ impl Plan {
         let is_default = group.specs.is_empty() && alone.is_empty();
         let checks = session(settings, 1, &texts, &alone, is_default)?;
         let blobs = declaring().map(|(blob, ..)| blob.clone()).collect();
-        add(blobs, &alone, is_default, 0..checks.built_in_questions());
+        let with_candidates = checks.questions_with_candidates();
+        add(blobs, &alone, is_default, 0..checks.built_in_questions(), with_candidates);
         for (blob, _, questions, _) in &specs {
-            add(vec![blob.clone()], &with_specs, false, questions.clone());
+            add(vec![blob.clone()], &with_specs, false, questions.clone(), 0);
         }
         Ok(jobs)
     }
 }
+
+/// Each part reads the trace, so there is no use in very many.
+const MOST_CANDIDATE_PARTS: u32 = 1024;
 
 /// A range in as many parts of about the same size as it has room for; nothing has none.
 fn split(all: Range<usize>, parts: usize) -> Vec<Range<usize>> {

@@ -6,10 +6,11 @@ use std::path::Path;
 use foresee_batch::{
     Cache, InProcess, Performed, Plan, Questions, Shard, SpecSource, join, perform,
 };
+use foresee_predict::checks::CandidatePart;
 use foresee_predict::info;
 use foresee_predict::session::{Limits, Session, Settings, Silent, Specification};
 use foresee_report::{Report, Tests, exit_status};
-use foresee_testkit::random_trace;
+use foresee_testkit::{random_trace, seeds};
 use foresee_trace::{Batch, EventSink as _, EventSource as _, Trace};
 
 /// Properties of every kind, over names of the generated traces.
@@ -152,6 +153,100 @@ fn default_checks_and_declared_regions_are_asked_for_once() {
         assert!(plan.jobs.len() >= at_least, "{}", plan.jobs.len());
         assert!(said(&joined(&plan)) == expected, "{:?}", plan.jobs.len());
     }
+}
+
+/// Every check alone, and all of them, so that there are more parts than questions and not.
+const CHECKS: &[&[&str]] = &[
+    &["race"],
+    &["deadlock"],
+    &["atomicity"],
+    &["lifetime"],
+    &["nondeterminism"],
+    &["race", "deadlock", "atomicity"],
+];
+
+#[test]
+fn candidates_in_parts_give_the_answer_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    let (mut found, mut helped) = (0, 0);
+    for seed in seeds(60) {
+        store(&random_trace(seed), &path);
+        let checks = CHECKS[seed as usize % CHECKS.len()];
+        let checks: Vec<String> = checks.iter().map(|&check| check.to_owned()).collect();
+        let told = |parts: usize| {
+            let (traces, checks) = (vec![path.clone()], checks.clone());
+            let group = Questions { traces, checks, ..Questions::default() };
+            let plan = Plan::new(&[group], &settings(), parts).unwrap();
+            let results = tempfile::tempdir().unwrap();
+            let cache = Cache::open(results.path()).unwrap();
+            let queue = InProcess { cores: 2 };
+            let done = foresee_batch::run(&plan, Shard::ALL, &cache, &queue, &mut |_| ()).unwrap();
+            assert_eq!(done.progress.done, done.progress.jobs);
+            let split: u32 = plan.jobs.iter().map(|planned| planned.candidate_parts).sum();
+            assert_eq!(done.progress.jobs, plan.jobs.len() + split as usize);
+            (split, done.report)
+        };
+        let (none, whole) = told(1);
+        assert_eq!(none, 0);
+        found += whole.findings.len();
+        for parts in 2..=7 {
+            let (split, together) = told(parts);
+            helped += split;
+            assert_eq!(exit_status(&together), exit_status(&whole), "seed {seed}, {parts} parts");
+            assert_eq!(
+                foresee_report::json::report(&together),
+                foresee_report::json::report(&whole),
+                "seed {seed}, {parts} parts"
+            );
+        }
+    }
+    assert!(found > 0 && helped > 0, "{found} findings, {helped} parts");
+}
+
+#[test]
+fn what_was_decided_elsewhere_is_used_if_it_is_about_the_same_candidates() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.std");
+    let text: String =
+        (0..6).map(|i| format!("T1|w(x{i})=1|a.c:{i}\nT2|w(x{i})=2|b.c:{i}\n")).collect();
+    fs::write(&path, text).unwrap();
+    let trace = foresee_formats::TraceFile::new(&path);
+    let session = || {
+        let mut session = Session::new(settings());
+        session.add_check("race").unwrap();
+        session
+    };
+    let with = |decided: Vec<serde_json::Value>| {
+        let mut session = session();
+        for decided in decided {
+            session.know(serde_json::from_value(decided).unwrap());
+        }
+        session.run(&trace, &mut Silent).unwrap().report.findings.len()
+    };
+    let decided: Vec<serde_json::Value> = (0..4)
+        .map(|number| {
+            let part = CandidatePart { number, of: 4 };
+            let decided = session().decide(part, &trace, &mut Silent).unwrap();
+            serde_json::to_value(decided).unwrap()
+        })
+        .collect();
+    let verdicts = |one: &serde_json::Value| one["checks"]["race"]["verdicts"].clone();
+    let places = decided.iter().map(|one| {
+        let verdicts = verdicts(one);
+        verdicts.as_array().unwrap().iter().map(|v| v[0].as_u64().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(places.collect::<Vec<_>>(), [vec![0, 4], vec![1, 5], vec![2], vec![3]]);
+    assert_eq!(with(decided.clone()), 6);
+    // One part is lost.
+    assert_eq!(with(decided[1..].to_vec()), 6);
+    // Other verdicts would be believed ...
+    let mut others = decided.clone();
+    others[2]["checks"]["race"]["verdicts"][0][1][1] = "NotFound".into();
+    assert_eq!(with(others.clone()), 5);
+    // ... if they were about these candidates.
+    others[2]["checks"]["race"]["candidates"] = 7.into();
+    assert_eq!(with(vec![others[2].clone()]), 6);
 }
 
 #[test]

@@ -260,7 +260,7 @@ pub(crate) struct BatchArgs {
     /// Do only the K-th of N parts of the jobs, as one of N machines does.
     #[arg(long, value_name = "K/N", help_heading = heading::BATCH)]
     pub(crate) shard: Option<foresee_batch::Shard>,
-    /// Split each job into at most N parts, with some of the checks or properties each.
+    /// Split each job into about N parts, with some of the properties, checks or candidates of a check each.
     ///
     /// The report is the same. Each part reads the trace, so this pays for few traces with long searches.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::BATCH)]
@@ -303,6 +303,11 @@ pub(crate) struct WorkerArgs {
     /// End after SECONDS without work [default: never].
     #[arg(long, value_name = "SECONDS", help_heading = heading::BATCH)]
     pub(crate) idle: Option<u64>,
+    /// Also run this program for `foresee explore --queue`, with any arguments; repeatable.
+    ///
+    /// Without it, a worker runs no programs. It runs its own file, and only for those who have the same one.
+    #[arg(long, value_name = "PROGRAM", help_heading = heading::BATCH)]
+    pub(crate) allow_run: Vec<std::ffi::OsString>,
 }
 
 /// How to use the server of a queue.
@@ -515,6 +520,11 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::SEARCH)]
     #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub(crate) jobs: usize,
+    /// Have workers of a queue on this NATS server run the program, as in nats://HOST:4222; --jobs says how many at a time.
+    #[arg(long, value_name = "URL", help_heading = heading::QUEUE)]
+    pub(crate) queue: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
     /// Run the program in an empty folder of its own, each time.
     ///
     /// Programs that write files need it with --jobs. The command of --before runs there, too.
@@ -797,8 +807,17 @@ pub(crate) struct ObserveArgs {
     /// Address to listen on, HOST:PORT or unix:PATH; repeatable.
     ///
     /// Addresses that other machines can reach require --token.
-    #[arg(long, value_name = "ADDR", required = true, help_heading = heading::NETWORK)]
+    #[arg(long, value_name = "ADDR", required_unless_present = "queue", help_heading = heading::NETWORK)]
     pub(crate) listen: Vec<foresee_observe::Address>,
+    /// Also take runs from a queue on this NATS server, as in nats://HOST:4222, and share them with other observers.
+    #[arg(long, value_name = "URL", help_heading = heading::QUEUE)]
+    pub(crate) queue: Option<String>,
+    /// Space for events of runs without a verdict, if the queue is new.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::QUEUE)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events_size: u64,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
     /// Shared secret that senders must present.
@@ -880,9 +899,20 @@ pub(crate) struct ObserveArgs {
 pub(crate) struct SendArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Address of the observer, HOST:PORT or unix:PATH.
+    /// Address of the observer, HOST:PORT or unix:PATH, or of a NATS server with a queue, nats://HOST:4222.
     #[arg(long, value_name = "ADDR", help_heading = heading::NETWORK)]
-    pub(crate) to: foresee_observe::Address,
+    pub(crate) to: Destination,
+    /// Drop events if the queue is full, instead of waiting.
+    ///
+    /// The verdict then covers only the events before the first one that was dropped.
+    #[arg(long, help_heading = heading::QUEUE)]
+    pub(crate) lossy: bool,
+    /// Space for events of runs without a verdict, if the queue is new.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, help_heading = heading::QUEUE)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events_size: u64,
+    #[command(flatten)]
+    pub(crate) server: QueueArgs,
     /// Send N events per second instead of as many as the observer accepts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(help_heading = heading::NETWORK)]
@@ -910,6 +940,25 @@ pub(crate) struct SendArgs {
     pub(crate) retry: u64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Where a trace is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    Observer(foresee_observe::Address),
+    /// A NATS server.
+    Queue(String),
+}
+
+impl std::str::FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Destination, String> {
+        match text.starts_with("nats://") || text.starts_with("tls://") {
+            true => Ok(Destination::Queue(text.to_owned())),
+            false => text.parse().map(Destination::Observer),
+        }
+    }
 }
 
 #[derive(Args)]

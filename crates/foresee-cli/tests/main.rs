@@ -24,6 +24,7 @@ mod ordering;
 mod outputs;
 mod pages;
 mod pictures;
+mod queues;
 mod races;
 mod regions;
 mod relatives;

@@ -1,12 +1,12 @@
-//! Runs as bytes, for the journal.
+//! Runs as bytes, for the journal and for runs on other machines.
 
 use crate::program::{
     Cell, Ending, Event, Execution, Failure, Join, LockKind, Modify, Object, Operation, Patience,
-    Pending, Place, Spot, ThreadName, Told, Value,
+    Pending, Place, Schedule, Spot, Step, Tail, ThreadName, Told, Value,
 };
 
 /// Writes a run.
-pub(crate) fn write(run: &Execution, out: &mut Vec<u8>) {
+pub fn write_execution(run: &Execution, out: &mut Vec<u8>) {
     let mut out = Out(out);
     out.number(run.threads.len() as u128);
     for name in &run.threads {
@@ -45,7 +45,7 @@ pub(crate) fn write(run: &Execution, out: &mut Vec<u8>) {
 }
 
 /// Reads a run; nothing if the bytes are none.
-pub(crate) fn read(bytes: &[u8]) -> Option<Execution> {
+pub fn read_execution(bytes: &[u8]) -> Option<Execution> {
     let mut from = In(bytes);
     let threads = from.list(|from| {
         let parts = from.list(In::small)?;
@@ -83,6 +83,43 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Execution> {
         }
     };
     from.0.is_empty().then_some(Execution { threads, events, pending, ending, diverged })
+}
+
+/// Writes what a run must do.
+pub fn write_schedule(schedule: &Schedule, out: &mut Vec<u8>) {
+    let mut out = Out(out);
+    out.number(schedule.threads.len() as u128);
+    for name in &schedule.threads {
+        out.number(name.0.len() as u128);
+        name.0.iter().for_each(|&part| out.number(u128::from(part)));
+    }
+    out.number(schedule.steps.len() as u128);
+    for step in &schedule.steps {
+        out.number(u128::from(step.thread));
+        out.number(u128::from(step.choice));
+    }
+    out.number(match schedule.tail {
+        Tail::Straight => 0,
+        Tail::Random(seed) => 1 + u128::from(seed),
+    });
+    out.number(schedule.most_operations as u128);
+}
+
+/// Reads what a run must do; nothing if the bytes do not say that.
+pub fn read_schedule(bytes: &[u8]) -> Option<Schedule> {
+    let mut from = In(bytes);
+    let threads = from.list(|from| Some(ThreadName(from.list(In::small)?)))?;
+    let steps = from.list(|from| {
+        let thread = from.small()?;
+        Some(Step { thread, choice: from.small()? })
+    })?;
+    let tail = match from.number()? {
+        0 => Tail::Straight,
+        seed => Tail::Random(u64::try_from(seed - 1).ok()?),
+    };
+    let most_operations = usize::try_from(from.number()?).ok()?;
+    let is_sound = steps.iter().all(|step| (step.thread as usize) < threads.len());
+    (from.0.is_empty() && is_sound).then_some(Schedule { threads, steps, tail, most_operations })
 }
 
 struct Out<'a>(&'a mut Vec<u8>);

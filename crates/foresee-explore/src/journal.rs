@@ -54,7 +54,7 @@ impl Journal {
         if bytes.starts_with(&header) {
             while let Some((body, next)) = record(&bytes, end) {
                 match body.split_first() {
-                    Some((&RUN, run)) => match codec::read(run) {
+                    Some((&RUN, run)) => match codec::read_execution(run) {
                         Some(run) => runs.push(run),
                         None => break,
                     },
@@ -92,7 +92,7 @@ impl Journal {
 
     /// Adds a run.
     pub(crate) fn append(&mut self, run: &Execution) -> io::Result<()> {
-        self.record(RUN, |bytes| codec::write(run, bytes))
+        self.record(RUN, |bytes| codec::write_execution(run, bytes))
     }
 
     /// Adds which part of the program is not captured.

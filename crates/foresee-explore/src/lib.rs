@@ -32,6 +32,7 @@ mod reduce;
 pub mod script;
 mod search;
 
+pub use codec::{read_execution, read_schedule, write_execution, write_schedule};
 pub use explore::{Progress, Settings, Spin, explore};
 pub use facts::{Contradiction, Did};
 pub use journal::{Journal, Opened};

@@ -39,6 +39,7 @@ fn be_worker(url: &str, slow: u64) {
             std::thread::sleep(Duration::from_millis(slow));
             perform(job, blobs, 1)
         }),
+        served: Vec::new(),
     };
     work(&worker, &AtomicBool::new(false), &|text| println!("{text}")).unwrap();
 }

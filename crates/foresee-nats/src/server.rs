@@ -36,10 +36,14 @@ impl FromStr for QueueName {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<QueueName, BadName> {
-        let is_fine = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        let is_name = (1..=LONGEST).contains(&text.len()) && text.bytes().all(is_fine);
-        is_name.then(|| QueueName(text.to_owned())).ok_or(BadName)
+        is_word(text, LONGEST).then(|| QueueName(text.to_owned())).ok_or(BadName)
     }
+}
+
+/// Whether a text may be one word of a subject and part of the names of streams and consumers.
+pub(crate) fn is_word(text: &str, longest: usize) -> bool {
+    let is_fine = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (1..=longest).contains(&text.len()) && text.bytes().all(is_fine)
 }
 
 impl fmt::Display for QueueName {
@@ -98,6 +102,8 @@ pub struct Server {
     pub ack_wait: Duration,
     /// How long traces and results are kept, if the queue is new.
     pub keep: Duration,
+    /// How many bytes of events of runs without a verdict are kept, if the queue is new.
+    pub most_event_bytes: u64,
 }
 
 impl Server {
@@ -111,6 +117,7 @@ impl Server {
             patience: Duration::from_secs(60),
             ack_wait: Duration::from_secs(30),
             keep: Duration::from_secs(7 * 24 * 3600),
+            most_event_bytes: 4 << 30,
         }
     }
 

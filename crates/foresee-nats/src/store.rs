@@ -26,16 +26,16 @@ const OBJECT: u8 = b'o';
 const HEADERS: usize = 4 << 10;
 
 /// How many jobs may be with workers at once.
-const MOST_PENDING: i64 = 20_000;
+pub(crate) const MOST_PENDING: i64 = 20_000;
 
 /// A queue.
 pub(crate) struct Store {
     pub(crate) client: Client,
-    context: Context,
+    pub(crate) context: Context,
     pub(crate) consumer: PullConsumer,
     blobs: ObjectStore,
     results: kv::Store,
-    patience: Duration,
+    pub(crate) patience: Duration,
     names: Names,
 }
 
@@ -231,26 +231,29 @@ impl Store {
 
     /// The result of a job, if there is one that can be used.
     pub(crate) async fn result(&self, key: Digest) -> Result<Option<Performed>, NatsError> {
-        let name = key.to_string();
-        let value =
-            retry(self.patience, "ask for a result", async || self.results.get(&name).await);
+        let value = self.value(&key.to_string(), u64::from(u32::MAX)).await?;
+        Ok(value.and_then(|bytes| decode(key, &bytes).ok()))
+    }
+
+    /// A value of at most this size, if it is there and whole.
+    pub(crate) async fn value(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, NatsError> {
+        let value = retry(self.patience, "ask for a result", async || self.results.get(name).await);
         let Some(value) = value.await? else { return Ok(None) };
-        let decoded = match value.split_first() {
-            Some((&INLINE, bytes)) => decode(key, bytes),
-            Some((&OBJECT, _)) => match self.fetch(&object(key), u64::from(u32::MAX)).await {
-                Ok(bytes) => decode(key, &bytes),
-                Err(_) => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
-        Ok(decoded.ok())
+        Ok(match value.split_first() {
+            Some((&INLINE, bytes)) => Some(bytes.to_vec()),
+            Some((&OBJECT, _)) => self.fetch(&object(name), most).await.ok(),
+            _ => None,
+        })
     }
 
     /// Whether there is a result.
     pub(crate) async fn has_result(&self, key: Digest) -> Result<bool, NatsError> {
-        let name = key.to_string();
-        let value =
-            retry(self.patience, "ask for a result", async || self.results.get(&name).await);
+        self.has_value(&key.to_string()).await
+    }
+
+    /// Whether there is a value of this name.
+    pub(crate) async fn has_value(&self, name: &str) -> Result<bool, NatsError> {
+        let value = retry(self.patience, "ask for a result", async || self.results.get(name).await);
         Ok(value.await?.is_some())
     }
 
@@ -265,16 +268,20 @@ impl Store {
             Err(error) => encode(key, &Err(foresee_batch::Failed(error.to_string())))
                 .map_err(|error| NatsError(error.to_string()))?,
         };
+        self.put_value(&key.to_string(), &bytes).await
+    }
+
+    /// Stores a value.
+    pub(crate) async fn put_value(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
         let value = match bytes.len() < MOST_INLINE.min(self.most_bytes()) {
-            true => [&[INLINE], &*bytes].concat(),
+            true => [&[INLINE], bytes].concat(),
             false => {
-                self.put_bytes(&object(key), &bytes).await?;
+                self.put_bytes(&object(name), bytes).await?;
                 vec![OBJECT]
             }
         };
-        let name = key.to_string();
         retry(self.patience, "store a result", async || {
-            self.results.put(&name, value.clone().into()).await
+            self.results.put(name, value.clone().into()).await
         })
         .await
         .map(drop)
@@ -298,9 +305,9 @@ impl Store {
     }
 }
 
-/// The name of the object with the result of a job.
-fn object(key: Digest) -> String {
-    format!("result-{key}")
+/// The name of the object with a value.
+fn object(name: &str) -> String {
+    format!("result-{name}")
 }
 
 /// The stream of jobs, if this version uses it. A batch takes over one of another version that is empty.

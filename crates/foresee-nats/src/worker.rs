@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
-use foresee_batch::{Blob, Blobs, Digest, Failed, Job, Performed};
+use foresee_batch::{Blob, Blobs, Decided, Digest, Failed, Job, Performed};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 
 use crate::TRIES;
+use crate::calls::{Calls, Group, Request, answer_name, encode};
 use crate::fetched::Fetched;
 use crate::server::{NatsError, Server};
 use crate::store::{Side, Store};
@@ -28,6 +30,18 @@ const MOST_TEXT: u64 = 16 << 20;
 /// Does a job.
 pub type Perform = Arc<dyn Fn(&Job, &dyn Blobs) -> Performed + Send + Sync>;
 
+/// Answers a request, or says why not.
+pub type Answering = Arc<dyn Fn(&[u8]) -> Result<Vec<u8>, String> + Send + Sync>;
+
+/// Requests that a worker answers.
+#[derive(Clone)]
+pub struct Served {
+    /// Their group.
+    pub group: Group,
+    /// What answers them.
+    pub answer: Answering,
+}
+
 /// A worker.
 pub struct Worker {
     /// Where the queue is.
@@ -42,14 +56,16 @@ pub struct Worker {
     pub idle: Option<Duration>,
     /// What does the jobs.
     pub perform: Perform,
+    /// Requests that it answers besides, of each group as many at once as jobs.
+    pub served: Vec<Served>,
 }
 
 /// What a worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worked {
-    /// Jobs that it has stored a result of.
+    /// Jobs and requests that it has stored a result of.
     pub done: u64,
-    /// Jobs among them that have no answer.
+    /// Those among them that have no answer.
     pub failed: u64,
 }
 
@@ -63,8 +79,18 @@ pub fn work(worker: &Worker, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<W
         let fetched = Fetched::open(&worker.folder, worker.most_bytes)?;
         let heartbeat = store.consumer.cached_info().config.ack_wait / 3;
         let heartbeat = heartbeat.max(Duration::from_millis(100));
+        let mut calls = Vec::new();
+        for served in &worker.served {
+            let of_group = Calls::open(&store, &worker.server, &served.group).await?;
+            calls.push((of_group, Arc::clone(&served.answer)));
+        }
         let shift = Shift { worker, store, fetched, heartbeat, stop, tell };
-        let all = join_all((0..worker.jobs.max(1)).map(|_| shift.work())).await;
+        let shift = &shift;
+        let each = (0..worker.jobs.max(1)).flat_map(|_| {
+            let calls = calls.iter().map(|(calls, answer)| Work::Calls(calls, answer));
+            std::iter::once(Work::Jobs).chain(calls).map(|work| shift.work(work))
+        });
+        let all = join_all(each).await;
         let mut worked = Worked::default();
         for one in all {
             let one = one?;
@@ -85,16 +111,31 @@ struct Shift<'w> {
     tell: &'w dyn Fn(&str),
 }
 
+/// One kind of work.
+#[derive(Clone, Copy)]
+enum Work<'w> {
+    Jobs,
+    Calls(&'w Calls, &'w Answering),
+}
+
 impl Shift<'_> {
-    /// One job after the other.
-    async fn work(&self) -> Result<Worked, NatsError> {
+    /// One job or request after the other.
+    async fn work(&self, work: Work<'_>) -> Result<Worked, NatsError> {
+        let consumer = match work {
+            Work::Jobs => &self.store.consumer,
+            Work::Calls(calls, _) => &calls.consumer,
+        };
         let mut worked = Worked::default();
         let (mut busy, mut heard) = (Instant::now(), Instant::now());
         while !self.stop.load(Ordering::Relaxed) {
-            match self.next().await {
+            match self.next(consumer).await {
                 Ok(Some(message)) => {
                     heard = Instant::now();
-                    match self.handle(&message).await {
+                    let handled = match work {
+                        Work::Jobs => self.handle(&message).await,
+                        Work::Calls(_, answer) => self.answer(&message, answer).await,
+                    };
+                    match handled {
                         Ok(Some(is_answered)) => {
                             worked.done += 1;
                             worked.failed += u64::from(!is_answered);
@@ -123,10 +164,10 @@ impl Shift<'_> {
     }
 
     /// The next job, if one comes soon.
-    async fn next(&self) -> Result<Option<Message>, NatsError> {
+    async fn next(&self, consumer: &PullConsumer) -> Result<Option<Message>, NatsError> {
         let failed =
             |error: &dyn std::fmt::Display| NatsError(format!("cannot take a job: {error}"));
-        let wanted = self.store.consumer.batch().max_messages(1).expires(WAIT).messages();
+        let wanted = consumer.batch().max_messages(1).expires(WAIT).messages();
         let mut messages = wanted.await.map_err(|error| failed(&error))?;
         // A server that is restarted forgets who waits.
         let next = tokio::time::timeout(2 * WAIT, messages.next()).await;
@@ -180,6 +221,45 @@ impl Shift<'_> {
         }
     }
 
+    /// Answers a request; whether it has an answer, or nothing if that was there.
+    async fn answer(
+        &self,
+        message: &Message,
+        answer: &Answering,
+    ) -> Result<Option<bool>, NatsError> {
+        let Some(request) = Request::read(&self.store, &message.payload).await? else {
+            let _ = message.ack_with(AckKind::Term).await;
+            return Err(NatsError(
+                "a message in the queue is not a request, and was dropped".to_owned(),
+            ));
+        };
+        let name = answer_name(&request.id);
+        let is_there = self.store.has_value(&name).await?;
+        let mut is_answered = None;
+        if !is_there {
+            let tries = message.info().map_or(1, |info| info.delivered);
+            let answered = match tries > TRIES {
+                true => Err(format!(
+                    "given up after {TRIES} tries: the workers died, or gave no sign of life"
+                )),
+                false => {
+                    let (answer, body) = (Arc::clone(answer), request.body.clone());
+                    let doing = tokio::task::spawn_blocking(move || answer(&body));
+                    let done = self.alive(message, doing).await;
+                    done.unwrap_or_else(|error| {
+                        Err(format!("a request could not be done: {error}"))
+                    })
+                }
+            };
+            is_answered = Some(answered.is_ok());
+            let bytes = encode(&answered);
+            self.alive(message, self.store.put_value(&name, &bytes)).await?;
+        }
+        request.notify(&self.store, &self.worker.server).await;
+        let _ = message.double_ack().await;
+        Ok(is_answered)
+    }
+
     /// Why a job is not tried again.
     async fn give_up(&self, key: Digest) -> Failed {
         let last = self.store.last_try(key).await;
@@ -218,8 +298,15 @@ impl Shift<'_> {
             let damaged = || NatsError(format!("{} was damaged on its way", spec.name));
             texts.insert(spec.digest, text.ok_or_else(damaged)?);
         }
+        let mut decided = HashMap::new();
+        for &key in &job.decided_by {
+            // Whoever is not helped does everything itself.
+            if let Ok(Some(Ok(answer))) = self.store.result(key).await {
+                decided.extend(answer.decided.map(|decided| (key, decided)));
+            }
+        }
         let trace = self.fetched.take(&self.store, &job.trace).await?;
-        let here = Here { trace, texts };
+        let here = Here { trace, texts, decided };
         let (perform, of) = (Arc::clone(&self.worker.perform), job.clone());
         let done = tokio::task::spawn_blocking(move || perform(&of, &here)).await;
         self.fetched.release(job.trace.digest).await;
@@ -231,6 +318,7 @@ impl Shift<'_> {
 struct Here {
     trace: PathBuf,
     texts: HashMap<Digest, String>,
+    decided: HashMap<Digest, Decided>,
 }
 
 impl Blobs for Here {
@@ -241,5 +329,9 @@ impl Blobs for Here {
     fn text(&self, blob: &Blob) -> Result<String, Failed> {
         let unknown = || Failed(format!("{} was not fetched", blob.name));
         self.texts.get(&blob.digest).cloned().ok_or_else(unknown)
+    }
+
+    fn decided(&self, key: Digest) -> Option<Decided> {
+        self.decided.get(&key).cloned()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use foresee_batch::{Failed, Plan, Questions, perform};
-use foresee_nats::{Perform, Server, Worker, work};
+use foresee_nats::{Answering, Perform, Served, Server, Worker, work};
 use foresee_predict::session::{Limits, Settings};
 use tempfile::TempDir;
 
@@ -105,6 +105,7 @@ fn worker_process() {
         most_bytes: 1 << 20,
         idle: None,
         perform: moody(),
+        served: vec![Served { group: ECHO.parse().unwrap(), answer: echo() }],
     };
     let _ = work(&worker, &AtomicBool::new(false), &|_| ());
 }
@@ -120,6 +121,21 @@ fn moody() -> Perform {
         }
         std::thread::sleep(Duration::from_millis(5));
         perform(job, blobs, 1)
+    })
+}
+
+/// The group of requests that workers answer.
+pub(crate) const ECHO: &str = "echo";
+
+/// Answers with the request, backwards, and is as moody.
+fn echo() -> Answering {
+    Arc::new(|request| match request {
+        b"deadly" => std::process::exit(1),
+        b"odd" => Err("this one is odd".to_owned()),
+        _ => {
+            std::thread::sleep(Duration::from_millis(50));
+            Ok(request.iter().rev().copied().collect())
+        }
     })
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
+mod calls;
+mod credentials;
 mod fleet;
 mod harness;
 mod trouble;

@@ -12,7 +12,10 @@ use crate::fleet::run;
 use crate::harness::{Nats, WorkerProcess, names, plan, server};
 
 /// Does everything that is there, and ends.
-fn worker(server: Server, folder: &std::path::Path) -> Result<foresee_nats::Worked, String> {
+pub(crate) fn worker(
+    server: Server,
+    folder: &std::path::Path,
+) -> Result<foresee_nats::Worked, String> {
     let worker = Worker {
         server,
         jobs: 2,
@@ -20,11 +23,12 @@ fn worker(server: Server, folder: &std::path::Path) -> Result<foresee_nats::Work
         most_bytes: 1 << 20,
         idle: Some(Duration::from_millis(1500)),
         perform: Arc::new(|job, blobs| perform(job, blobs, 1)),
+        served: Vec::new(),
     };
     work(&worker, &AtomicBool::new(false), &|_| ()).map_err(|error| error.to_string())
 }
 
-fn impatient(server: Server) -> Server {
+pub(crate) fn impatient(server: Server) -> Server {
     Server { patience: Duration::from_millis(1500), ..server }
 }
 
@@ -193,4 +197,22 @@ fn a_secure_connection_needs_a_certificate_that_is_trusted() {
     assert!(error.contains("certificate") || error.contains("secure"), "{error}");
     let error = worker(with("missing.pem"), folder.path()).unwrap_err();
     assert!(error.starts_with("cannot read"), "{error}");
+    // A server may want to know who comes, too.
+    openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=worker -keyout own.key -out own.csr",
+    );
+    openssl("x509 -req -in own.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out own.pem");
+    let strict = Nats::configured(&format!(
+        "tls: {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}\n",
+        file("server.pem"),
+        file("server.key"),
+        file("ca.pem")
+    ));
+    let with = |own| Server {
+        tls: Tls { required: true, ca: Some(file("ca.pem")), own },
+        ..impatient(strict.server())
+    };
+    let own = Some((file("own.pem"), file("own.key")));
+    assert_eq!(worker(with(own), folder.path()).err(), None);
+    assert!(worker(with(None), folder.path()).is_err());
 }

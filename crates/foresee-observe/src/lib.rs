@@ -21,6 +21,6 @@ pub use address::{Address, Stream};
 pub use limits::Limits;
 pub use program::Program;
 pub use reassemble::Backlog;
-pub use send::{Open, SendError, SendOptions, Sent, send};
+pub use send::{Open, Outlet, Pace, SendError, SendOptions, Sent, Unwritten, send, send_through};
 pub use server::{Listening, Observer, Server, ServerOptions};
 pub use wire::ProgramId;

@@ -141,24 +141,18 @@ impl Program {
                 frame.bytes
             }
             Taken::Lost(events) => {
-                let why = format!(
-                    "after event {} the program was faster than the observer, so events were \
-                     dropped: nothing after that was looked at",
-                    self.events()
-                );
-                let lost = optional(LOST, &events.to_le_bytes())?;
-                let remarks = Remarks { partial: Some(why), ..self.remarks() };
-                self.close(&mut spool, lost, &remarks)?
+                let lost = lost(self.events(), events, self.order)?.concat();
+                self.close(&mut spool, lost)?
             }
             Taken::Ended(why) => {
                 let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
-                self.close(&mut spool, Vec::new(), &remarks)?
+                self.close(&mut spool, remarks_frames(&remarks)?.concat())?
             }
             // The file stays unfinished, so that the program can continue when an observer is back.
             Taken::Stopped => {
                 let why = "the observer was stopped before the program ended".to_owned();
                 let remarks = Remarks { cut_short: Some(why), ..self.remarks() };
-                let mut last = remarks_frames(&remarks)?;
+                let mut last = remarks_frames(&remarks)?.concat();
                 last.extend(optional(Kind::End, &[0; 8])?);
                 return Ok((last, true));
             }
@@ -174,13 +168,7 @@ impl Program {
     }
 
     /// Ends the trace on behalf of the program.
-    fn close(
-        &self,
-        spool: &mut Spool,
-        mut bytes: Vec<u8>,
-        remarks: &Remarks,
-    ) -> io::Result<Vec<u8>> {
-        bytes.extend(remarks_frames(remarks)?);
+    fn close(&self, spool: &mut Spool, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         spool.append(&bytes)?;
         bytes.extend(spool.finish()?);
         Ok(bytes)
@@ -222,11 +210,20 @@ fn optional(kind: Kind, payload: &[u8]) -> io::Result<Vec<u8>> {
     Ok([&FrameHeader::of(kind, 0, payload)?.encode()[..], payload].concat())
 }
 
-fn remarks_frames(remarks: &Remarks) -> io::Result<Vec<u8>> {
-    let frames = encode_remarks(remarks);
-    let frames: io::Result<Vec<Vec<u8>>> =
-        frames.iter().map(|payload| optional(Kind::Remarks, payload)).collect();
-    Ok(frames?.concat())
+fn remarks_frames(remarks: &Remarks) -> io::Result<Vec<Vec<u8>>> {
+    encode_remarks(remarks).iter().map(|payload| optional(Kind::Remarks, payload)).collect()
+}
+
+/// The frames that say that some events were dropped.
+pub(crate) fn lost(after: u64, events: u64, order: FileOrder) -> io::Result<Vec<Vec<u8>>> {
+    let why = format!(
+        "after event {after} the program was faster than the observer, so events were dropped: nothing \
+         after that was looked at"
+    );
+    let remarks = Remarks { partial: Some(why), order, ..Remarks::default() };
+    let mut frames = vec![optional(LOST, &events.to_le_bytes())?];
+    frames.extend(remarks_frames(&remarks)?);
+    Ok(frames)
 }
 
 /// The bytes of a trace: first those stored, then those that arrive.

@@ -7,9 +7,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use foresee_formats::native::{FrameHeader, HEADER, Kind, write_frames};
-use foresee_trace::{Batch, EventSource, ReadError, Remarks};
+use foresee_trace::{Batch, EventSource, FileOrder, ReadError, Remarks};
 
 use crate::address::{Address, Stream};
+use crate::program::lost;
 use crate::wire::{Hello, ProgramId, Reply, Status, new_secret};
 
 /// How a trace is sent.
@@ -185,23 +186,151 @@ fn produce(
     let is_skipping = Rc::new(Cell::new(from > 0));
     let skipping = Rc::clone(&is_skipping);
     let dealer = Dealer { channels, turn: 0, chance, held: Vec::new(), next: 0, from, is_skipping };
-    let splitter = Splitter { dealer, bytes: Vec::new(), begun: false };
-    let events = match options.rate {
+    let pace = Pace { frame_events: options.frame_events, rate: options.rate };
+    let closed = |_: io::Error| SendError::Connection(options.to.clone(), closed());
+    write_paced(source, pace, &skipping, dealer, sent).map_err(|error| match error {
+        Unwritten::Read(error) => SendError::Read(error),
+        Unwritten::Write(error) => closed(error),
+    })
+}
+
+/// How large frames are, and how fast they leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The number of events per frame.
+    pub frame_events: u32,
+    /// The number of events per second.
+    pub rate: Option<u64>,
+}
+
+/// Why a trace did not leave.
+#[derive(Debug, thiserror::Error)]
+pub enum Unwritten {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be passed on.
+    #[error(transparent)]
+    Write(io::Error),
+}
+
+/// Where frames go, each with its number.
+trait Frames {
+    fn frame(&mut self, header: &FrameHeader, frame: &[u8]) -> io::Result<()>;
+}
+
+impl Frames for Dealer {
+    fn frame(&mut self, header: &FrameHeader, frame: &[u8]) -> io::Result<()> {
+        self.deal(frame.to_vec())?;
+        if header.kind == Kind::End { self.finish() } else { Ok(()) }
+    }
+}
+
+/// Where a trace goes that leaves through something else than a connection, such as a queue.
+pub trait Outlet {
+    /// Takes some bytes of what a connection would carry: a hello, or a frame with its number. With `may_drop`, `false` says
+    /// that there is no room for them; otherwise it waits until there is.
+    fn put(&mut self, bytes: &[u8], may_drop: bool) -> io::Result<bool>;
+}
+
+/// Passes a trace on as one connection of a sender would. If `may_drop`, events that find no room are dropped and counted,
+/// with everything after them, as an observer that is told to does; the number is returned besides.
+pub fn send_through(
+    source: &mut dyn EventSource,
+    hello: &Hello,
+    pace: Pace,
+    may_drop: bool,
+    outlet: &mut dyn Outlet,
+) -> Result<(Sent, u64), Unwritten> {
+    let mut sent = Sent::default();
+    let hello = hello.encode().map_err(Unwritten::Write)?;
+    outlet.put(&hello, false).map_err(Unwritten::Write)?;
+    let counts = Rc::new(Cell::new((0, 0)));
+    let order = source.remarks().order;
+    let through = Through {
+        outlet,
+        may_drop,
+        order,
+        next: 0,
+        passed: 0,
+        dropped: 0,
+        counts: Rc::clone(&counts),
+    };
+    write_paced(source, pace, &Cell::new(false), through, &mut sent)?;
+    let dropped;
+    (sent.frames, dropped) = counts.get();
+    Ok((sent, dropped))
+}
+
+/// Numbers frames and passes them to an outlet.
+struct Through<'o> {
+    outlet: &'o mut dyn Outlet,
+    may_drop: bool,
+    order: FileOrder,
+    next: u64,
+    /// Events that were passed on, and that were not.
+    passed: u64,
+    dropped: u64,
+    /// Frames and dropped events, at the end.
+    counts: Rc<Cell<(u64, u64)>>,
+}
+
+impl Through<'_> {
+    fn put(&mut self, frame: &[u8], may_drop: bool) -> io::Result<bool> {
+        let is_there =
+            self.outlet.put(&[&self.next.to_le_bytes()[..], frame].concat(), may_drop)?;
+        self.next += u64::from(is_there);
+        Ok(is_there)
+    }
+}
+
+impl Frames for Through<'_> {
+    fn frame(&mut self, header: &FrameHeader, frame: &[u8]) -> io::Result<()> {
+        let events = if header.kind == Kind::Events { u64::from(header.count) } else { 0 };
+        let is_lossy = self.may_drop && matches!(header.kind, Kind::Events | Kind::Names);
+        if header.kind == Kind::End && self.dropped > 0 {
+            for frame in lost(self.passed, self.dropped, self.order)? {
+                self.put(&frame, false)?;
+            }
+        }
+        // What comes after a gap is of no use.
+        let is_passed = (self.dropped == 0 || !is_lossy && header.kind != Kind::Remarks)
+            && self.put(frame, is_lossy)?;
+        match is_passed {
+            true => self.passed += events,
+            // Names may be dropped, too: something is missing then all the same.
+            false => self.dropped += events.max(u64::from(self.dropped == 0)),
+        }
+        self.counts.set((self.next, self.dropped));
+        Ok(())
+    }
+}
+
+/// Splits the trace into frames. What goes out while it `is_skipping` does not count towards the rate.
+fn write_paced<F: Frames>(
+    source: &mut dyn EventSource,
+    pace: Pace,
+    skipping: &Cell<bool>,
+    frames: F,
+    sent: &mut Sent,
+) -> Result<(), Unwritten> {
+    let splitter = Splitter { frames, bytes: Vec::new(), begun: false };
+    let events = match pace.rate {
         // A hundred frames per second, so that events are not delayed.
-        Some(rate) => u32::try_from(rate / 100).unwrap_or(u32::MAX).clamp(1, options.frame_events),
-        None => options.frame_events,
+        Some(rate) => u32::try_from(rate / 100).unwrap_or(u32::MAX).clamp(1, pace.frame_events),
+        None => pace.frame_events,
     };
     let mut sink = write_frames(Box::new(splitter), events);
     // Frames that the observer already has do not count towards the rate.
     let (mut start, mut skipped) = (Instant::now(), 0);
     let mut batch = Batch::default();
     sent.events = 0;
-    let closed = |_: io::Error| SendError::Connection(options.to.clone(), closed());
+    let closed = Unwritten::Write;
     let remarks = Remarks { order: source.remarks().order, ..Remarks::default() };
     sink.begin(&remarks).map_err(closed)?;
     while source.next_batch(&mut batch)? {
         let mut rest = std::mem::take(&mut batch.events);
-        let step = options.rate.map_or(rest.len(), |_| events as usize);
+        let step = pace.rate.map_or(rest.len(), |_| events as usize);
         while !rest.is_empty() {
             let later = rest.split_off(step.min(rest.len()));
             sent.events += rest.len() as u64;
@@ -210,7 +339,7 @@ fn produce(
             rest = later;
             if skipping.get() {
                 (start, skipped) = (Instant::now(), sent.events);
-            } else if let Some(rate) = options.rate {
+            } else if let Some(rate) = pace.rate {
                 let paced = (sent.events - skipped) as f64;
                 let due = Duration::from_secs_f64(paced / rate.max(1) as f64);
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
@@ -225,14 +354,14 @@ fn closed() -> io::Error {
 }
 
 /// Splits the output of a native writer into frames.
-struct Splitter {
-    dealer: Dealer,
+struct Splitter<F> {
+    frames: F,
     bytes: Vec<u8>,
     /// The file header has been seen.
     begun: bool,
 }
 
-impl Write for Splitter {
+impl<F: Frames> Write for Splitter<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         if !self.begun && self.bytes.len() >= HEADER {
@@ -244,10 +373,7 @@ impl Write for Splitter {
             let header = FrameHeader::decode(head, 0).map_err(io::Error::other)?;
             let end = at + HEADER + header.length as usize;
             let Some(frame) = self.bytes.get(at..end) else { break };
-            self.dealer.deal(frame.to_vec())?;
-            if header.kind == Kind::End {
-                self.dealer.finish()?;
-            }
+            self.frames.frame(&header, frame)?;
             at = end;
         }
         self.bytes.drain(..at);

@@ -152,6 +152,17 @@ impl Server {
         &self.listening
     }
 
+    /// A connection from within this process, for what comes another way than over a socket. Nothing of it is trusted more.
+    #[cfg(unix)]
+    pub fn connect(&self, peer: &str) -> io::Result<Stream> {
+        if self.shared.is_stopping() {
+            return Err(io::Error::other(STOPPING));
+        }
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        welcome(&self.shared, Stream::Unix(theirs), peer.to_owned());
+        Ok(Stream::Unix(ours))
+    }
+
     /// The current state.
     pub fn now(&self) -> Listening {
         let programs = self.shared.programs();
@@ -300,33 +311,38 @@ fn listen(shared: &Arc<Shared>, listener: &Listener) {
         if shared.is_stopping() {
             break;
         }
-        let stream = Arc::new(stream);
-        let is_full = shared.connections.load(Ordering::SeqCst) >= shared.limits.connections;
-        let before = shared.counter(is_full).fetch_add(1, Ordering::SeqCst);
-        let talk = {
-            let (shared, stream) = (Arc::clone(shared), Arc::clone(&stream));
-            move || {
-                let connection = Connection { shared: &shared, peer, stream: &stream };
-                match is_full {
-                    true => connection.part(Break::Later(full(&shared)), None, 0),
-                    false => connection.talk(),
-                }
-                shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
+        welcome(shared, stream, peer);
+    }
+}
+
+/// Talks to a sender on a thread of its own, or tells it that there is no room.
+fn welcome(shared: &Arc<Shared>, stream: Stream, peer: String) {
+    let stream = Arc::new(stream);
+    let is_full = shared.connections.load(Ordering::SeqCst) >= shared.limits.connections;
+    let before = shared.counter(is_full).fetch_add(1, Ordering::SeqCst);
+    let talk = {
+        let (shared, stream) = (Arc::clone(shared), Arc::clone(&stream));
+        move || {
+            let connection = Connection { shared: &shared, peer, stream: &stream };
+            match is_full {
+                true => connection.part(Break::Later(full(&shared)), None, 0),
+                false => connection.talk(),
             }
-        };
-        let thread = std::thread::Builder::new().name("connection".to_owned());
-        let trouble = match is_full && before >= REFUSED {
-            true => Some(full(shared)),
-            false => thread.spawn(talk).err().map(|error| error.to_string()),
-        };
-        if let Some(text) = trouble {
-            // Nothing waits until the reply has been read.
             shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
-            shared.observer.problem("the listener", None, &text);
-            let _ = stream.set_write_timeout(Some(TICK));
-            let reply = Reply { status: Status::Later, next: 0, text };
-            let _ = (&*stream).write_all(&reply.encode());
         }
+    };
+    let thread = std::thread::Builder::new().name("connection".to_owned());
+    let trouble = match is_full && before >= REFUSED {
+        true => Some(full(shared)),
+        false => thread.spawn(talk).err().map(|error| error.to_string()),
+    };
+    if let Some(text) = trouble {
+        // Nothing waits until the reply has been read.
+        shared.counter(is_full).fetch_sub(1, Ordering::SeqCst);
+        shared.observer.problem("the listener", None, &text);
+        let _ = stream.set_write_timeout(Some(TICK));
+        let reply = Reply { status: Status::Later, next: 0, text };
+        let _ = (&*stream).write_all(&reply.encode());
     }
 }
 

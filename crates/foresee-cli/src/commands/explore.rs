@@ -1,5 +1,7 @@
 //! `foresee explore`: learns a program from its runs, searches every schedule, and runs it only where a fact is missing.
 
+#[cfg(feature = "nats")]
+pub(crate) mod remote;
 mod report;
 mod watch;
 
@@ -63,8 +65,13 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
     let kept_runs = args.keep.as_ref().map(|folder| folder.join(CHECKED));
     let (monitor, watch) = asked.prepare(called.clone(), build_id.clone(), kept_runs.clone())?;
     let mut runners: Vec<Box<dyn Program>> = Vec::new();
-    for _ in 0..args.jobs {
-        runners.push(Box::new(native(&options, &asked, &watch)?));
+    match &args.queue {
+        Some(url) => runners = remote_runners(url, &executable, args)?,
+        None => {
+            for _ in 0..args.jobs {
+                runners.push(Box::new(native(&options, &asked, &watch)?));
+            }
+        }
     }
     let journal = match &args.keep {
         Some(folder) => {
@@ -139,6 +146,25 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
         () if explored.is_complete() => COVERED,
         () => NOT_ALL,
     })
+}
+
+/// Programs that workers run.
+#[cfg(feature = "nats")]
+fn remote_runners(
+    url: &str,
+    executable: &Executable,
+    args: &ExploreArgs,
+) -> anyhow::Result<Vec<Box<dyn Program>>> {
+    remote::runners(&super::worker::server(url, &args.server)?, &executable.path, args)
+}
+
+#[cfg(not(feature = "nats"))]
+fn remote_runners(
+    _: &str,
+    _: &Executable,
+    _: &ExploreArgs,
+) -> anyhow::Result<Vec<Box<dyn Program>>> {
+    bail!(super::worker::MISSING)
 }
 
 /// A program that shows its runs, if anything is asked of them.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use foresee_batch::Digest;
 use foresee_observe::{Limits, Listening, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
@@ -25,6 +26,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
 use crate::commands::check;
 use crate::commands::observe_view::View;
+use crate::commands::worker::{self, Fleet};
 use crate::metrics::{Figures, Metrics};
 use crate::{asked, bug, output, specs};
 
@@ -33,7 +35,12 @@ use crate::{asked, bug, output, specs};
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
-    let observer = Arc::new(ConsoleObserver::new(args.analysis, args.tui)?);
+    let mut observer = ConsoleObserver::new(args.analysis, args.tui)?;
+    if let Some(url) = &args.queue {
+        let questions = &observer.questions;
+        observer.fleet = Some(worker::fleet(url, &args.server, args.events_size, questions)?);
+    }
+    let observer = Arc::new(observer);
     let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
     let limits = Limits {
         connections: args.max_connections,
@@ -73,18 +80,40 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         let text = format!("metrics on http://{address}/metrics");
         observer.say(&text, json!({"what": "metrics", "address": address}));
     }
-    let programs = args.programs.unwrap_or(u64::MAX);
-    while !stop.load(Ordering::SeqCst) && !observer.is_deaf() {
-        if let Some(metrics) = &metrics {
-            metrics.set(&observer.figures(&server.now()));
-        }
-        if server.wait(programs, Duration::from_millis(if args.tui { 50 } else { 200 })) {
-            break;
-        }
-        if !observer.view.show(&server.now(), observer.findings()) {
-            break;
-        }
+    if let Some(url) = &args.queue {
+        // An address may have a password in it.
+        let host = url.rsplit('@').next().unwrap_or_default();
+        let text = format!("observing runs of the queue {} on {host}", args.server.queue_name);
+        observer.say(&text, json!({"what": "queue", "name": args.server.queue_name}));
     }
+    let programs = args.programs.unwrap_or(u64::MAX);
+    let is_over = || stop.load(Ordering::SeqCst) || observer.is_deaf();
+    let is_done = AtomicBool::new(false);
+    let worked = std::thread::scope(|scope| {
+        let fleet = observer.fleet.as_ref().map(|fleet| {
+            scope.spawn(|| {
+                let is_over = || is_over() || is_done.load(Ordering::SeqCst);
+                let tell = |text: &str| observer.view.around(|| output::note(text));
+                fleet.work(&server, args.max_connections, &is_over, &tell)
+            })
+        });
+        while !is_over() && !fleet.as_ref().is_some_and(|fleet| fleet.is_finished()) {
+            if let Some(metrics) = &metrics {
+                metrics.set(&observer.figures(&server.now()));
+            }
+            let pause = Duration::from_millis(if args.tui { 50 } else { 200 });
+            if server.wait(programs, pause) && observer.is_all_stored() {
+                break;
+            }
+            if !observer.view.show(&server.now(), observer.findings()) {
+                break;
+            }
+        }
+        is_done.store(true, Ordering::SeqCst);
+        fleet.map_or(Ok(()), |fleet| {
+            fleet.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    });
     observer.view.clear();
     if args.tui {
         // Not before the terminal has its old content.
@@ -93,7 +122,15 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         end_at_second(SIGTERM, &stop)?;
     }
     server.stop();
-    observer.finish()
+    let status = observer.finish()?;
+    match worked {
+        Err(error) if status != 1 => Err(error.into()),
+        Err(error) => {
+            output::note(&error.to_string());
+            Ok(status)
+        }
+        Ok(()) => Ok(status),
+    }
 }
 
 /// A second signal means not to wait for verdicts.
@@ -113,6 +150,10 @@ pub(crate) struct ConsoleObserver {
     /// The file of `--output`, instead of standard output.
     file: Option<(PathBuf, File)>,
     totals: Mutex<Totals>,
+    /// What distinguishes observers that look for different things.
+    questions: String,
+    /// The queue that runs come from and verdicts go to.
+    fleet: Option<Fleet>,
 }
 
 #[derive(Default)]
@@ -187,7 +228,12 @@ impl ConsoleObserver {
             has_commands: false,
             ..output::text_options(&analysis.text, style, file.is_none())
         };
-        Ok(ConsoleObserver { format, options, session, view, file, totals: Mutex::default() })
+        let specs: Vec<&str> = session.specs().iter().map(|spec| spec.text.as_str()).collect();
+        let asked = (specs, &analysis.check, session.settings());
+        let asked = serde_json::to_vec(&asked).context("cannot name the questions")?;
+        let questions = format!("foresee {} {}", foresee_batch::VERSION, Digest::of(&asked));
+        let (totals, fleet) = (Mutex::default(), None);
+        Ok(ConsoleObserver { format, options, session, view, file, totals, questions, fleet })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -196,6 +242,20 @@ impl ConsoleObserver {
 
     fn findings(&self) -> u64 {
         self.totals().findings
+    }
+
+    /// Whether no verdict waits to be stored elsewhere.
+    fn is_all_stored(&self) -> bool {
+        self.fleet.as_ref().is_none_or(Fleet::is_idle)
+    }
+
+    /// Publishes a finding where others can hear of it.
+    fn publish(&self, program: &Program, name: &str, json: &str) {
+        if let Some(fleet) = &self.fleet
+            && let Err(error) = fleet.finding(program, name, json)
+        {
+            self.view.around(|| output::note(&format!("{}: {error}", label(program))));
+        }
     }
 
     /// What happened so far, for Prometheus.
@@ -282,7 +342,8 @@ impl Observer for ConsoleObserver {
         let label = label(program);
         let about = json!({"name": program.name, "id": program.id.to_string()});
         self.say(&format!("{label}: connected"), json!({"what": "program", "program": about}));
-        let mut listener = ProgramListener { observer: self, label: &label, about: &about };
+        let mut listener =
+            ProgramListener { observer: self, program, label: &label, about: &about };
         let examined = self.session.follow(&Running(program), &mut listener);
         self.totals().programs += 1;
         match examined {
@@ -306,14 +367,24 @@ impl Observer for ConsoleObserver {
                     *totals.verdicts.entry(key).or_default() += 1;
                 }
                 drop(totals);
-                let report = check::render(self.format, &report, &self.options);
-                self.print(&match self.format {
-                    ReportFormat::Json => visible(&format!(
+                let told = check::render(self.format, &report, &self.options);
+                let verdict = |json: &str| {
+                    visible(&format!(
                         "{{\"what\":\"verdict\",\"program\":{about},\"status\":{status},\"report\":{}}}\n",
-                        report.trim_end()
-                    )),
-                    _ => report,
+                        json.trim_end()
+                    ))
+                };
+                self.print(&match self.format {
+                    ReportFormat::Json => verdict(&told),
+                    _ => told,
                 });
+                if let Some(fleet) = &self.fleet {
+                    for (i, finding) in report.findings.iter().enumerate() {
+                        let name = name_of(finding, i);
+                        self.publish(program, &name, &told_of("finding", &about, finding));
+                    }
+                    fleet.verdict(program.id, verdict(&foresee_report::json::report(&report)));
+                }
                 Ok(())
             }
             Err(error) => {
@@ -321,6 +392,9 @@ impl Observer for ConsoleObserver {
                 self.view.over(&label, program.events(), "failed");
                 let text = format!("{:#}", specs::failed(error));
                 let line = json!({"what": "error", "program": about, "message": text});
+                if let Some(fleet) = &self.fleet {
+                    fleet.verdict(program.id, visible(&line.to_string()));
+                }
                 self.say(&format!("{label}: error: {text}"), line);
                 Err(text)
             }
@@ -347,6 +421,22 @@ impl Observer for ConsoleObserver {
             }
         }
     }
+}
+
+/// The word for a finding in subjects, the same whenever it is found.
+fn name_of(finding: &Finding, number: usize) -> String {
+    match &finding.fingerprint {
+        Some(fingerprint) => fingerprint.to_string(),
+        None => format!("{number}"),
+    }
+}
+
+/// A finding in JSON.
+fn told_of(what: &str, about: &serde_json::Value, finding: &Finding) -> String {
+    visible(&format!(
+        "{{\"what\":\"{what}\",\"program\":{about},\"finding\":{}}}\n",
+        foresee_report::json::one(finding)
+    ))
 }
 
 /// A program that is observed, as a trace that grows.
@@ -381,6 +471,7 @@ impl GrowingTrace for Running<'_> {
 /// Prints findings as they are made.
 struct ProgramListener<'a> {
     observer: &'a ConsoleObserver,
+    program: &'a Program,
     label: &'a str,
     about: &'a serde_json::Value,
 }
@@ -393,11 +484,7 @@ impl ProgramListener<'_> {
                 let property = Visible(property);
                 format!("{}: {word} {property}: {}\n", self.label, Visible(message))
             }
-            ReportFormat::Json => visible(&format!(
-                "{{\"what\":\"{what}\",\"program\":{},\"finding\":{}}}\n",
-                self.about,
-                foresee_report::json::one(finding)
-            )),
+            ReportFormat::Json => told_of(what, self.about, finding),
             // These are for whole reports, at the end.
             ReportFormat::Sarif | ReportFormat::Junit | ReportFormat::Github => return,
         });
@@ -409,10 +496,19 @@ impl Listener for ProgramListener<'_> {
         self.observer.totals().findings += 1;
         self.observer.view.finding(self.label, finding);
         self.tell("finding", &finding.kind.word().to_uppercase(), finding);
+        // Those without a fingerprint come with the verdict.
+        if let Some(fingerprint) = &finding.fingerprint {
+            let json = told_of("finding", self.about, finding);
+            self.observer.publish(self.program, &fingerprint.to_string(), &json);
+        }
     }
 
     fn withdrawn(&mut self, finding: &Finding) {
         self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
+        if let Some(fingerprint) = &finding.fingerprint {
+            let json = told_of("withdrawn", self.about, finding);
+            self.observer.publish(self.program, &format!("withdrawn-{fingerprint}"), &json);
+        }
     }
 
     fn warning(&mut self, spec: &Specification, diagnostics: &[Diagnostic]) {

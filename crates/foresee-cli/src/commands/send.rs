@@ -7,7 +7,8 @@ use anyhow::{Context, ensure};
 use foresee_observe::{ProgramId, SendOptions};
 use foresee_trace::TraceInput;
 
-use crate::args::SendArgs;
+use crate::args::{Destination, SendArgs};
+use crate::commands::worker;
 use crate::input::Input;
 use crate::output::Sink;
 
@@ -22,8 +23,30 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         let path: &Path = &args.input.trace;
         path.file_name().map_or_else(|| trace.name(), |name| name.to_string_lossy().into_owned())
     });
+    let address = match &args.to {
+        Destination::Observer(address) => address.clone(),
+        Destination::Queue(url) => {
+            ensure!(
+                args.connections == 1 && args.shuffle.is_none() && args.retry == 0,
+                "--connections, --shuffle and --retry are for observers: a queue keeps events in order, and \
+                 --patience says how long to go on without its server"
+            );
+            let mut source = trace.open_raw()?;
+            let (run, events, dropped) =
+                worker::publish(url, args, &name, &mut *source).with_context(|| trace.name())?;
+            let dropped = match dropped {
+                0 => String::new(),
+                n => format!(", of which {n} were dropped"),
+            };
+            let name = trace.name();
+            to.print(&format!("{name}: {events} events published as run {run}{dropped}\n"))?;
+            to.finish()?;
+            return Ok(0);
+        }
+    };
+    ensure!(!args.lossy, "--lossy is for queues: observers have the same flag");
     let options = SendOptions {
-        to: args.to.clone(),
+        to: address.clone(),
         token: args.token.clone().unwrap_or_default().into_bytes(),
         program: ProgramId::random(),
         name,
@@ -39,7 +62,7 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         0 => String::new(),
         n => format!(", after {n} retries"),
     };
-    to.print(&format!("{}: {} events sent to {}{again}\n", trace.name(), sent.events, args.to))?;
+    to.print(&format!("{}: {} events sent to {}{again}\n", trace.name(), sent.events, address))?;
     to.finish()?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `foresee worker`, and the queue of `foresee batch --queue`: jobs on many machines.
+//! `foresee worker`, and the queues of `batch`, `explore`, `observe` and `send`: work on many machines.
 
 #[cfg(feature = "nats")]
 mod nats {
@@ -9,15 +9,19 @@ mod nats {
     use anyhow::Context;
     use foresee_batch::Queue;
     use foresee_capture::compiler::own_cache;
-    use foresee_nats::{Auth, NatsQueue, Server, Tls, Worked, Worker, work};
+    pub(crate) use foresee_nats::Fleet;
+    use foresee_nats::{Auth, NatsQueue, Publisher, Server, Tls, Worked, Worker, work};
+    use foresee_observe::wire::{Hello, new_secret};
+    use foresee_observe::{Pace, ProgramId, send_through};
     use foresee_predict::session::Limits;
+    use foresee_trace::EventSource;
     use signal_hook::consts::{SIGINT, SIGTERM};
 
-    use crate::args::{MIB, QueueArgs, WorkerArgs};
+    use crate::args::{MIB, QueueArgs, SendArgs, WorkerArgs};
     use crate::output;
 
     /// Who asks which server.
-    fn server(url: &str, args: &QueueArgs) -> anyhow::Result<Server> {
+    pub(crate) fn server(url: &str, args: &QueueArgs) -> anyhow::Result<Server> {
         let auth = match args {
             QueueArgs { nats_user: Some(user), nats_password: Some(password), .. } => {
                 Auth::User(user.clone(), password.clone())
@@ -45,6 +49,47 @@ mod nats {
         Ok(Box::new(NatsQueue { server: server(url, args)?, tell: &|text| output::note(text) }))
     }
 
+    /// The runs of a queue, for an observer that looks for this.
+    pub(crate) fn fleet(
+        url: &str,
+        args: &QueueArgs,
+        events_size: u64,
+        questions: &str,
+    ) -> anyhow::Result<Fleet> {
+        let server = Server {
+            most_event_bytes: events_size.saturating_mul(MIB as u64),
+            ..server(url, args)?
+        };
+        Ok(Fleet::open(&server, questions)?)
+    }
+
+    /// Publishes a trace as a run of a program. Returns the run, how many events it has, and how many of them were dropped.
+    pub(crate) fn publish(
+        url: &str,
+        args: &SendArgs,
+        name: &str,
+        source: &mut dyn EventSource,
+    ) -> anyhow::Result<(ProgramId, u64, u64)> {
+        let server = Server {
+            most_event_bytes: args.events_size.saturating_mul(MIB as u64),
+            ..server(url, &args.server)?
+        };
+        let program = ProgramId::random();
+        let mut publisher = Publisher::open(&server, name, program)?;
+        let hello = Hello {
+            program,
+            name: name.to_owned(),
+            order: source.remarks().order,
+            channels: 1,
+            token: args.token.clone().unwrap_or_default().into_bytes(),
+            secret: new_secret(),
+        };
+        let pace = Pace { frame_events: args.frame, rate: args.rate };
+        let sent = send_through(source, &hello, pace, args.lossy, &mut publisher)?;
+        publisher.finish()?;
+        Ok((program, sent.0.events, sent.1))
+    }
+
     pub(crate) fn run(args: &WorkerArgs) -> anyhow::Result<u8> {
         let server = server(&args.queue, &args.server)?;
         let folder = match &args.cache {
@@ -61,6 +106,7 @@ mod nats {
             most_bytes: args.cache_size.saturating_mul(MIB as u64),
             idle: args.idle.map(Duration::from_secs),
             perform: Arc::new(move |job, blobs| foresee_batch::perform(job, blobs, each)),
+            served: crate::commands::explore::remote::served(&args.allow_run)?,
         };
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -80,10 +126,13 @@ mod nats {
     use anyhow::bail;
     use foresee_batch::Queue;
 
-    use crate::args::{QueueArgs, WorkerArgs};
+    use foresee_observe::{Program, ProgramId, Server};
+    use foresee_trace::EventSource;
+
+    use crate::args::{QueueArgs, SendArgs, WorkerArgs};
 
     /// What to do about it.
-    const MISSING: &str = "this foresee was built without queues: build it with `cargo build --release -p foresee-cli --features nats`";
+    pub(crate) const MISSING: &str = "this foresee was built without queues: build it with `cargo build --release -p foresee-cli --features nats`";
 
     pub(crate) fn queue(_: &str, _: &QueueArgs) -> anyhow::Result<Box<dyn Queue>> {
         bail!(MISSING)
@@ -92,6 +141,50 @@ mod nats {
     pub(crate) fn run(_: &WorkerArgs) -> anyhow::Result<u8> {
         bail!(MISSING)
     }
+
+    /// There are no runs of a queue.
+    pub(crate) enum Fleet {}
+
+    impl Fleet {
+        pub(crate) fn finding(&self, _: &Program, _: &str, _: &str) -> std::io::Result<()> {
+            match *self {}
+        }
+
+        pub(crate) fn verdict(&self, _: ProgramId, _: String) {
+            match *self {}
+        }
+
+        pub(crate) fn is_idle(&self) -> bool {
+            match *self {}
+        }
+
+        pub(crate) fn work(
+            &self,
+            _: &Server,
+            _: usize,
+            _: &(dyn Fn() -> bool + Sync),
+            _: &(dyn Fn(&str) + Sync),
+        ) -> std::io::Result<()> {
+            match *self {}
+        }
+    }
+
+    pub(crate) fn fleet(_: &str, _: &QueueArgs, _: u64, _: &str) -> anyhow::Result<Fleet> {
+        bail!(MISSING)
+    }
+
+    pub(crate) fn publish(
+        _: &str,
+        _: &SendArgs,
+        _: &str,
+        _: &mut dyn EventSource,
+    ) -> anyhow::Result<(ProgramId, u64, u64)> {
+        bail!(MISSING)
+    }
 }
 
-pub(crate) use nats::{queue, run};
+#[cfg(not(feature = "nats"))]
+pub(crate) use nats::MISSING;
+#[cfg(feature = "nats")]
+pub(crate) use nats::server;
+pub(crate) use nats::{Fleet, fleet, publish, queue, run};

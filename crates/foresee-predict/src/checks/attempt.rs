@@ -10,6 +10,7 @@
 //! seen other writes of the same value, again with any of these.
 
 use foresee_trace::Space;
+use serde::{Deserialize, Serialize};
 
 use crate::reorder::{Answer, Effort, Goal, Search, Sight};
 
@@ -37,7 +38,7 @@ pub(crate) struct Reach {
 }
 
 /// A reordering that reaches a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reached {
     /// The number of events that happen as observed ...
     pub(crate) observed: u32,
@@ -57,7 +58,7 @@ impl Reached {
 }
 
 /// The result of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Attempt {
     /// A reordering reaches the goal.
     Found(Reached),

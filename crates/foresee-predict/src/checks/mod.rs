@@ -11,6 +11,7 @@
 //! | `lock_state`, `locksets` | which locks each thread holds, as the trace goes by |
 //! | `attempt` | searches with growing budgets |
 //! | `tries` | candidates, on all cores |
+//! | `decided` | candidates that were tried elsewhere |
 //! | `tally` | the results of all candidates, and the statement that follows |
 //! | `confirm` | confirms each finding |
 //! | `pointers` | the least tuple of whole chains of events, with sections in their order |
@@ -31,6 +32,7 @@ mod atomicity;
 mod attempt;
 mod confirm;
 mod deadlock;
+mod decided;
 mod events;
 mod glob;
 mod lifetime;
@@ -42,6 +44,7 @@ mod suppress;
 mod tally;
 mod tries;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foresee_causality::judge::{Reads, Seen};
@@ -63,6 +66,8 @@ use tally::{SearchStats, Words};
 use tries::{Candidate, Chains, Found, Tried};
 
 pub use atomicity::AtomicityOptions;
+pub(crate) use decided::Deciding;
+pub use decided::{CandidatePart, Decided};
 pub use glob::Glob;
 pub use suppress::{Day, Suppression, Suppressions};
 
@@ -106,6 +111,10 @@ pub struct Options {
     pub memory: usize,
     /// What counts as an atomic region.
     pub atomicity: AtomicityOptions,
+    /// Verdicts on candidates that were reached elsewhere.
+    pub decided: Arc<Decided>,
+    /// Whether nothing is wanted but verdicts on some candidates.
+    pub(crate) deciding: Option<Deciding>,
 }
 
 impl Default for Options {
@@ -124,6 +133,8 @@ impl Default for Options {
             trace: u32::MAX as usize - 1,
             memory: usize::MAX,
             atomicity: AtomicityOptions::default(),
+            decided: Arc::default(),
+            deciding: None,
         }
     }
 }
@@ -439,6 +450,15 @@ fn run_check(
     if nothing.is_some() && context.options.only_relevant && !context.is_cut {
         return Ok(None);
     }
+    let candidates = tries::in_trying_order(candidates);
+    let budgets = check.budgets();
+    if let Some(deciding) = &context.options.deciding {
+        let part = (0..candidates.len()).filter(|&at| deciding.part.has(at));
+        let until = tries::trying_end(context, until);
+        let verdicts = tries::decide(context, &candidates, part, budgets, until);
+        deciding.keep(name, &candidates, verdicts);
+        return Ok(None);
+    }
     if let Some(why) = nothing {
         return Ok(Some(Analysed {
             name,
@@ -469,8 +489,8 @@ fn run_check(
             break;
         }
     }
-    let budgets = check.budgets();
-    let mut tried = tries::try_all(context, candidates, budgets, until, &mut tally);
+    let known = context.options.decided.of(name, &candidates);
+    let mut tried = tries::try_all(context, candidates, known, budgets, until, &mut tally);
     let chains = check.chains(context, &tried);
     tries::try_chains(context, &chains, until, &mut tried);
     tried.count(&mut tally);

@@ -1,9 +1,11 @@
 //! Tries candidates on all cores.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::attempt::{Attempt, Budget, NEXT, Reach, Reached, attempt, climb};
+use super::decided::Verdict;
 use super::pointers::{Chained, Pointers};
 use super::tally::SearchStats;
 use super::{Context, Options};
@@ -120,24 +122,31 @@ fn on_all_cores<T: Sync, S, R: Send>(
     in_order(work.on_all(items, || (start(), Vec::new()), each, |(_, done)| done))
 }
 
-/// Tries all candidates, the earliest first. Findings are in this order, too.
-pub(crate) fn try_all(
-    context: &Context<'_>,
-    mut candidates: Vec<Candidate>,
-    budgets: &[Budget],
-    until: Option<Instant>,
-    tally: &mut SearchStats,
-) -> Tried {
+/// Candidates that can be tried, the earliest first.
+pub(crate) fn in_trying_order(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates.retain(|candidate| !candidate.tries.is_empty());
     let first = |candidate: &Candidate| candidate.tries[0].goal().first();
     candidates.sort_by_key(|candidate| (first(candidate), candidate.key));
+    candidates
+}
+
+/// When trying ends. On a busy machine the passes over a long trace can use up the time.
+pub(crate) fn trying_end(context: &Context<'_>, until: Option<Instant>) -> Option<Instant> {
+    until.max(context.options.time.map(|time| Instant::now() + time / TRYING_SHARE))
+}
+
+/// The verdicts on those candidates at `wanted` for which there was time, in their order.
+pub(crate) fn decide(
+    context: &Context<'_>,
+    candidates: &[Candidate],
+    wanted: impl Iterator<Item = usize>,
+    budgets: &[Budget],
+    until: Option<Instant>,
+) -> Vec<(usize, Verdict)> {
     let search = || Search::new(context.requirements, context.options.reads);
-    let (sure, others): (Vec<usize>, Vec<usize>) =
-        (0..candidates.len()).partition(|&at| candidates[at].is_sure);
-    // On a busy machine the passes over a long trace can use up the time. What they have shown to be
-    // possible is reported nevertheless: it comes first, and the first of it without a look at the
-    // clock.
-    let until = until.max(context.options.time.map(|time| Instant::now() + time / TRYING_SHARE));
+    let (sure, others): (Vec<usize>, Vec<usize>) = wanted.partition(|&at| candidates[at].is_sure);
+    // What passes over the trace have shown to be possible is reported although the time is up: it
+    // comes first, and the first of it without a look at the clock.
     let (first_sure, more_sure) = sure.split_at(sure.len().min(1));
     let mut verdicts = Vec::new();
     for (part, until) in [(first_sure, None), (more_sure, until), (&others, until)] {
@@ -146,6 +155,23 @@ pub(crate) fn try_all(
         });
         verdicts.extend(tried.into_iter().map(|(i, verdict)| (part[i], verdict)));
     }
+    verdicts.sort_unstable_by_key(|&(at, _)| at);
+    verdicts
+}
+
+/// Tries all candidates, in their order, other than those that are known. Findings are in this order, too.
+pub(crate) fn try_all(
+    context: &Context<'_>,
+    mut candidates: Vec<Candidate>,
+    known: HashMap<usize, Verdict>,
+    budgets: &[Budget],
+    until: Option<Instant>,
+    tally: &mut SearchStats,
+) -> Tried {
+    let until = trying_end(context, until);
+    let unknown = (0..candidates.len()).filter(|at| !known.contains_key(at));
+    let mut verdicts = decide(context, &candidates, unknown, budgets, until);
+    verdicts.extend(known);
     verdicts.sort_unstable_by_key(|&(at, _)| at);
     let late = (candidates.len() - verdicts.len()) as u64;
     tally.not_tried += late;
@@ -245,7 +271,7 @@ fn try_one(
     candidate: &Candidate,
     budgets: &[Budget],
     context: &Context<'_>,
-) -> (usize, Attempt) {
+) -> Verdict {
     if candidate.is_impossible {
         return (0, Attempt::Impossible);
     }

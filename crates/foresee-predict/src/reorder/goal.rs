@@ -4,6 +4,8 @@
 //! of those events is the very next of its thread?* A pattern asks for the first half, a race or a
 //! deadlock for the second, an atomicity violation for both.
 
+use serde::{Deserialize, Serialize};
+
 /// An event that is to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -39,7 +41,7 @@ impl Goal<'_> {
 }
 
 /// What active reads must see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sight {
     /// The write that they saw, though another one of the same value may come in between.
     #[default]

@@ -55,9 +55,10 @@ mod spec;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use foresee_spec::Diagnostic;
-use foresee_trace::{Finding, Trace};
+use foresee_trace::{Finding, Trace, TraceInput};
 
 use answered::Answered;
 pub use error::SessionError;
@@ -67,7 +68,7 @@ pub use report::{Report, TraceFacts};
 pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
-use crate::checks::{CHECKS, CheckKind, Checks, Glob};
+use crate::checks::{CHECKS, CandidatePart, CheckKind, Checks, Decided, Deciding, Glob};
 use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY};
 use crate::{ANALYSES, Analysis, AnalysisKind};
 
@@ -133,6 +134,10 @@ pub struct Session {
     answered: Option<Answered>,
     /// The questions that are answered, by their numbers; `None` for all.
     only: Option<Range<usize>>,
+    /// Verdicts on candidates that were reached elsewhere.
+    decided: Arc<Decided>,
+    /// Whether nothing is wanted but verdicts on some candidates.
+    deciding: Option<Deciding>,
 }
 
 impl Session {
@@ -215,6 +220,31 @@ impl Session {
         self.only = Some(questions);
     }
 
+    /// How many of the first [questions](Session::questions) have candidates that can be [decided](Session::decide) apart.
+    pub fn questions_with_candidates(&self) -> usize {
+        self.all_kinds().len()
+    }
+
+    /// Decides a part of the candidates of the checks that it makes, and does nothing else.
+    pub fn decide(
+        &mut self,
+        part: CandidatePart,
+        trace: &dyn TraceInput,
+        listener: &mut dyn Listener,
+    ) -> Result<Decided, SessionError> {
+        let deciding = Deciding::new(part);
+        self.deciding = Some(deciding.clone());
+        let ran = self.run(trace, listener);
+        self.deciding = None;
+        ran.map(|_| deciding.take())
+    }
+
+    /// Uses verdicts on candidates of the trace that were [decided](Session::decide) by a session with the same questions
+    /// and settings. The answer is the same as without.
+    pub fn know(&mut self, decided: Decided) {
+        Arc::make_mut(&mut self.decided).add(decided);
+    }
+
     /// Whether a question is to be answered.
     fn answers(&self, question: usize) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(&question))
@@ -255,11 +285,13 @@ impl Session {
         let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
         let kinds = self.kinds();
         if !kinds.is_empty() {
-            let options = self.settings.checks(self.atomics(), self.is_default);
+            let mut options = self.settings.checks(self.atomics(), self.is_default);
+            options.decided = Arc::clone(&self.decided);
+            options.deciding.clone_from(&self.deciding);
             analyses.push(Box::new(Checks::new(&kinds, options)));
         }
         for (kind, question) in self.named_analyses().zip(self.all_kinds().len()..) {
-            if self.answers(question) {
+            if self.answers(question) && self.deciding.is_none() {
                 analyses.push((kind.new)(&self.settings));
             }
         }

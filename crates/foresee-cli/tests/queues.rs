@@ -1,0 +1,379 @@
+//! Observed programs and explorations through a queue, with real processes, of which some are killed. Batches are in
+//! `batch.rs`; `scripts/test` runs both with the feature that queues need.
+
+#![cfg(all(feature = "nats", target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use foresee_nats::Server;
+use foresee_observe::ProgramId;
+use foresee_testkit::random_trace;
+use serde_json::Value as Json;
+
+use crate::harness::{Bench, root, said};
+
+const FORESEE: &str = env!("CARGO_BIN_EXE_foresee");
+/// How long a test waits for what has to happen, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Process {
+        Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Says that a test is over, even if it has failed.
+struct AtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A server with its store.
+struct Nats {
+    url: String,
+    _process: Process,
+    folder: tempfile::TempDir,
+}
+
+impl Nats {
+    fn start() -> Nats {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Command::new("/usr/sbin/nats-server");
+        server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
+        server.arg(folder.path().join("store"));
+        let process = Process::start(&mut server);
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "nats-server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Nats { url: format!("nats://127.0.0.1:{port}"), _process: process, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn verdict(&self, program: &str, run: &str) -> Option<Json> {
+        let id = ProgramId::parse(run).unwrap();
+        let found = foresee_nats::verdict(&Server::new(&self.url), program, id).unwrap()?;
+        Some(serde_json::from_slice(&found).unwrap())
+    }
+}
+
+/// Properties over names of the generated traces.
+const SPEC: &str = "init x0 = 0, x1 = 0\n\
+    property p: start(x0 == 1) -> once (x1 == 1)\n\
+    property q: x0 == 2 -> (x1 != 1 since start(x0 == 1))\n";
+
+fn observer(url: &str, spec: &Path) -> Command {
+    let mut command = Command::new(FORESEE);
+    command.args(["observe", "--queue", url, "--ack-wait", "1", "--linger", "1"]);
+    command.args(["--patience", "60", "--spec"]).arg(spec);
+    command
+}
+
+/// Sends a trace; its run.
+fn send(url: &str, trace: &Path, flags: &[&str]) -> Result<(String, String), String> {
+    let mut command = Command::new(FORESEE);
+    command.arg("send").arg(trace).args(["--to", url, "--frame", "3"]).args(flags);
+    let (status, out, err) = said(&command.output().unwrap());
+    if status != 0 {
+        return Err(format!("status {status}: {err}"));
+    }
+    let run = out.split("published as run ").nth(1).unwrap()[..32].to_owned();
+    Ok((run, out))
+}
+
+/// What `foresee check` says of a trace, with what an observer assumes.
+fn offline(trace: &Path, spec: &Path) -> Json {
+    let mut command = Command::new(FORESEE);
+    command.arg("check").arg(trace).args(["--window", "256", "--reorder", "maz", "--spec"]);
+    command.arg(spec).args(["--format", "json"]);
+    let (_, out, err) = said(&command.output().unwrap());
+    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{}: {err}", trace.display()))
+}
+
+#[test]
+fn observers_share_runs_and_one_that_dies_is_replaced() {
+    const RUNS: u64 = 12;
+    let nats = Nats::start();
+    let spec = nats.path("p.spec");
+    std::fs::write(&spec, SPEC).unwrap();
+    // Those that have both variables, so that the specification fits.
+    let fits = |seed: &u64| {
+        let trace = random_trace(*seed).to_string();
+        trace.contains("w(x0)") && trace.contains("w(x1)")
+    };
+    let traces: Vec<PathBuf> = (0..)
+        .filter(fits)
+        .take(RUNS as usize)
+        .map(|seed| {
+            let path = nats.path(&format!("{seed}.std"));
+            std::fs::write(&path, random_trace(seed).to_string()).unwrap();
+            path
+        })
+        .collect();
+    let (is_over, killed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let verdicts = std::thread::scope(|scope| {
+        let _over = AtTheEnd(&is_over);
+        scope.spawn(|| {
+            let start = || Process::start(&mut observer(&nats.url, &spec));
+            let mut observers = [start(), start()];
+            let mut random = fastrand::Rng::with_seed(3);
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(random.u64(500..2000)));
+                // A run that ten observers die of is given up, so fewer do. Dropping one is kill -9.
+                if killed.load(Ordering::Relaxed) < 8 {
+                    observers[random.usize(..2)] = start();
+                    killed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let sent: Vec<_> = traces
+            .iter()
+            .enumerate()
+            .map(|(i, trace)| {
+                let (url, is_slow) = (&nats.url, i % 3 == 0);
+                scope.spawn(move || {
+                    // Some take long enough for their observers to die under them.
+                    let flags: &[&str] = if is_slow { &["--rate", "5"] } else { &[] };
+                    send(url, trace, flags).unwrap().0
+                })
+            })
+            .collect();
+        let mut verdicts = Vec::new();
+        for (sent, trace) in sent.into_iter().zip(&traces) {
+            let (run, until) = (sent.join().unwrap(), Instant::now() + PATIENCE);
+            let name = trace.file_name().unwrap().to_str().unwrap();
+            let verdict = loop {
+                if let Some(verdict) = nats.verdict(name, &run) {
+                    break verdict;
+                }
+                assert!(Instant::now() < until, "{name} has no verdict");
+                std::thread::sleep(Duration::from_millis(100));
+            };
+            verdicts.push(verdict);
+        }
+        verdicts
+    });
+    assert!(killed.load(Ordering::Relaxed) > 0);
+    let mut found = 0;
+    for (verdict, trace) in verdicts.into_iter().zip(&traces) {
+        assert_eq!(verdict["what"], "verdict", "{verdict}");
+        let expected = offline(trace, &spec);
+        for field in ["trace", "analyses", "summary"] {
+            assert_eq!(verdict["report"][field], expected[field], "{}", trace.display());
+        }
+        found += u64::from(verdict["status"] == 1);
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn a_queue_that_is_full_holds_senders_back_or_drops_are_counted() {
+    let nats = Nats::start();
+    let (spec, trace) = (nats.path("p.spec"), nats.path("long.std"));
+    std::fs::write(&spec, "property p: x >= 0 || true\n").unwrap();
+    let text: String =
+        (0..150_000).map(|i| format!("T{}|w(x)={}|f.c:{i}\n", i % 2, i * 7919)).collect();
+    std::fs::write(&trace, text).unwrap();
+    let small = ["--events-size", "1", "--patience", "2", "--frame", "1000"];
+    let error = send(&nats.url, &trace, &small).unwrap_err();
+    assert!(error.starts_with("status 2") && error.contains("cannot publish events"), "{error}");
+    assert!(error.contains("maximum bytes"), "{error}");
+    // The one before is still in the queue, without an end. With another queue there is room for the beginning.
+    let other = [&small[..], &["--queue-name", "other", "--lossy", "--patience", "60"]].concat();
+    let mut watching = observer(&nats.url, &spec);
+    watching.args(["--queue-name", "other", "--programs", "1", "--format", "json"]);
+    let (run, out) = send(&nats.url, &trace, &other).unwrap();
+    assert!(out.contains("were dropped"), "{out}");
+    let (status, out, err) = said(&watching.output().unwrap());
+    assert_eq!(status, 3, "{out} {err}");
+    assert!(out.contains(&run) && out.contains("events were dropped"), "{out}");
+}
+
+#[test]
+fn findings_have_a_subject_of_their_own_and_questions_must_agree() {
+    let nats = Nats::start();
+    let (spec, other) = (nats.path("p.spec"), nats.path("other.spec"));
+    std::fs::write(&spec, "init x = 0\nproperty low: x < 2\n").unwrap();
+    std::fs::write(&other, "init x = 0\nproperty low: x < 3\n").unwrap();
+    let trace = nats.path("a.b c.std");
+    std::fs::write(&trace, "T1|w(x)=1|\nT2|w(x)=2|\n").unwrap();
+    let (run, _) = send(&nats.url, &trace, &[]).unwrap();
+    let (status, out, err) =
+        said(&observer(&nats.url, &spec).args(["--programs", "1"]).output().unwrap());
+    assert_eq!(status, 1, "{out} {err}");
+    let findings = foresee_nats::findings(&Server::new(&nats.url)).unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let (subject, json) = &findings[0];
+    assert!(subject.starts_with(&format!("foresee.findings.a_b_c_std.{run}.")), "{subject}");
+    assert_eq!(serde_json::from_slice::<Json>(json).unwrap()["finding"]["property"], "low");
+    // Who looks for something else cannot share runs with those who are there.
+    let _here = Process::start(&mut observer(&nats.url, &spec));
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (status, _, err) =
+            said(&observer(&nats.url, &other).args(["--programs", "0"]).output().unwrap());
+        if status == 2 {
+            assert!(err.contains("observed with other specifications"), "{err}");
+            break;
+        }
+        assert!(Instant::now() < until, "the other one was not refused: {err}");
+    }
+}
+
+#[test]
+fn a_sender_that_dies_has_an_incomplete_verdict_and_a_stopped_observer_gives_its_run_back() {
+    let nats = Nats::start();
+    let (spec, trace) = (nats.path("p.spec"), nats.path("slow.std"));
+    std::fs::write(&spec, "init x = 0\nproperty p: x >= 0\n").unwrap();
+    let text: String = (0..1000).map(|i| format!("T{}|w(x)={i}|\n", i % 2)).collect();
+    std::fs::write(&trace, text).unwrap();
+    let mut sender = Command::new(FORESEE);
+    sender.arg("send").arg(&trace).args(["--to", &nats.url, "--rate", "10", "--frame", "1"]);
+    let sender = Process::start(&mut sender);
+    // The first observer is told to stop while it has the run.
+    let mut first = observer(&nats.url, &spec);
+    let mut first = first.args(["--format", "json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said_by = std::io::BufReader::new(first.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"what\":\"program\"") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut said_by, &mut line).unwrap() > 0);
+    }
+    let pid = first.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    std::io::Read::read_to_string(&mut said_by, &mut line).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(3), "{line}");
+    // The second one outlives the sender.
+    drop(sender);
+    let (status, out, err) =
+        said(&observer(&nats.url, &spec).args(["--programs", "1"]).output().unwrap());
+    assert_eq!(status, 3, "{out} {err}");
+    assert!(out.contains("without a goodbye"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_reached_is_named() {
+    let nats = Nats::start();
+    let (spec, trace) = (nats.path("p.spec"), nats.path("a.std"));
+    std::fs::write(&spec, "property p: x >= 0 || true\n").unwrap();
+    std::fs::write(&trace, "T1|w(x)=1|\n").unwrap();
+    let error = send("nats://127.0.0.1:9", &trace, &["--patience", "1"]).unwrap_err();
+    assert!(error.starts_with("status 2"), "{error}");
+    assert!(error.contains("cannot reach nats://127.0.0.1:9"), "{error}");
+    let mut watching = observer("nats://127.0.0.1:9", &spec);
+    let (status, _, err) = said(&watching.args(["--patience", "1"]).output().unwrap());
+    assert_eq!(status, 2, "{err}");
+    assert!(err.contains("cannot reach nats://127.0.0.1:9"), "{err}");
+    let error = send(&nats.url, &trace, &["--shuffle", "1"]).unwrap_err();
+    assert!(error.contains("a queue keeps events in order"), "{error}");
+}
+
+fn build(bench: &Bench, name: &str, is_repaired: bool) {
+    let folder = root().join("testdata/explore");
+    let (folder, define) = (folder.display(), if is_repaired { "-DREPAIRED" } else { "" });
+    let to = if is_repaired { format!("{name}-repaired") } else { name.to_owned() };
+    bench.built(&format!("cc -g -O1 -pthread {define} -o {to} {folder}/{name}.c"));
+}
+
+/// What an exploration came to, whichever runs it took: its status, what it covered, and every failure.
+fn explored(bench: &Bench, words: &str) -> (i32, Json, Vec<String>) {
+    let words = format!("explore --all --format json {words}");
+    let output = bench.foresee().args(words.split_whitespace()).output().unwrap();
+    let (status, out, err) = said(&output);
+    let told: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{words}: {err}"));
+    let findings = told["findings"].as_array().unwrap().iter();
+    let mut findings: Vec<String> = findings.map(|one| one["message"].to_string()).collect();
+    findings.sort();
+    (status, told["explored"]["covered"].clone(), findings)
+}
+
+#[test]
+fn workers_explore_what_one_process_does_whoever_dies() {
+    let nats = Nats::start();
+    let bench = Bench::new();
+    let classics = ["account", "lost_wakeup", "queue"];
+    let mut programs = Vec::new();
+    for name in classics {
+        for is_repaired in [false, true] {
+            build(&bench, name, is_repaired);
+            programs.push(if is_repaired { format!("{name}-repaired") } else { name.to_owned() });
+        }
+    }
+    let worker = || {
+        let mut command = bench.foresee();
+        command.args(["worker", "--queue", &nats.url, "--jobs", "2", "--ack-wait", "1"]);
+        command.arg("--cache").arg(nats.path("fetched"));
+        // The last one is not allowed.
+        programs[..5]
+            .iter()
+            .for_each(|program| drop(command.args(["--allow-run", &format!("./{program}")])));
+        Process::start(&mut command)
+    };
+    let (is_over, killed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let begun = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let _over = AtTheEnd(&is_over);
+        scope.spawn(|| {
+            let mut workers = [worker(), worker()];
+            let mut random = fastrand::Rng::with_seed(5);
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(random.u64(300..900)));
+                // A run that three workers die of is given up, so two do in each exploration.
+                if killed.load(Ordering::Relaxed) < 2 * begun.load(Ordering::Relaxed) {
+                    workers[random.usize(..2)] = worker();
+                    killed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        for program in &programs[..5] {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let queue = format!("--queue {} --ack-wait 1 --jobs 3", nats.url);
+            let there = explored(&bench, &format!("{queue} -- ./{program}"));
+            let here = explored(&bench, &format!("-- ./{program}"));
+            assert_eq!(there, here, "{program}");
+            assert_eq!(here.0, i32::from(!program.ends_with("repaired")), "{program}");
+            assert_eq!(here.1, "everything", "{program}");
+        }
+    });
+    assert!(killed.load(Ordering::Relaxed) > 0);
+    // Nobody runs what is not allowed: the exploration waits, and says why.
+    let mut waiting = bench.foresee();
+    waiting.args(["explore", "--queue", &nats.url, "--", &format!("./{}", programs[5])]);
+    let mut waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said_by = std::io::BufReader::new(waiting.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said_by, &mut line).unwrap();
+    assert!(line.contains("no worker takes this"), "{line}");
+    let _ = waiting.kill();
+    let _ = waiting.wait();
+    let (status, _, err) = said(
+        &bench
+            .foresee()
+            .args(["explore", "--queue", &nats.url, "--before", "true", "--", "./queue"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(status, 2);
+    assert!(err.contains("which no worker runs for others"), "{err}");
+}

@@ -1,0 +1,496 @@
+//! The side of the observers: runs out of the queue, verdicts into it.
+//!
+//! A run belongs to the observer that has taken its message from the work queue, and that shows regularly that it is alive. If it dies,
+//! the message goes to another one, which reads the run's events from their beginning: they stay until there is a verdict. So the answer never
+//! depends on who began. A verdict is stored once; only then the message is acknowledged and the events are removed.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::{AckKind, Message};
+use foresee_observe::wire::{Reply, Status};
+use foresee_observe::{Program, ProgramId, Stream};
+use futures_util::StreamExt as _;
+
+use crate::background::Background;
+use crate::publish::SIGN_OF_LIFE;
+use crate::retry::retry;
+use crate::runs::{ALIVE, END, OBJECT, OFFSET, RunName, Runs};
+use crate::server::{NatsError, Server};
+use crate::store::MOST_PENDING;
+
+/// How long the server is asked for a run or for events at a time.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether a verdict is there, or whether to stop.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How many pieces are asked for at a time.
+const PIECES: usize = 32;
+
+/// After so much silence a sender is dead.
+const SILENCE: Duration = Duration::from_secs(6 * SIGN_OF_LIFE.as_secs());
+
+/// How many observers may die of a run. Programs run for days, and machines fail for other reasons, so that these are more than
+/// the tries of a job.
+const MOST_DEATHS: i64 = 10;
+
+const CONSUMER: &str = "observers";
+
+/// Takes runs from a queue for an observer in this process.
+pub struct Fleet {
+    runs: Arc<Runs>,
+    consumer: PullConsumer,
+    patience: Duration,
+    heartbeat: Duration,
+    verdicts: Mutex<HashMap<ProgramId, String>>,
+    changed: Condvar,
+    background: Background,
+}
+
+/// Why a run has no verdict yet.
+enum Unfinished {
+    /// The observer stops.
+    Stopped,
+    /// Something that may pass.
+    Trouble(NatsError),
+}
+
+impl From<NatsError> for Unfinished {
+    fn from(error: NatsError) -> Unfinished {
+        Unfinished::Trouble(error)
+    }
+}
+
+impl Fleet {
+    /// Connects. `questions` is what the observer looks for, which must be the same for all that share the runs.
+    pub fn open(server: &Server, questions: &str) -> Result<Fleet, NatsError> {
+        let background = Background::start()?;
+        let (runs, consumer) = background.wait(async {
+            let runs = Runs::open(server).await?;
+            let consumer = consumer(&runs, server, questions).await?;
+            Ok::<_, NatsError>((Arc::new(runs), consumer))
+        })?;
+        let heartbeat =
+            (consumer.cached_info().config.ack_wait / 3).max(Duration::from_millis(100));
+        Ok(Fleet {
+            runs,
+            consumer,
+            patience: server.patience,
+            heartbeat,
+            verdicts: Mutex::default(),
+            changed: Condvar::new(),
+            background,
+        })
+    }
+
+    /// Publishes a finding of a program, once. It may be withdrawn later, with another `name`.
+    pub fn finding(&self, program: &Program, name: &str, json: &str) -> Result<(), NatsError> {
+        let run = RunName::new(&program.name, program.id);
+        let is_fine = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+        let name: String = name.chars().filter(is_fine).take(64).collect();
+        let subject = format!("{}.{name}", self.runs.subject("findings", &run));
+        let said = self.runs.say_once(&subject, HeaderMap::new(), json.as_bytes());
+        self.background.wait(said)
+    }
+
+    /// Takes the verdict on a program. It is stored before its run is given up.
+    pub fn verdict(&self, program: ProgramId, json: String) {
+        self.lock().insert(program, json);
+        self.changed.notify_all();
+    }
+
+    /// Whether no verdict waits to be stored.
+    pub fn is_idle(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgramId, String>> {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes runs, at most so many at once, and passes them to the observer, until it `is_over`. Runs without a verdict go
+    /// back into the queue.
+    pub fn work(
+        &self,
+        observer: &foresee_observe::Server,
+        most: usize,
+        is_over: &(dyn Fn() -> bool + Sync),
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), NatsError> {
+        std::thread::scope(|scope| {
+            let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
+            let mut heard = Instant::now();
+            while !is_over() {
+                threads.retain(|thread| !thread.is_finished());
+                if threads.len() >= most.max(1) {
+                    std::thread::sleep(TICK);
+                    continue;
+                }
+                match self.background.wait(next(&self.consumer, 1)) {
+                    Ok(mut messages) => {
+                        heard = Instant::now();
+                        let Some(message) = messages.pop() else { continue };
+                        threads.push(scope.spawn(move || {
+                            self.follow(message, observer, is_over, tell);
+                        }));
+                    }
+                    Err(error) => {
+                        // The client connects again by itself.
+                        if heard.elapsed() > self.patience {
+                            return Err(error);
+                        }
+                        std::thread::sleep(TICK);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Has a run answered.
+    fn follow(
+        &self,
+        message: Message,
+        observer: &foresee_observe::Server,
+        is_over: &(dyn Fn() -> bool + Sync),
+        tell: &(dyn Fn(&str) + Sync),
+    ) {
+        let message = Arc::new(message);
+        let Some(run) = RunName::of_subject(&message.subject) else {
+            let _ = self.background.wait(message.ack_with(AckKind::Term));
+            return tell("a message in the queue is not a run, and was dropped");
+        };
+        let alive = self.background.spawn({
+            let (message, heartbeat) = (Arc::clone(&message), self.heartbeat);
+            async move {
+                loop {
+                    tokio::time::sleep(heartbeat).await;
+                    let _ = message.ack_with(AckKind::Progress).await;
+                }
+            }
+        });
+        let answered = self.answer(&message, &run, observer, is_over);
+        drop(alive);
+        let answered = answered.and_then(|()| {
+            let _ = self.background.wait(message.double_ack());
+            let subject = self.runs.subject("events", &run);
+            // What is left of them grows old.
+            let _ = self.background.wait(self.runs.events.purge().filter(subject).into_future());
+            Ok(())
+        });
+        match answered {
+            Ok(()) => {}
+            Err(Unfinished::Stopped) => self.give_back(&message, &run),
+            Err(Unfinished::Trouble(NatsError(why))) => {
+                tell(&format!("run {}: {why}", run.id));
+                let delay = Some(Duration::from_millis(500));
+                let _ = self.background.wait(message.ack_with(AckKind::Nak(delay)));
+            }
+        }
+    }
+
+    /// Gives a run back for another observer. It is announced anew, because a message that is only refused counts as one that an
+    /// observer has died of.
+    fn give_back(&self, message: &Message, run: &RunName) {
+        let subject = self.runs.subject("runs", run);
+        let sequence = message.info().map_or(0, |info| info.stream_sequence);
+        let id = format!("{}-run-after-{sequence}", run.id);
+        let said = self.runs.publish("give a run back", &subject, &id, (HeaderMap::new(), b""));
+        let _ = match self.background.wait(said) {
+            Ok(()) => self.background.wait(message.double_ack()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+    }
+
+    fn answer(
+        &self,
+        message: &Message,
+        run: &RunName,
+        observer: &foresee_observe::Server,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Unfinished> {
+        if self.background.wait(self.runs.has_verdict(run))? {
+            return Ok(());
+        }
+        let deaths = message.info().map_or(0, |info| info.delivered - 1);
+        let verdict = match deaths >= MOST_DEATHS {
+            true => format!(
+                "{{\"what\":\"error\",\"program\":{{\"id\":\"{}\"}},\"message\":\"given up after {MOST_DEATHS} \
+                 tries: the observers died, or gave no sign of life\"}}",
+                run.id
+            ),
+            false => {
+                // An earlier try may have come to it, and not have been able to store it.
+                if !self.lock().contains_key(&run.id) {
+                    self.feed(run, observer, is_over)?;
+                }
+                self.wait_for(run.id, observer, is_over)?
+            }
+        };
+        self.background.wait(self.store(run, &verdict))?;
+        self.lock().remove(&run.id);
+        Ok(())
+    }
+
+    async fn store(&self, run: &RunName, verdict: &str) -> Result<(), NatsError> {
+        let subject = self.runs.subject("verdicts", run);
+        let store = &self.runs.store;
+        if verdict.len() <= store.most_bytes() {
+            return self.runs.say_once(&subject, HeaderMap::new(), verdict.as_bytes()).await;
+        }
+        let name = format!("verdict-{}", run.id);
+        store.put_bytes(&name, verdict.as_bytes()).await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(OBJECT, name);
+        self.runs.say_once(&subject, headers, b"").await
+    }
+
+    /// Waits until the observer has a verdict.
+    fn wait_for(
+        &self,
+        id: ProgramId,
+        observer: &foresee_observe::Server,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<String, Unfinished> {
+        let mut missing = 0;
+        loop {
+            let verdicts = self.lock();
+            if let Some(verdict) = verdicts.get(&id) {
+                return Ok(verdict.clone());
+            }
+            let waited = self.changed.wait_timeout(verdicts, TICK);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            if is_over() {
+                return Err(Unfinished::Stopped);
+            }
+            // It takes a moment until a verdict is here after its program is over.
+            let is_running = observer.now().running.iter().any(|program| program.id == id);
+            missing = if is_running { 0 } else { missing + 1 };
+            if missing > 100 {
+                return Err(NatsError("the observer has no verdict on it".to_owned()).into());
+            }
+        }
+    }
+
+    /// Passes the events of a run to the observer, as a connection would.
+    fn feed(
+        &self,
+        run: &RunName,
+        observer: &foresee_observe::Server,
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Unfinished> {
+        let cannot = |error: std::io::Error| NatsError(format!("cannot be observed: {error}"));
+        let stream = observer.connect(&format!("run {}", run.id)).map_err(cannot)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(cannot)?;
+        let subject = self.runs.subject("events", run);
+        let mut events: Option<PullConsumer> = None;
+        let (mut offset, mut last, mut heard) = (0, 0, Instant::now());
+        loop {
+            if is_over() {
+                return Err(Unfinished::Stopped);
+            }
+            let pieces = self.background.wait(async {
+                let consumer = match events.take() {
+                    Some(consumer) => consumer,
+                    None => self.events_after(&subject, last).await?,
+                };
+                let pieces = next(&consumer, PIECES).await?;
+                events = Some(consumer);
+                Ok::<_, NatsError>(pieces)
+            });
+            let pieces = match pieces {
+                Ok(pieces) => pieces,
+                Err(error) if heard.elapsed() > self.patience.max(SILENCE) => {
+                    return Err(error.into());
+                }
+                Err(_) => {
+                    std::thread::sleep(TICK);
+                    continue;
+                }
+            };
+            if pieces.is_empty() && heard.elapsed() > SILENCE {
+                // The observer finds that the program was cut short.
+                return Ok(());
+            }
+            for piece in pieces {
+                heard = Instant::now();
+                last = piece.info().map_or(last, |info| info.stream_sequence);
+                match self.pass(&piece, &mut offset, &stream) {
+                    Passed::More => {}
+                    Passed::All => return Ok(()),
+                    Passed::Later(why) => return Err(NatsError(why).into()),
+                }
+            }
+        }
+    }
+
+    /// Passes a piece on.
+    fn pass(&self, piece: &Message, offset: &mut u64, stream: &Stream) -> Passed {
+        let headers = piece.headers.as_ref();
+        let header = |name| headers.and_then(|headers| headers.get(name)).map(|v| v.as_str());
+        let number = |name| header(name).and_then(|text| text.parse::<u64>().ok());
+        if header(ALIVE).is_some() {
+            return Passed::More;
+        }
+        if let Some(end) = number(END) {
+            // If something is missing, the observer notices that there is no end.
+            let is_whole = end == *offset && stream.finish_writing().is_ok();
+            if is_whole {
+                let mut half = stream;
+                let _ = Reply::read(&mut half);
+            }
+            return Passed::All;
+        }
+        let Some(at) = number(OFFSET) else { return Passed::More };
+        if at < *offset {
+            return Passed::More;
+        }
+        if at > *offset {
+            return Passed::All;
+        }
+        *offset += piece.payload.len() as u64;
+        let mut half = stream;
+        if half.write_all(&piece.payload).is_err() {
+            // The observer has closed it, and has its reasons.
+            return Passed::All;
+        }
+        if at > 0 {
+            return Passed::More;
+        }
+        // The first piece is the hello.
+        match Reply::read(&mut half) {
+            Ok(Some(Reply { status: Status::Welcome, .. })) => Passed::More,
+            Ok(Some(Reply { status: Status::Later, text, .. })) => Passed::Later(text),
+            Ok(Some(Reply { status: Status::Farewell, .. })) => Passed::All,
+            Ok(Some(Reply { status: Status::Refused, text, .. })) => {
+                Passed::Later(format!("the observer refuses it: {text}"))
+            }
+            Ok(None) | Err(_) => Passed::Later("the observer has closed its connection".to_owned()),
+        }
+    }
+
+    /// The pieces of a run after a place in the stream.
+    async fn events_after(&self, subject: &str, last: u64) -> Result<PullConsumer, NatsError> {
+        let wanted = pull::Config {
+            ack_policy: AckPolicy::None,
+            filter_subject: subject.to_owned(),
+            deliver_policy: match last {
+                0 => DeliverPolicy::All,
+                last => DeliverPolicy::ByStartSequence { start_sequence: last + 1 },
+            },
+            inactive_threshold: Duration::from_secs(60),
+            ..pull::Config::default()
+        };
+        let made = self.runs.events.create_consumer(wanted).await;
+        made.map_err(|error| NatsError(format!("cannot read the events: {error}")))
+    }
+}
+
+/// What became of a piece.
+enum Passed {
+    More,
+    All,
+    Later(String),
+}
+
+/// Some messages, if there are any soon.
+async fn next(consumer: &PullConsumer, most: usize) -> Result<Vec<Message>, NatsError> {
+    let failed = |error: &dyn std::fmt::Display| NatsError(format!("cannot take a run: {error}"));
+    let wanted = consumer.batch().max_messages(most).expires(WAIT).messages();
+    let mut messages = wanted.await.map_err(|error| failed(&error))?;
+    let mut all = Vec::new();
+    // A server that is restarted forgets who waits. What is there is taken at once.
+    let mut patience = 2 * WAIT;
+    while let Ok(Some(message)) = tokio::time::timeout(patience, messages.next()).await {
+        all.push(message.map_err(|error| failed(&error))?);
+        patience = Duration::from_millis(5);
+        if all.len() == most {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// The consumer that all observers share, if they look for the same.
+async fn consumer(
+    runs: &Runs,
+    server: &Server,
+    questions: &str,
+) -> Result<PullConsumer, NatsError> {
+    let wanted = pull::Config {
+        durable_name: Some(CONSUMER.to_owned()),
+        description: Some(questions.to_owned()),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: server.ack_wait,
+        max_ack_pending: MOST_PENDING,
+        ..pull::Config::default()
+    };
+    for _ in 0..2 {
+        let opened = retry(server.patience, "open the consumer of runs", async || {
+            runs.runs.get_or_create_consumer(CONSUMER, wanted.clone()).await
+        });
+        let consumer: PullConsumer = opened.await?;
+        let info = retry(server.patience, "ask who observes", async || consumer.get_info().await);
+        let info = info.await?;
+        if info.config.description.as_deref() == Some(questions) {
+            return Ok(consumer);
+        }
+        if info.num_waiting > 0 || info.num_ack_pending > 0 {
+            break;
+        }
+        // Nobody observes with other questions any more.
+        retry(server.patience, "take over the runs", async || {
+            runs.runs.delete_consumer(CONSUMER).await
+        })
+        .await?;
+    }
+    Err(NatsError(format!(
+        "the runs of the queue `{}` are observed with other specifications, checks or limits: observers that \
+         share runs must look for the same, or use another queue with --queue-name",
+        server.queue
+    )))
+}
+
+/// The verdict on a run, if there is one.
+pub fn verdict(
+    server: &Server,
+    program: &str,
+    id: ProgramId,
+) -> Result<Option<Vec<u8>>, NatsError> {
+    let background = Background::start()?;
+    background.wait(async {
+        let runs = Runs::open(server).await?;
+        runs.verdict(&RunName::new(program, id)).await
+    })
+}
+
+/// All findings of observed programs that the server still has, each with its subject.
+pub fn findings(server: &Server) -> Result<Vec<(String, Vec<u8>)>, NatsError> {
+    let background = Background::start()?;
+    background.wait(async {
+        let runs = Runs::open(server).await?;
+        let wanted = pull::Config {
+            ack_policy: AckPolicy::None,
+            filter_subject: format!("{}.findings.>", server.queue),
+            inactive_threshold: Duration::from_secs(60),
+            ..pull::Config::default()
+        };
+        let made = runs.verdicts.create_consumer(wanted).await;
+        let consumer: PullConsumer =
+            made.map_err(|error| NatsError(format!("cannot read the findings: {error}")))?;
+        let mut all = Vec::new();
+        loop {
+            let some = next(&consumer, PIECES).await?;
+            if some.is_empty() {
+                return Ok(all);
+            }
+            let told = some.into_iter().map(|one| (one.subject.to_string(), one.payload.to_vec()));
+            all.extend(told);
+        }
+    })
+}
