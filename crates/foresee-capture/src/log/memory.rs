@@ -284,7 +284,7 @@ pub(super) struct Memory {
 }
 
 /// The number of a granule, as long as its memory has the same life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GranuleId(u32);
 
 impl Memory {
@@ -312,6 +312,12 @@ impl Memory {
             return GranuleId(number - 1);
         }
         GranuleId(*number - 1)
+    }
+
+    /// The eight bytes that contain an address, if they have been accessed in their current life.
+    #[inline]
+    pub(super) fn known(&mut self, address: u64) -> Option<GranuleId> {
+        self.numbers.entry(address).checked_sub(1).map(GranuleId)
     }
 
     /// The granule with this number.

@@ -12,6 +12,7 @@ mod quiet;
 #[cfg(test)]
 mod quiet_tests;
 mod records;
+mod rereads;
 mod segments;
 mod source;
 mod unseen;
@@ -317,12 +318,16 @@ fn read_head(path: &Path) -> Result<Head, LogError> {
 impl Log {
     /// Scans the log that belongs to a tail.
     pub fn open(tail: &Path) -> Result<Log, LogError> {
-        Log::open_within(tail, usize::MAX)
+        Log::open_within(tail, usize::MAX, &mut |_| {})
     }
 
     /// The same with this many bytes for a table of the memory that it accesses; what is private is not known beforehand if
-    /// they are too few.
-    pub fn open_within(tail: &Path, most: usize) -> Result<Log, LogError> {
+    /// they are too few. `progress` gets the number of records so far.
+    pub fn open_within(
+        tail: &Path,
+        most: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Log, LogError> {
         let (head, mut records) = Log::records(tail)?;
         let mut log = Log {
             header: head.header,
@@ -355,7 +360,12 @@ impl Log {
         let is_sieved = !log.header.filtered;
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         let mut segments = Segments::new(log.header.size, most / 4);
+        let mut shown = 0;
         loop {
+            if log.records - shown >= SHOWN {
+                shown = log.records;
+                progress(shown);
+            }
             if let Some(seeing) = &mut sieve {
                 let mut steps = 0;
                 let mut of = (current, 0);
@@ -607,6 +617,9 @@ impl Log {
         self.delayed.partition_point(|d| d.place() < (thread, place))
     }
 }
+
+/// Progress is shown after so many records.
+const SHOWN: u64 = 1 << 16;
 
 /// The maximum reported size of a store that was in progress.
 const PENDING: u64 = 4096;

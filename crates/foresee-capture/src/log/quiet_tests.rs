@@ -20,6 +20,10 @@ fn block(i: usize) -> u64 {
     0x10_000 + 64 * i as u64
 }
 
+/// A buffer that is only written as a whole.
+const BUFFER: u64 = 0x18_000;
+const LENGTH: u64 = 96;
+
 /// Eight bytes that are always accessed as a whole.
 fn waited(i: usize) -> u64 {
     GLOBALS + 64 * (BLOCKS + 1) as u64 + 8 * i as u64
@@ -75,6 +79,29 @@ impl Program {
         }
     }
 
+    /// Fills a buffer, or examines some of it.
+    fn use_buffer(&mut self, thread: u32) {
+        self.log.of(thread);
+        if self.random.below(4) == 0 {
+            self.set(BUFFER, LENGTH);
+            let bytes = self.bytes(BUFFER, LENGTH);
+            self.log.put((Access::Write as u8) << 3 | RUN, BUFFER, LENGTH);
+            self.log.bytes.extend(bytes);
+            return;
+        }
+        for _ in 0..self.random.below(24) {
+            self.log.pc = 0x40_0000 + self.random.below(3) as u64;
+            let code = self.random.below(4) as u8;
+            let at = BUFFER + self.random.below(LENGTH as usize - 8) as u64;
+            let value = Program::number(&self.bytes(at, 1 << code));
+            self.log.put((Access::Read as u8) << 3 | code, at, value);
+            if thread > 1 && self.random.below(4) == 0 {
+                let offset = self.random.below(24) as u64;
+                self.access(thread, stack(thread) + 64 + offset);
+            }
+        }
+    }
+
     fn access(&mut self, thread: u32, address: u64) {
         let code = self.random.below(4) as u8;
         let size = 1u64 << code;
@@ -119,7 +146,8 @@ impl Program {
         let any = 1 + self.random.below(THREADS) as u32;
         // Most of it is always used by the same thread.
         let who = if self.random.below(12) == 0 { any } else { own };
-        match self.random.below(27) {
+        match self.random.below(28) {
+            27 => self.use_buffer(any),
             24 if self.random.below(4) == 0 => {
                 self.set(waited(i), 8);
                 let value = Program::number(&self.bytes(waited(i), 8));
@@ -233,6 +261,7 @@ fn leave_out_repeated(events: &mut Vec<String>) {
 fn what_is_passed_over_would_have_been_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut kept, mut brief, mut whole, mut unseen, mut freed, mut skipped) = (0, 0, 0, 0, 0, 0);
+    let (mut examined, mut reread) = (0, 0);
     for seed in 1..=1500u64 {
         let mut program = Program {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -242,6 +271,7 @@ fn what_is_passed_over_would_have_been_left_out() {
         };
         program.log.of(1);
         program.log.put(Tag::Data as u8, GLOBALS, 64 * (BLOCKS + 2) as u64);
+        program.log.put(Tag::Alloc as u8, BUFFER, LENGTH);
         for thread in 2..=THREADS as u32 {
             program.log.of(1);
             program.log.put(Tag::Fork as u8, 0, u64::from(thread));
@@ -260,6 +290,11 @@ fn what_is_passed_over_would_have_been_left_out() {
         skipped += Log::open(&tail).expect("a log").skips.len();
         let (mut slow, all) = stored(&tail, false, wanted);
         let (mut fast, named) = stored(&tail, true, wanted);
+        // Only a buffer has no values.
+        let is_examined = |event: &&String| event.contains(" r(") && !event.contains('=');
+        let reads = |events: &[String]| events.iter().filter(is_examined).count();
+        examined += reads(&slow);
+        reread += reads(&slow) - reads(&fast);
         [&mut slow, &mut fast].into_iter().for_each(leave_out_repeated);
         assert_eq!(slow, fast, "seed {seed}");
         kept += slow.len();
@@ -268,6 +303,7 @@ fn what_is_passed_over_would_have_been_left_out() {
         unseen += usize::from(slow.iter().any(|event| event.starts_with("external")));
         freed += usize::from(slow.iter().any(|event| event.contains("heap_free")));
     }
+    assert!(reread * 4 > examined, "{reread} of {examined} reads of a buffer are left out");
     assert!(skipped > 200, "{skipped} runs of records are skipped");
     assert!(unseen > 200 && freed > 200, "{unseen} with unseen writes, {freed} with freed memory");
     assert!(kept * 2 < whole && brief * 4 < whole * 3, "{kept} of {whole}, {brief} named");

@@ -18,6 +18,7 @@ use super::memory::{Cell, Granule, GranuleId, Memory, wide};
 use super::names::{Block, Names, Pc};
 use super::quiet::Page;
 use super::records::{LEAST_SKIPPED, Record, Records, Skip, What};
+use super::rereads::Rereads;
 use super::unseen::{Data, Hidden, History, Plan, Stacks};
 use super::{End, Held, Log, LogError, PENDING};
 
@@ -135,6 +136,8 @@ enum LeftOut {
     No,
     /// It accesses memory that one thread has for itself.
     Private,
+    /// It reads a buffer that the thread has just read in the same way.
+    Reread,
     /// It is the same as others around it.
     Repeated,
 }
@@ -189,7 +192,9 @@ pub struct LogSource<'l, N> {
     wanted: HashSet<u64>,
     /// The latest read, and how often it came without another event in between.
     repeated: (Option<SameRead>, u8),
-    /// The latest read that was left out for that reason and may be the last, and when it was.
+    /// The latest reads, as far as they are of one buffer.
+    rereads: Rereads,
+    /// The latest read that was left out because it was repeated and may be the last, and when it was.
     last: Option<(SameRead, u32)>,
     /// Unseen writes so far, unless they were planned for.
     hidden: Vec<Hidden>,
@@ -278,6 +283,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             page: Page::default(),
             wanted: HashSet::default(),
             repeated: (None, 0),
+            rereads: Rereads::default(),
             last: None,
             hidden: Vec::new(),
             prior,
@@ -332,7 +338,7 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// Whether all bytes of an access can be left out. If so, it only shows where other memory lies.
     #[inline]
     fn passes_over(&mut self, record: &Record<'_>, access: Access, size: usize) -> bool {
-        let Record { thread: me, address, .. } = *record;
+        let address = record.address;
         let last = address.saturating_add(size as u64).wrapping_sub(1);
         let is_left_out = match (address ^ last) < 8 {
             true => self.is_quiet(address),
@@ -343,20 +349,28 @@ impl<'l, N: Names> LogSource<'l, N> {
         if !is_left_out {
             return false;
         }
-        self.stacks.learnt(me, address);
-        if access.reads() {
-            let seen = if access == Access::Rmw { record.old } else { record.value };
-            if record.bytes.is_empty() {
-                if size == 8 && address.is_multiple_of(8) {
-                    self.stacks.learnt(me, seen);
-                }
-            } else {
-                let skipped = (address.wrapping_neg() & 7) as usize;
-                let words = record.bytes.get(skipped..).unwrap_or(&[]).as_chunks::<8>().0;
-                words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
-            }
-        }
+        self.is_shown(record, access, size);
         true
+    }
+
+    /// What an access that is left out shows to its thread: where other memory lies.
+    #[inline]
+    fn is_shown(&mut self, record: &Record<'_>, access: Access, size: usize) {
+        let Record { thread: me, address, .. } = *record;
+        self.stacks.learnt(me, address);
+        if !access.reads() {
+            return;
+        }
+        let seen = if access == Access::Rmw { record.old } else { record.value };
+        if record.bytes.is_empty() {
+            if size == 8 && address.is_multiple_of(8) {
+                self.stacks.learnt(me, seen);
+            }
+        } else {
+            let skipped = (address.wrapping_neg() & 7) as usize;
+            let words = record.bytes.get(skipped..).unwrap_or(&[]).as_chunks::<8>().0;
+            words.iter().for_each(|word| self.stacks.learnt(me, u64::from_le_bytes(*word)));
+        }
     }
 
     /// What came out of it so far.
@@ -572,15 +586,45 @@ impl<'l, N: Names> LogSource<'l, N> {
             What::Access(access, size) if self.passes_over(record, access, size) => {
                 LeftOut::Private
             }
-            What::Access(access, _) if self.repeats(record, access) => LeftOut::Repeated,
-            What::Access(..) => LeftOut::No,
+            What::Access(access, size) => match self.buffer_read_by(record, access, size) {
+                Some(buffer) => {
+                    self.repeated.1 = 0;
+                    match self.rereads.repeats(record.thread, buffer, record.pc) {
+                        true => {
+                            self.is_shown(record, access, size);
+                            LeftOut::Reread
+                        }
+                        false => LeftOut::No,
+                    }
+                }
+                None => {
+                    self.rereads.interrupt();
+                    if self.repeats(record, access) { LeftOut::Repeated } else { LeftOut::No }
+                }
+            },
             What::Sync(_) => {
                 self.repeated.1 = 0;
+                self.rereads.interrupt();
                 LeftOut::No
             }
             // These were left out before, and change nothing.
             What::Skipped(_) => LeftOut::Private,
         }
+    }
+
+    /// The buffer that a record reads a part of, if it does nothing else.
+    fn buffer_read_by(
+        &mut self,
+        record: &Record<'_>,
+        access: Access,
+        size: usize,
+    ) -> Option<GranuleId> {
+        let &Record { address, inexact, .. } = record;
+        let is_plain = access == Access::Read && !inexact && record.bytes.is_empty();
+        let id = self.memory.known(address).filter(|_| is_plain)?;
+        let &mut Granule { start, width, is_freed, .. } = self.memory.at(id);
+        let is_inside = address - start + size as u64 <= u64::from(width);
+        (width > 8 && is_inside && !is_freed).then_some(id)
     }
 
     /// Whether a thread reads the same for at least the third time, without another event in between, as in a loop that

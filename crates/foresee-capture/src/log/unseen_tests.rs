@@ -34,6 +34,9 @@ pub(super) struct Writer {
     chunks: Vec<u8>,
     pub(super) bytes: Vec<u8>,
     addresses: [u64; 2],
+    /// The return address of the next record, and of the latest.
+    pub(super) pc: u64,
+    latest_pc: u64,
     thread: u32,
 }
 
@@ -41,9 +44,10 @@ impl Writer {
     pub(super) fn put(&mut self, tag: u8, address: u64, value: u64) {
         let last = &mut self.addresses[neighbourhood(tag)];
         let difference = zigzag(address.wrapping_sub(std::mem::replace(last, address)));
+        let of_pc = zigzag(self.pc.wrapping_sub(std::mem::replace(&mut self.latest_pc, self.pc)));
         // Eight bytes for each part, whatever it is.
         self.bytes.extend([tag, 3 | 7 << 2 | 7 << 5]);
-        for part in [0, difference, value] {
+        for part in [of_pc, difference, value] {
             self.bytes.extend(part.to_le_bytes());
         }
     }
@@ -64,7 +68,7 @@ impl Writer {
             self.chunks.extend(word.to_le_bytes());
         }
         self.chunks.extend(body);
-        self.addresses = [0; 2];
+        (self.addresses, self.latest_pc) = ([0; 2], 0);
         self.put(Tag::Switch as u8, 0, u64::from(self.thread));
     }
 
