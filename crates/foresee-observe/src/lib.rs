@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use address::{Address, Stream};
 pub use limits::Limits;
-pub use program::Program;
+pub use program::{LogReader, Program};
 pub use reassemble::Backlog;
 pub use send::{Open, SendError, SendOptions, Sent, send};
 pub use server::{Listening, Observer, Server, ServerOptions};

@@ -5,20 +5,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use foresee_observe::{Limits, Listening, Observer, Program, Server, ServerOptions};
+use foresee_capture::jvm::LiveLog;
+use foresee_observe::{Limits, Listening, LogReader, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
 use foresee_report::text::{Options, Style};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
-use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
+use foresee_trace::{
+    EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Remarks, Visible,
+};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -33,7 +36,7 @@ use crate::{asked, bug, output, specs};
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
-    let observer = Arc::new(ConsoleObserver::new(args.analysis)?);
+    let observer = Arc::new(ConsoleObserver::new(args.analysis, args.max_threads)?);
     let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
     let limits = Limits {
         connections: args.max_connections,
@@ -97,6 +100,8 @@ pub(crate) struct ConsoleObserver {
     /// The file of `--output`, instead of standard output.
     file: Option<(PathBuf, File)>,
     totals: Mutex<Totals>,
+    /// How many threads a program may have.
+    most_threads: usize,
 }
 
 #[derive(Default)]
@@ -116,7 +121,10 @@ struct Totals {
 
 impl ConsoleObserver {
     /// Checks the arguments before any program can connect.
-    pub(crate) fn new(mut analysis: AnalysisArgs) -> anyhow::Result<ConsoleObserver> {
+    pub(crate) fn new(
+        mut analysis: AnalysisArgs,
+        max_threads: u32,
+    ) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(analysis.html.is_none(), "--html shows whole traces: use `foresee check`");
         ensure!(
@@ -156,7 +164,8 @@ impl ConsoleObserver {
             has_commands: false,
             ..output::text_options(&analysis.text, style, file.is_none())
         };
-        Ok(ConsoleObserver { format, options, session, view, file, totals: Mutex::default() })
+        let (totals, most_threads) = (Mutex::default(), max_threads as usize);
+        Ok(ConsoleObserver { format, options, session, view, file, totals, most_threads })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -287,6 +296,10 @@ impl Observer for ConsoleObserver {
         }
     }
 
+    fn log_reader(&self) -> Option<Box<dyn LogReader>> {
+        Some(Box::new(JvmReader(LiveLog::new(self.most_threads))))
+    }
+
     fn problem(&self, peer: &str, program: Option<&str>, what: &str) {
         let who =
             program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
@@ -303,6 +316,31 @@ impl Observer for ConsoleObserver {
                 self.print(&visible(&format!("{line}\n")));
             }
         }
+    }
+}
+
+/// The log of a Java program, which its agent sends.
+struct JvmReader(LiveLog);
+
+impl LogReader for JvmReader {
+    fn read(&mut self, payload: &[u8], frames: &mut Vec<u8>) -> io::Result<()> {
+        self.0.read(payload, frames)
+    }
+
+    fn finish(&mut self, frames: &mut Vec<u8>) -> io::Result<()> {
+        self.0.finish(frames)
+    }
+
+    fn remarks(&self) -> Remarks {
+        self.0.remarks().clone()
+    }
+
+    fn events(&self) -> u64 {
+        self.0.events()
+    }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
     }
 }
 
@@ -368,7 +406,12 @@ impl Listener for ProgramListener<'_> {
     }
 
     fn withdrawn(&mut self, finding: &Finding) {
-        self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
+        let mut totals = self.observer.totals();
+        totals.findings = totals.findings.saturating_sub(1);
+        drop(totals);
+        let why =
+            "WITHDRAWN, as a name now means something else, or the order of events is not known:";
+        self.tell("withdrawn", why, finding);
     }
 
     fn warning(&mut self, spec: &Specification, diagnostics: &[Diagnostic]) {
