@@ -15,6 +15,7 @@ mod formats;
 mod harness;
 mod jvm;
 mod jvm_beside;
+mod jvm_observed;
 mod jvm_uses;
 mod limits;
 mod lsp;

@@ -35,20 +35,23 @@ fn landing(folder: &Path, before: usize, after: usize) -> PathBuf {
     path
 }
 
-struct Observer {
+pub(crate) struct Observer {
     child: Child,
     /// What it says, read as it comes: an observer waits until its output is read.
     lines: Receiver<Value>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Observer {
     fn start(folder: &Path, flags: &[&str]) -> Observer {
         let spec = folder.join("landing.spec");
         std::fs::write(&spec, SPEC).unwrap();
+        Observer::listen(&[&["--spec", spec.to_str().unwrap()], flags].concat())
+    }
+
+    pub(crate) fn listen(flags: &[&str]) -> Observer {
         let mut child = Command::new(FORESEE)
-            .args(["observe", "--listen", "127.0.0.1:0", "--format", "json", "--spec"])
-            .arg(&spec)
+            .args(["observe", "--listen", "127.0.0.1:0", "--format", "json"])
             .args(flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -76,7 +79,7 @@ impl Observer {
     }
 
     /// The next line of a kind.
-    fn next(&mut self, what: &str) -> Value {
+    pub(crate) fn next(&mut self, what: &str) -> Value {
         loop {
             let line = self.line().unwrap_or_else(|| panic!("no {what}"));
             if line["what"] == what {
@@ -121,6 +124,7 @@ fn hello(name: &str) -> Vec<u8> {
         channels: 1,
         token: Vec::new(),
         secret: Vec::new(),
+        is_log: false,
     }
     .encode()
     .unwrap()

@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use address::{Address, Stream};
 pub use limits::Limits;
-pub use program::Program;
+pub use program::{LogReader, Program};
 pub use reassemble::Backlog;
 pub use send::{Open, Outlet, Pace, SendError, SendOptions, Sent, Unwritten, send, send_through};
 pub use server::{Listening, Observer, Server, ServerOptions};

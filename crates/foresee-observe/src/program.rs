@@ -6,17 +6,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foresee_formats::Format;
-use foresee_formats::native::{FrameHeader, Kind, LOST, Native, encode_remarks};
+use foresee_formats::native::{FrameHeader, HEADER, Kind, LOST, Native, encode_remarks};
 use foresee_support::budget::{Budget, BudgetPart};
 use foresee_trace::{EventSource, FileOrder, ReadError, Remarks};
 
 use crate::limits::Limits;
 use crate::reassemble::{Backlog, Reassembler, Taken};
 use crate::spool::Spool;
-use crate::wire::{ProgramId, is_same_token};
+use crate::wire::{LOG, ProgramId, is_same_token};
+
+/// Makes events of an agent's log, for a program that sends that.
+pub trait LogReader: Send {
+    /// Takes the payload of a frame, and adds frames with names and events to `frames`.
+    fn read(&mut self, payload: &[u8], frames: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Takes what has arrived as all that there is.
+    fn finish(&mut self, frames: &mut Vec<u8>) -> io::Result<()>;
+
+    /// What is known about the events so far.
+    fn remarks(&self) -> Remarks;
+
+    /// The number of events so far.
+    fn events(&self) -> u64;
+
+    /// Approximately how many bytes of memory it takes.
+    fn memory(&self) -> usize;
+}
 
 /// An observed program.
-#[derive(Debug)]
 pub struct Program {
     /// Its identifier.
     pub id: ProgramId,
@@ -36,6 +53,14 @@ pub struct Program {
     secret: Vec<u8>,
     /// The memory that its analyses take.
     analyses: Mutex<BudgetPart>,
+    /// What reads its log, if it sends that, and how many frames of it have been read.
+    log: Option<Mutex<(Box<dyn LogReader>, u64)>>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("id", &self.id).field("name", &self.name).finish()
+    }
 }
 
 /// What is known of a program when it begins.
@@ -47,6 +72,7 @@ pub(crate) struct Opening {
     pub(crate) spool: Spool,
     pub(crate) paths: Option<(PathBuf, PathBuf)>,
     pub(crate) is_resumed: bool,
+    pub(crate) log: Option<Box<dyn LogReader>>,
 }
 
 /// The memory that a name takes besides its bytes.
@@ -54,7 +80,7 @@ const NAME: usize = 64;
 
 impl Program {
     pub(crate) fn new(opening: Opening, limits: Limits, budget: &Arc<Budget>) -> Program {
-        let Opening { id, name, order, secret, spool, paths, is_resumed } = opening;
+        let Opening { id, name, order, secret, spool, paths, is_resumed, log } = opening;
         Program {
             id,
             name,
@@ -67,6 +93,7 @@ impl Program {
             names: Mutex::new((0, budget.part())),
             secret,
             analyses: Mutex::new(budget.part()),
+            log: log.map(|log| Mutex::new((log, 0))),
         }
     }
 
@@ -119,9 +146,16 @@ impl Program {
         self.frames.dropped()
     }
 
-    /// What the order of its events means.
+    /// What the order of its events means, as far as is known.
     pub fn order(&self) -> FileOrder {
-        self.order
+        match self.log() {
+            Some(log) => log.0.remarks().order,
+            None => self.order,
+        }
+    }
+
+    fn log(&self) -> Option<MutexGuard<'_, (Box<dyn LogReader>, u64)>> {
+        Some(self.log.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn spool(&self) -> MutexGuard<'_, Spool> {
@@ -131,6 +165,9 @@ impl Program {
     /// Stores the next frame and passes it on; also returns whether it is the last.
     fn advance(&self) -> io::Result<(Vec<u8>, bool)> {
         let taken = self.frames.take();
+        if let Some(mut log) = self.log() {
+            return self.advance_log(taken, &mut log);
+        }
         let mut spool = self.spool();
         let bytes = match taken {
             Taken::Frame(frame) if frame.header.kind == Kind::End => spool.finish()?,
@@ -161,6 +198,75 @@ impl Program {
         drop(spool);
         self.frames.stored(frames);
         Ok((bytes, is_last))
+    }
+
+    /// The same for a program that sends its agent's log. What is stored is its trace, so another observer could not
+    /// continue with it.
+    fn advance_log(
+        &self,
+        taken: Taken,
+        (reader, read): &mut (Box<dyn LogReader>, u64),
+    ) -> io::Result<(Vec<u8>, bool)> {
+        let mut bytes = Vec::new();
+        let end = match taken {
+            Taken::Frame(frame) => {
+                *read += 1;
+                match frame.header.kind {
+                    LOG => {
+                        reader.read(&frame.bytes[HEADER..], &mut bytes)?;
+                        None
+                    }
+                    Kind::End => Some(None),
+                    _ => {
+                        return Err(io::Error::other(
+                            "the program announced a log, but sent other frames",
+                        ));
+                    }
+                }
+            }
+            Taken::Lost(_) => Some(Some("a part of the log was lost".to_owned())),
+            Taken::Ended(why) => Some(Some(why)),
+            Taken::Stopped => {
+                Some(Some("the observer was stopped before the program ended".to_owned()))
+            }
+        };
+        if end.is_some() {
+            reader.finish(&mut bytes)?;
+        }
+        self.events.store(reader.events(), Ordering::Relaxed);
+        self.check_memory(reader.memory())?;
+        let mut spool = self.spool();
+        if let Some(cut_short) = end {
+            let mut remarks = reader.remarks();
+            // That the connection ended says more than that the log did.
+            remarks.cut_short = cut_short.or(remarks.cut_short);
+            bytes = self.close(&mut spool, bytes, &remarks)?;
+        } else if !bytes.is_empty() {
+            spool.append(&bytes)?;
+        }
+        let is_last = spool.is_finished();
+        drop(spool);
+        self.frames.stored(*read);
+        Ok((bytes, is_last))
+    }
+
+    /// What a log is made events with stays in memory as long as the program is observed.
+    fn check_memory(&self, bytes: usize) -> io::Result<()> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > self.limits.memory {
+            return Err(io::Error::other(format!(
+                "the threads, objects and variables of the program take more than {} bytes (--memory)",
+                self.limits.memory
+            )));
+        }
+        match names.1.take(bytes) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "the threads, objects and variables of the program do not fit into what other programs \
+                 leave of {} bytes (--total-memory)",
+                names.1.limit()
+            ))),
+        }
     }
 
     fn remarks(&self) -> Remarks {

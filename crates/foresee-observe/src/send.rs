@@ -120,6 +120,7 @@ fn attempt(
         channels: options.connections.max(1),
         token: options.token.clone(),
         secret: secret.to_vec(),
+        is_log: false,
     };
     let failed = |error: io::Error| SendError::Connection(options.to.clone(), error);
     let hello = hello.encode().map_err(failed)?;

@@ -12,7 +12,7 @@ use foresee_support::budget::{Budget, BudgetPart};
 
 use crate::address::{Address, Listener, Stream};
 use crate::limits::Limits;
-use crate::program::{Opening, Program};
+use crate::program::{LogReader, Opening, Program};
 use crate::spool::{Shelf, Spool};
 use crate::wire::{Hello, MAX_TOKEN, Numbered, ProgramId, Reply, Status, WireError, is_same_token};
 
@@ -21,6 +21,11 @@ pub trait Observer: Send + Sync {
     /// Analyses a program until it is over; called on a separate thread. An error is reported to
     /// the program's senders.
     fn observe(&self, program: &Arc<Program>) -> Result<(), String>;
+
+    /// What reads the log of an agent, which a program sends instead of events; `None` if nothing does.
+    fn log_reader(&self) -> Option<Box<dyn LogReader>> {
+        None
+    }
 
     /// A sender was refused, or did something wrong.
     fn problem(&self, peer: &str, program: Option<&str>, what: &str);
@@ -240,7 +245,8 @@ fn take_up_again(shared: &Arc<Shared>) -> io::Result<()> {
             Ok((spool, order)) => {
                 let paths = Some((path, shelf.paths(&name, id).1));
                 let (secret, is_resumed) = (shelf.secret(id)?, true);
-                let opening = Opening { id, name, order, secret, spool, paths, is_resumed };
+                let log = None;
+                let opening = Opening { id, name, order, secret, spool, paths, is_resumed, log };
                 let program = Program::new(opening, shared.limits, &shared.memory);
                 let mut programs = shared.programs();
                 begin(shared, &mut programs, program)?;
@@ -450,6 +456,14 @@ impl Connection<'_> {
                 programs.running.len()
             )));
         }
+        let log = match hello.is_log {
+            false => None,
+            true => {
+                let why = "this observer does not read the logs of agents";
+                let reader = shared.observer.log_reader();
+                Some(reader.ok_or_else(|| Break::Refused(why.to_owned()))?)
+            }
+        };
         let stored = |error: io::Error| Break::Later(format!("cannot store the trace: {error}"));
         let paths = shared.shelf.as_ref().map(|shelf| shelf.paths(&hello.name, id));
         if let Some(shelf) = &shared.shelf {
@@ -462,7 +476,7 @@ impl Connection<'_> {
         };
         let Hello { name, order, secret, .. } = hello.clone();
         let spool = spool.map_err(stored)?;
-        let opening = Opening { id, name, order, secret, spool, paths, is_resumed: false };
+        let opening = Opening { id, name, order, secret, spool, paths, is_resumed: false, log };
         let program = Program::new(opening, shared.limits, &shared.memory);
         begin(shared, &mut programs, program).map(Some).map_err(stored)
     }

@@ -78,6 +78,8 @@ pub struct Hello {
     /// What only the program knows: with it, a program is resumed only by those who send the
     /// same. Empty in hellos of version 1.
     pub secret: Vec<u8>,
+    /// Whether the frames are pieces of an agent's log instead of names and events.
+    pub is_log: bool,
 }
 
 /// An error in what a sender sends.
@@ -119,10 +121,10 @@ impl Hello {
             return Err(too_long("the secret is longer than 64 bytes"));
         }
         // Without a secret, older observers understand it, too.
-        let version = if self.secret.is_empty() { 1 } else { VERSION };
+        let version = if self.secret.is_empty() && !self.is_log { 1 } else { VERSION };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&version.to_le_bytes());
-        bytes.extend_from_slice(&[self.order.code(), 0]);
+        bytes.extend_from_slice(&[self.order.code(), u8::from(self.is_log)]);
         bytes.extend_from_slice(&self.channels.to_le_bytes());
         bytes.extend_from_slice(&(self.token.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.name.len() as u16).to_le_bytes());
@@ -179,7 +181,8 @@ impl Hello {
         if crc32fast::hash(&bytes) != u32::from_le_bytes(crc) {
             return Err(WireError::Hello("its checksum is wrong"));
         }
-        if bytes[11] != 0 || version == 1 && secret != 0 {
+        let is_log = bytes[11] == 1;
+        if bytes[11] > 1 || version == 1 && (secret != 0 || is_log) {
             return Err(WireError::Hello("it has unknown flags"));
         }
         let order = FileOrder::ALL.into_iter().find(|order| order.code() == bytes[10]);
@@ -194,7 +197,8 @@ impl Hello {
         let name = String::from_utf8(bytes.split_off(HELLO + token))
             .map_err(|_| WireError::Hello("its name is not UTF-8"))?;
         let token = bytes.split_off(HELLO);
-        Ok(Some(Hello { program: ProgramId(program), name, order, channels, token, secret }))
+        let program = ProgramId(program);
+        Ok(Some(Hello { program, name, order, channels, token, secret, is_log }))
     }
 }
 
@@ -281,6 +285,9 @@ impl Reply {
         Ok(Some(Reply { status, next: u64::from_le_bytes(next), text }))
     }
 }
+
+/// The kind of frames with pieces of an agent's log.
+pub const LOG: Kind = Kind::Optional(140);
 
 /// A frame with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -380,6 +387,7 @@ mod tests {
             channels: 3,
             token: b"secret".to_vec(),
             secret: b"own".to_vec(),
+            is_log: true,
         }
     }
 
@@ -387,7 +395,7 @@ mod tests {
     fn a_hello_comes_back_and_no_damaged_one_does() {
         let bytes = hello().encode().unwrap();
         assert_eq!(Hello::read(&mut bytes.as_slice()).unwrap(), Some(hello()));
-        let older = Hello { secret: Vec::new(), ..hello() };
+        let older = Hello { secret: Vec::new(), is_log: false, ..hello() };
         let old = older.encode().unwrap();
         assert_eq!((bytes[8], old[8]), (2, 1));
         assert_eq!(Hello::read(&mut old.as_slice()).unwrap(), Some(older));

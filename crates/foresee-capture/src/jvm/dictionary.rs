@@ -9,7 +9,7 @@ use super::{HashMap, JvmError};
 const VERSION: u64 = 3;
 
 /// A field of a class.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Field {
     /// The class that declares it.
     pub(super) class: String,
@@ -20,7 +20,7 @@ pub(super) struct Field {
 }
 
 /// A thread that recorded something.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Thread {
     pub(super) object: u64,
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub(super) struct Thread {
 }
 
 /// All names of a process.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dictionary {
     pub(super) classes: HashMap<u64, String>,
     /// Places, by their numbers.
@@ -41,6 +41,10 @@ pub(super) struct Dictionary {
     /// The classes that have an initialiser.
     pub(super) initialisers: HashMap<u64, String>,
     pub(super) threads: BTreeMap<u32, Thread>,
+    /// The threads that have not been taken notice of, where the agent sends what it records.
+    pub(super) new_threads: Vec<u32>,
+    /// The names of threads when they were started, by their objects, in the same case.
+    pub(super) started: Vec<(u64, String)>,
     /// What is known of single objects: texts, names of constants and classes.
     pub(super) texts: HashMap<u64, String>,
     /// Why the trace is incomplete.
@@ -55,26 +59,34 @@ pub(super) struct Dictionary {
     pub(super) has_ended: bool,
     /// The version of Java.
     pub(super) java: String,
+    lines: u64,
 }
 
 impl Dictionary {
     pub(super) fn read(path: &Path) -> Result<Dictionary, JvmError> {
         let bytes = std::fs::read(path).map_err(|e| JvmError::Io(path.to_owned(), e))?;
-        let damaged = |why: String| JvmError::Damaged(path.to_owned(), why);
         let mut dictionary = Dictionary::default();
-        let text = String::from_utf8_lossy(&bytes);
         // A killed process may leave half a line, which no record refers to.
-        let Some((whole, _)) = text.rsplit_once('\n') else { return Ok(dictionary) };
-        for (i, line) in whole.split('\n').enumerate() {
-            if dictionary.add(line).is_none() {
-                return Err(damaged(format!("line {} is not a name: {line}", i + 1)));
+        let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+        let read = dictionary.extend(&bytes[..whole]);
+        read.map_err(|why| JvmError::Damaged(path.to_owned(), why))?;
+        Ok(dictionary)
+    }
+
+    /// Adds whole lines; the error says which is wrong.
+    pub(super) fn extend(&mut self, lines: &[u8]) -> Result<(), String> {
+        let text = String::from_utf8_lossy(lines);
+        for line in text.split_terminator('\n') {
+            self.lines += 1;
+            if self.add(line).is_none() {
+                return Err(format!("line {} is not a name: {line}", self.lines));
             }
-            if i == 0 && !line.starts_with(&format!("V\t{VERSION}\t")) {
+            if self.lines == 1 && !line.starts_with(&format!("V\t{VERSION}\t")) {
                 let why = "it was written by another version of the agent; build it again";
-                return Err(damaged(why.to_owned()));
+                return Err(why.to_owned());
             }
         }
-        Ok(dictionary)
+        Ok(())
     }
 
     fn add(&mut self, line: &str) -> Option<()> {
@@ -99,11 +111,12 @@ impl Dictionary {
                 let mut parts = text.splitn(3, ' ');
                 let object = parts.next()?.parse().ok()?;
                 let is_foreign = parts.next()? == "?";
-                // Virtual threads need not have names.
-                let name = parts.next().filter(|name| !name.is_empty()).unwrap_or("thread");
-                let thread = Thread { object, name: name.to_owned(), is_foreign };
+                let name = thread_name(parts.next().unwrap_or(""));
+                let thread = Thread { object, name, is_foreign };
+                self.new_threads.push(small?);
                 self.threads.insert(small?, thread);
             }
+            "N" => self.started.push((number, thread_name(&text))),
             "O" => drop(self.texts.insert(number, text)),
             "X" => self.partial.push(text),
             "U" => self.unordered.push(text),
@@ -113,6 +126,11 @@ impl Dictionary {
         }
         Some(())
     }
+}
+
+/// Virtual threads need not have names.
+fn thread_name(text: &str) -> String {
+    if text.is_empty() { "thread".to_owned() } else { text.to_owned() }
 }
 
 /// `sp-bank.Account.total`: static or not, volatile or not, watched or not, class and name.

@@ -3,11 +3,14 @@
 mod boards;
 mod sync;
 
+use std::sync::Arc;
+
 use foresee_trace::{
     Batch, CondId, ErrorKind, Event, EventSource, FileOrder, Id, LocId, LockId, Names, Op,
     Position, ReadError, Remarks, ThreadId, TooManyNames, Value, VarId, entry,
 };
 
+use super::dictionary::Dictionary;
 use super::locks::Locks;
 use super::merge::Merge;
 use super::objects::Objects;
@@ -66,10 +69,10 @@ struct Thread {
 
 /// The events of a log.
 #[derive(Debug)]
-pub(super) struct JvmSource<'l> {
-    log: &'l JvmLog,
-    objects: &'l Objects,
-    merge: Merge,
+pub(super) struct JvmSource {
+    pub(super) dictionary: Arc<Dictionary>,
+    pub(super) objects: Arc<Objects>,
+    pub(super) merge: Merge,
     threads: Vec<Thread>,
     names: Names,
     remarks: Remarks,
@@ -102,52 +105,39 @@ pub(super) fn damaged(error: JvmError) -> ReadError {
     ReadError::new(ErrorKind::Syntax, Position::Unknown, error.to_string())
 }
 
-impl<'l> JvmSource<'l> {
+impl JvmSource {
     /// `most` is how many variables there may be.
-    pub(super) fn new(log: &'l JvmLog, objects: &'l Objects, most: usize) -> Result<JvmSource<'l>> {
+    pub(super) fn new(log: &JvmLog, objects: &Arc<Objects>, most: usize) -> Result<JvmSource> {
         let merge = Merge::new(log).map_err(damaged)?;
-        let mut names = Names::default();
-        let mut threads = Vec::new();
+        let mut source =
+            JvmSource::with(merge, Arc::clone(&log.dictionary), Arc::clone(objects), most);
         for thread in log.dictionary.threads.values() {
-            let mut name = thread.name.clone();
-            let mut number = 2;
-            while names.threads.lookup(&name).is_some() {
-                name = format!("{}#{number}", thread.name);
-                number += 1;
-            }
-            threads.push(Thread {
-                id: names.thread(&name).map_err(too_many)?,
-                is_known: threads.is_empty(),
-                is_foreign: thread.is_foreign,
-                is_active: false,
-                request: None,
-                attempt: None,
-                old: None,
-                arguments: Vec::new(),
-                has_ended: false,
-            });
+            source.add_thread(&thread.name, thread.is_foreign)?;
         }
-        let counts = vec![0; threads.len()];
-        let mut remarks = Remarks::default();
         let dictionary = &log.dictionary;
-        for reason in dictionary.partial.iter().chain(&dictionary.unordered) {
-            remarks.add_partial(reason);
-        }
-        if !dictionary.unordered.is_empty() || dictionary.is_async {
-            remarks.order = FileOrder::Notes;
-        }
-        if let Some(limit) = dictionary.limit {
-            remarks.cut_short = Some(format!("the log reached its limit of {} MiB", limit >> 20));
-        } else if !dictionary.has_ended {
-            remarks.cut_short = Some("the JVM ended without shutting down".to_owned());
-        }
-        Ok(JvmSource {
-            log,
+        source.remark(&dictionary.partial, &dictionary.unordered);
+        source.ended();
+        Ok(source)
+    }
+
+    /// The events of a program that is still running.
+    pub(super) fn growing(most: usize) -> JvmSource {
+        JvmSource::with(Merge::growing(), Arc::default(), Arc::new(Objects::growing()), most)
+    }
+
+    fn with(
+        merge: Merge,
+        dictionary: Arc<Dictionary>,
+        objects: Arc<Objects>,
+        most: usize,
+    ) -> JvmSource {
+        JvmSource {
+            dictionary,
             objects,
             merge,
-            threads,
-            names,
-            remarks,
+            threads: Vec::new(),
+            names: Names::default(),
+            remarks: Remarks::default(),
             targets: HashMap::default(),
             variables: Vec::new(),
             watched: Vec::new(),
@@ -157,16 +147,69 @@ impl<'l> JvmSource<'l> {
             lock_names: HashMap::default(),
             condition_names: HashMap::default(),
             places: HashMap::default(),
-            counts,
+            counts: Vec::new(),
             events: 0,
             most,
             is_over: false,
-        })
+        }
+    }
+
+    /// Adds a thread, which gets a name of its own.
+    pub(super) fn add_thread(&mut self, called: &str, is_foreign: bool) -> Result<()> {
+        let mut name = called.to_owned();
+        let mut number = 2;
+        while self.names.threads.lookup(&name).is_some() {
+            name = format!("{called}#{number}");
+            number += 1;
+        }
+        self.threads.push(Thread {
+            id: self.names.thread(&name).map_err(too_many)?,
+            is_known: self.threads.is_empty(),
+            is_foreign,
+            is_active: false,
+            request: None,
+            attempt: None,
+            old: None,
+            arguments: Vec::new(),
+            has_ended: false,
+        });
+        self.counts.push(0);
+        Ok(())
+    }
+
+    /// What is learnt about a thread when it records something for the first time.
+    pub(super) fn set_foreign(&mut self, thread: usize, is_foreign: bool) {
+        self.threads[thread].is_foreign = is_foreign;
+    }
+
+    /// Notes what the agent says about what it did not see.
+    pub(super) fn remark(&mut self, partial: &[String], unordered: &[String]) {
+        for reason in partial.iter().chain(unordered) {
+            self.remarks.add_partial(reason);
+        }
+        if !unordered.is_empty() || self.dictionary.is_async {
+            self.remarks.order = FileOrder::Notes;
+        }
+    }
+
+    /// Notes whether the end of the program is known, once there are no more names.
+    pub(super) fn ended(&mut self) {
+        if let Some(limit) = self.dictionary.limit {
+            let why = format!("the log reached its limit of {} MiB", limit >> 20);
+            self.remarks.cut_short = Some(why);
+        } else if !self.dictionary.has_ended {
+            self.remarks.cut_short = Some("the JVM ended without shutting down".to_owned());
+        }
     }
 
     /// Says why no other order can be predicted.
     fn unordered(&mut self, reason: &str) {
         self.remarks.order = FileOrder::Notes;
+        self.partial(reason);
+    }
+
+    /// Says, once, why the trace is incomplete.
+    fn partial(&mut self, reason: &str) {
         if !self.remarks.partial.as_deref().is_some_and(|told| told.contains(reason)) {
             self.remarks.add_partial(reason);
         }
@@ -179,7 +222,7 @@ impl<'l> JvmSource<'l> {
         if let Some(&place) = self.places.get(&site) {
             return Ok(place);
         }
-        let text = self.log.dictionary.sites.get(&site).map_or("", String::as_str);
+        let text = self.dictionary.sites.get(&site).map_or("", String::as_str);
         let place = self.names.locs.intern(text).map_err(too_many)?;
         self.places.insert(site, place);
         Ok(place)
@@ -190,13 +233,20 @@ impl<'l> JvmSource<'l> {
         if let Some(&var) = self.targets.get(&target) {
             return Ok(var);
         }
-        let dictionary = &self.log.dictionary;
+        let dictionary = &self.dictionary;
         let of = |object: u64| self.objects.name(object, dictionary);
         let mut is_watched = false;
+        let mut several = None;
         let (name, longer) = match target {
             Target::Field(object, key) => match dictionary.fields.get(&key) {
                 Some(field) => {
                     is_watched = field.is_watched;
+                    if !field.is_static && self.objects.is_one_more(object) {
+                        several = Some(format!(
+                            "several objects have the field {}.{}: without a number, its name means that of the first",
+                            field.class, field.name
+                        ));
+                    }
                     let whose = if field.is_static { field.class.clone() } else { of(object) };
                     let longer = format!("{whose}.({}).{}", field.class, field.name);
                     (format!("{whose}.{}", field.name), longer)
@@ -216,7 +266,7 @@ impl<'l> JvmSource<'l> {
             Target::Missed(object) => (format!("{}:missed", of(object)), String::new()),
             Target::Class(object) => {
                 // The agent counts them down from -2.
-                let number = !object - 1;
+                let number = (!object).wrapping_sub(1);
                 let class = dictionary.initialisers.get(&number).map_or("?", String::as_str);
                 (format!("{class}:initialised"), String::new())
             }
@@ -234,6 +284,9 @@ impl<'l> JvmSource<'l> {
         self.targets.insert(target, var);
         if is_watched {
             self.watched.push(var);
+            if let Some(several) = several {
+                self.partial(&several);
+            }
         }
         Ok(var)
     }
@@ -242,7 +295,7 @@ impl<'l> JvmSource<'l> {
         if let Some(&lock) = self.lock_names.get(&object) {
             return Ok(lock);
         }
-        let name = self.objects.name(object, &self.log.dictionary);
+        let name = self.objects.name(object, &self.dictionary);
         let lock = self.names.locks.intern(&name).map_err(too_many)?;
         self.lock_names.insert(object, lock);
         Ok(lock)
@@ -252,7 +305,7 @@ impl<'l> JvmSource<'l> {
         if let Some(&condition) = self.condition_names.get(&object) {
             return Ok(condition);
         }
-        let name = self.objects.name(object, &self.log.dictionary);
+        let name = self.objects.name(object, &self.dictionary);
         let condition = self.names.conds.intern(&name).map_err(too_many)?;
         self.condition_names.insert(object, condition);
         Ok(condition)
@@ -262,7 +315,7 @@ impl<'l> JvmSource<'l> {
         Ok(match record.value_type {
             b'Z' => Value::Bool(record.value != 0),
             b'D' => Value::Float(f64::from_bits(record.value)),
-            b'L' => match self.log.dictionary.texts.get(&record.value) {
+            b'L' => match self.dictionary.texts.get(&record.value) {
                 Some(text) => Value::Str(self.names.syms.intern(text).map_err(too_many)?),
                 None => Value::Int(self.objects.number(record.value)),
             },
@@ -327,7 +380,7 @@ impl<'l> JvmSource<'l> {
         let is_unseen = found.is_some()
             && variable.value.is_some()
             && variable.value != found
-            && !self.log.dictionary.is_async;
+            && !self.dictionary.is_async;
         variable.users = if is_own { Users::One(id) } else { Users::Many };
         variable.value = Some(value);
         if is_unseen {
@@ -393,7 +446,7 @@ impl<'l> JvmSource<'l> {
 
     fn call(&mut self, i: usize, op: Op, record: &Record, batch: &mut Batch) -> Result<()> {
         self.active(i);
-        let name = self.log.dictionary.methods.get(&record.object).map_or("?", String::as_str);
+        let name = self.dictionary.methods.get(&record.object).map_or("?", String::as_str);
         let method = self.names.syms.intern(name).map_err(too_many)?;
         let arguments = std::mem::take(&mut self.threads[i].arguments);
         let event = self.event(i, op, record)?.with_target(method.0);
@@ -403,7 +456,7 @@ impl<'l> JvmSource<'l> {
 
     /// A test of the program begins or ends; reports name the tests that show a finding.
     fn test(&mut self, i: usize, what: &str, record: &Record, batch: &mut Batch) -> Result<()> {
-        let name = self.log.dictionary.methods.get(&record.object).map_or("?", String::as_str);
+        let name = self.dictionary.methods.get(&record.object).map_or("?", String::as_str);
         let name = self.names.syms.intern(name).map_err(too_many)?;
         let what = self.names.syms.intern(what).map_err(too_many)?;
         let event = self.event(i, Op::Event, record)?.with_target(what.0);
@@ -425,7 +478,7 @@ impl<'l> JvmSource<'l> {
     }
 
     fn add(&mut self, i: usize, record: &Record, batch: &mut Batch) -> Result<()> {
-        let target = match self.log.dictionary.keys.get(&record.site) {
+        let target = match self.dictionary.keys.get(&record.site) {
             Some(&key) => Target::Field(record.object, key),
             None => Target::Element(record.object, record.index),
         };
@@ -514,7 +567,7 @@ impl<'l> JvmSource<'l> {
     }
 }
 
-impl EventSource for JvmSource<'_> {
+impl EventSource for JvmSource {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
         batch.clear();
         while !self.is_over && batch.events.len() < Batch::EVENTS {
@@ -528,6 +581,7 @@ impl EventSource for JvmSource<'_> {
             }
             match self.merge.next().map_err(damaged)? {
                 Some((i, record)) => self.add(i, &record, batch)?,
+                None if self.merge.is_growing() => break,
                 None => {
                     self.is_over = true;
                     self.last(batch)?;
@@ -554,7 +608,12 @@ impl EventSource for JvmSource<'_> {
     }
 }
 
-impl JvmSource<'_> {
+impl JvmSource {
+    /// The number of variables.
+    pub(super) fn variables(&self) -> usize {
+        self.targets.len()
+    }
+
     /// How many threads were cut off in the middle of a step.
     pub(super) fn left(&self) -> usize {
         self.merge.left()

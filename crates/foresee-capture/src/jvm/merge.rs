@@ -2,17 +2,20 @@
 //!
 //! A ticket that never came, because its thread was killed before it wrote the record, holds back everything after it. What was
 //! merged until then is what some execution did.
+//!
+//! The records of a program that is still running arrive in rounds. In each, the agent looks at one thread after the other, so
+//! what a thread has seen of another one may be missing until the next round: records wait for one round.
 
 use std::collections::VecDeque;
 
 use super::record::{Kind, Record, Records};
-use super::{HashMap, JvmError, JvmLog};
+use super::{HashMap, JvmError, JvmLog, dictionary};
 
 /// The thread in which the JVM ends after the others; it starts the shutdown hooks.
 pub(super) const LAST_THREAD: &str = "DestroyJavaVM";
 
 /// The order of all records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Merge {
     threads: Vec<Thread>,
     /// The ticket that comes next, for each stripe.
@@ -26,28 +29,100 @@ pub(super) struct Merge {
     ready: VecDeque<usize>,
     /// The thread in which the JVM ends, until it is its turn.
     last: Option<usize>,
+    /// Whether more records may arrive.
+    is_growing: bool,
 }
 
 #[derive(Debug)]
 struct Thread {
     records: Records,
     head: Option<Record>,
+    /// Whether it is ready, or waits for a ticket or for the end of another thread.
+    is_queued: bool,
+    /// How many of the bytes that wait came before the present round.
+    earlier: usize,
+}
+
+impl Thread {
+    /// Whether it did more than has been merged.
+    fn has_more(&self) -> bool {
+        self.head.is_some() || self.records.waiting() > 0
+    }
 }
 
 impl Merge {
     pub(super) fn new(log: &JvmLog) -> Result<Merge, JvmError> {
-        let mut threads = Vec::new();
-        let mut objects = HashMap::default();
+        let mut merge = Merge::default();
         for (number, thread) in &log.dictionary.threads {
             let mut records = Records::open(&log.folder.join(format!("{number}.log")))?;
             let head = records.next()?;
-            objects.insert(thread.object, threads.len());
-            threads.push(Thread { records, head });
+            merge.add(thread, Thread { records, head, is_queued: true, earlier: 0 });
         }
-        let last = log.dictionary.threads.values().position(|thread| thread.name == LAST_THREAD);
-        let ready = (0..threads.len()).filter(|&i| Some(i) != last).collect();
-        let (next, waiting, joining) = Default::default();
-        Ok(Merge { threads, next, waiting, joining, objects, ready, last })
+        Ok(merge)
+    }
+
+    /// The order of the records of a program that is still running.
+    pub(super) fn growing() -> Merge {
+        Merge { is_growing: true, ..Merge::default() }
+    }
+
+    /// A thread whose records will arrive.
+    pub(super) fn begin(&mut self, thread: &dictionary::Thread) {
+        let records = Records::arriving();
+        self.add(thread, Thread { records, head: None, is_queued: false, earlier: 0 });
+    }
+
+    fn add(&mut self, named: &dictionary::Thread, thread: Thread) {
+        let i = self.threads.len();
+        self.objects.insert(named.object, i);
+        if named.name == LAST_THREAD && self.last.is_none() {
+            self.last = Some(i);
+        } else if thread.is_queued {
+            self.ready.push_back(i);
+        }
+        self.threads.push(thread);
+    }
+
+    /// Takes records of a thread that have arrived.
+    pub(super) fn arrive(&mut self, thread: usize, records: &[u8]) {
+        self.threads[thread].records.arrive(records);
+    }
+
+    /// No more records will arrive. Those that have not waited for a round are left out: what they build on may be missing.
+    pub(super) fn finish(&mut self) {
+        self.is_growing = false;
+    }
+
+    /// A round is over: what arrived before it can be merged.
+    pub(super) fn round(&mut self) -> Result<(), JvmError> {
+        for (i, thread) in self.threads.iter_mut().enumerate() {
+            thread.records.admit(thread.earlier);
+            if thread.head.is_none() {
+                thread.head = thread.records.next()?;
+            }
+            if thread.head.is_some() && !thread.is_queued && self.last != Some(i) {
+                thread.is_queued = true;
+                self.ready.push_back(i);
+            }
+        }
+        Ok(())
+    }
+
+    /// To be called after a round was merged: what is left by then belongs to the past.
+    pub(super) fn settle(&mut self) {
+        for thread in &mut self.threads {
+            thread.earlier = thread.records.waiting();
+        }
+    }
+
+    /// Whether more records may arrive.
+    pub(super) fn is_growing(&self) -> bool {
+        self.is_growing
+    }
+
+    /// How many bytes of records wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.threads.iter().map(|thread| thread.records.waiting()).sum()
     }
 
     /// The thread that an object stands for.
@@ -63,14 +138,17 @@ impl Merge {
     /// The next record, with its thread.
     pub(super) fn next(&mut self) -> Result<Option<(usize, Record)>, JvmError> {
         loop {
-            if self.ready.is_empty() {
+            if self.ready.is_empty() && !self.is_growing {
                 self.ready.extend(self.last.take());
             }
             let Some(&i) = self.ready.front() else { return Ok(None) };
             let Some(record) = self.threads[i].head else {
                 self.ready.pop_front();
-                // Threads that wait for its end continue.
-                self.ready.extend(self.joining.remove(&i).unwrap_or_default());
+                self.threads[i].is_queued = false;
+                if !self.threads[i].has_more() {
+                    // Threads that wait for its end continue.
+                    self.ready.extend(self.joining.remove(&i).unwrap_or_default());
+                }
                 continue;
             };
             if record.stripe != 0 {
@@ -83,7 +161,7 @@ impl Merge {
                 if record.kind == Kind::Join
                     && let Some(child) = self.thread_of(record.object)
                     && child != i
-                    && self.threads[child].head.is_some()
+                    && self.threads[child].has_more()
                 {
                     self.joining.entry(child).or_default().push(i);
                     self.ready.pop_front();
@@ -188,5 +266,70 @@ mod tests {
         bytes[4096 + (512 << 10)] = 100;
         std::fs::write(folder.path().join("1.log"), &bytes).unwrap();
         assert!(Merge::new(&log).unwrap_err().to_string().contains("no record at byte"));
+    }
+
+    /// Steps of several threads on few stripes, as (thread, record), in the order in which they happen. Site by site, they are
+    /// numbered. Thread 0 joins the last thread in the end.
+    fn steps(chance: &mut fastrand::Rng) -> Vec<(usize, Vec<u8>)> {
+        let threads = chance.usize(2..5);
+        let mut tickets = [0; 3];
+        let mut steps = Vec::new();
+        for site in 1..chance.u64(10..60) {
+            let (thread, stripe) = (chance.usize(..threads), chance.usize(..3));
+            // Some steps have no ticket.
+            let ticket = tickets[stripe];
+            tickets[stripe] += u64::from(stripe != 0);
+            steps.push((thread, record(READ, stripe as u64, ticket, 7, site)));
+        }
+        steps.push((threads - 1, record(READ, 0, 0, 7, 1000)));
+        steps.push((0, record(JOIN, 1, tickets[1], 100 + threads as u64 - 1, 1001)));
+        steps.push((0, record(READ, 0, 0, 7, 1002)));
+        steps
+    }
+
+    #[test]
+    fn rounds_keep_the_order_of_threads_tickets_and_joins() {
+        for seed in 0..400 {
+            let mut chance = fastrand::Rng::with_seed(seed);
+            let steps = steps(&mut chance);
+            let threads = steps.iter().map(|step| step.0).max().unwrap() + 1;
+            let mut merge = Merge::growing();
+            for i in 0..threads {
+                let (object, name) = (100 + i as u64, format!("T{i}"));
+                merge.begin(&dictionary::Thread { object, name, is_foreign: false });
+            }
+            // In each round, the threads are looked at one after the other, and steps happen in between.
+            let (mut done, mut sent, mut rounds) = (0, vec![0; threads], 0);
+            let mut merged = Vec::new();
+            while rounds < 2 {
+                rounds += usize::from(done == steps.len());
+                for i in 0..threads {
+                    let own = |n: usize| steps[..n].iter().filter(move |step| step.0 == i);
+                    let new = own(done).skip(sent[i]).flat_map(|step| step.1.clone());
+                    merge.arrive(i, &new.collect::<Vec<u8>>());
+                    sent[i] = own(done).count();
+                    done = steps.len().min(done + chance.usize(..4));
+                }
+                merge.round().unwrap();
+                while let Some((i, record)) = merge.next().unwrap() {
+                    merged.push((i, record));
+                }
+                merge.settle();
+            }
+            merge.finish();
+            assert!(merge.next().unwrap().is_none());
+            assert_eq!((merged.len(), merge.left()), (steps.len(), 0), "{seed}");
+            let position = |site: u32| merged.iter().position(|step| step.1.site == site).unwrap();
+            assert!(position(1000) < position(1001), "{seed}");
+            for (i, step) in merged.iter().enumerate() {
+                for later in &merged[i + 1..] {
+                    let is_own = step.0 == later.0;
+                    let (a, b) = (&step.1, &later.1);
+                    assert!(!is_own || a.site < b.site, "{seed}");
+                    let is_shared = a.stripe != 0 && a.stripe == b.stripe;
+                    assert!(!is_shared || a.ticket < b.ticket, "{seed}");
+                }
+            }
+        }
     }
 }

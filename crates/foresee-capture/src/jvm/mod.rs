@@ -6,6 +6,7 @@
 mod dictionary;
 mod events;
 mod launch;
+mod live;
 mod locks;
 mod merge;
 mod objects;
@@ -14,8 +15,10 @@ mod trace;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use launch::{Agent, Injected, MissingAgent, is_java};
+pub use live::LiveLog;
 pub use trace::JvmTrace;
 
 use dictionary::Dictionary;
@@ -31,6 +34,9 @@ pub enum JvmError {
     /// A file does not have the expected form.
     #[error("{0}: {1}")]
     Damaged(PathBuf, String),
+    /// What an agent sent does not have the expected form.
+    #[error("what the agent sent is damaged: {0}")]
+    Sent(&'static str),
 }
 
 /// The log of one process.
@@ -39,7 +45,7 @@ pub struct JvmLog {
     folder: PathBuf,
     /// The process.
     pub pid: u32,
-    dictionary: Dictionary,
+    dictionary: Arc<Dictionary>,
 }
 
 /// The folders of all processes that recorded into a directory, in the order of their starts.
@@ -61,7 +67,7 @@ impl JvmLog {
     pub fn open(folder: &Path) -> Result<JvmLog, JvmError> {
         let pid = folder.file_stem().and_then(|stem| stem.to_str()?.parse().ok()).unwrap_or(0);
         let dictionary = Dictionary::read(&folder.join("names"))?;
-        Ok(JvmLog { folder: folder.to_owned(), pid, dictionary })
+        Ok(JvmLog { folder: folder.to_owned(), pid, dictionary: Arc::new(dictionary) })
     }
 
     /// Whether the program did anything that was recorded.

@@ -20,59 +20,78 @@ struct Object {
 const NO_OBJECT: u32 = u32::MAX;
 
 /// All objects that records mention.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Objects {
     all: HashMap<u64, Object>,
+    /// How many there have been.
+    count: u32,
     per_class: HashMap<u32, u32>,
     /// The field in which an array was first seen: its object and the field's number.
     holders: HashMap<u64, (u64, u32)>,
+    /// Whether the program is still running, so that more may come.
+    is_growing: bool,
 }
 
 impl Objects {
     /// Reads what the threads of a process say about objects.
     pub(super) fn read(log: &JvmLog) -> Result<Objects, JvmError> {
         let mut objects = Objects::default();
-        let mut values = Vec::new();
         for number in log.dictionary.threads.keys() {
             let mut records = Records::open(&log.folder.join(format!("{number}.log")))?;
-            // An object that may yet turn out to have a number already, and its class.
-            let mut new: Option<(u64, u32)> = None;
-            while let Some(record) = records.next()? {
-                if record.kind == Kind::Object && record.value as u32 == NO_OBJECT {
-                    new = new.filter(|&(id, _)| id != record.object);
-                    continue;
-                }
-                if let Some((id, class)) = new.take() {
-                    objects.add(id, class);
-                }
-                match record.kind {
-                    Kind::Object => new = Some((record.object, record.value as u32)),
-                    Kind::Read | Kind::Write | Kind::VolatileRead | Kind::VolatileWrite
-                        if record.value_type == b'L' && record.value != 0 =>
-                    {
-                        // Another thread may be the one that says what it is.
-                        let may_be_array = !objects.all.contains_key(&record.value)
-                            || objects.is_array(record.value, &log.dictionary);
-                        if let Some(&key) = log.dictionary.keys.get(&record.site)
-                            && may_be_array
-                            && !objects.holders.contains_key(&record.value)
-                        {
-                            values.push((record.value, (record.object, key)));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            if let Some((id, class)) = new {
-                objects.add(id, class);
-            }
-            for (value, holder) in values.drain(..) {
-                if objects.is_array(value, &log.dictionary) {
-                    objects.holders.entry(value).or_insert(holder);
-                }
-            }
+            objects.see(&mut records, &mut None, &log.dictionary)?;
         }
         Ok(objects)
+    }
+
+    /// The objects of a program that is still running.
+    pub(super) fn growing() -> Objects {
+        Objects { is_growing: true, ..Objects::default() }
+    }
+
+    /// Reads the records of a thread that have not been read. `last` is the object that it mentioned last, if that may
+    /// yet turn out to have a number already.
+    pub(super) fn see(
+        &mut self,
+        records: &mut Records,
+        last: &mut Option<u64>,
+        dictionary: &Dictionary,
+    ) -> Result<(), JvmError> {
+        let mut values = Vec::new();
+        while let Some(record) = records.next()? {
+            if record.kind == Kind::Object && record.value as u32 == NO_OBJECT {
+                if last.take() == Some(record.object) {
+                    self.remove(record.object);
+                }
+                continue;
+            }
+            *last = None;
+            match record.kind {
+                Kind::Object => {
+                    self.add(record.object, record.value as u32);
+                    *last = Some(record.object);
+                }
+                Kind::Read | Kind::Write | Kind::VolatileRead | Kind::VolatileWrite
+                    if record.value_type == b'L' && record.value != 0 =>
+                {
+                    // Another thread may be the one that says what it is.
+                    let may_be_array = !self.all.contains_key(&record.value)
+                        || self.is_array(record.value, dictionary);
+                    if let Some(&key) = dictionary.keys.get(&record.site)
+                        && may_be_array
+                        && !self.holders.contains_key(&record.value)
+                    {
+                        values.push((record.value, (record.object, key)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (value, holder) in values {
+            if self.is_array(value, dictionary) {
+                self.holders.entry(value).or_insert(holder);
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, id: u64, class: u32) {
@@ -81,8 +100,37 @@ impl Objects {
         }
         let count = self.per_class.entry(class).or_default();
         *count += 1;
-        let overall = self.all.len() as u32 + 1;
+        self.count += 1;
+        let overall = self.count;
         self.all.insert(id, Object { class, number: *count, overall });
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Another thread was first to number the object, so this number means nothing.
+    fn remove(&mut self, id: u64) {
+        let Some(object) = self.all.remove(&id) else { return };
+        self.count -= u32::from(self.count == object.overall);
+        if let Some(count) = self.per_class.get_mut(&object.class) {
+            *count -= u32::from(*count == object.number);
+        }
+    }
+
+    /// Whether the object shows that another one was named after its class too early: while a program runs, the first object
+    /// is named before there is a second.
+    pub(super) fn is_one_more(&self, id: u64) -> bool {
+        self.is_growing && self.all.get(&id).is_some_and(|object| object.number > 1)
+    }
+
+    /// Whether the name of its class is enough for an object.
+    fn is_only(&self, object: &Object) -> bool {
+        match self.is_growing {
+            true => object.number == 1,
+            false => self.per_class.get(&object.class) == Some(&1),
+        }
     }
 
     fn class<'d>(&self, id: u64, dictionary: &'d Dictionary) -> &'d str {
@@ -123,18 +171,16 @@ impl Objects {
             };
             return format!("{holder}.{}", field.name);
         }
-        match self.per_class.get(&object.class) {
-            Some(1) if !class.ends_with("[]") => class.to_owned(),
-            _ => format!("{class}#{}", object.number),
+        match self.is_only(object) && !class.ends_with("[]") {
+            true => class.to_owned(),
+            false => format!("{class}#{}", object.number),
         }
     }
 
     fn plain_name(&self, id: u64, dictionary: &Dictionary) -> String {
         let class = self.class(id, dictionary);
         match self.all.get(&id) {
-            Some(object) if self.per_class.get(&object.class) != Some(&1) => {
-                format!("{class}#{}", object.number)
-            }
+            Some(object) if !self.is_only(object) => format!("{class}#{}", object.number),
             _ => class.to_owned(),
         }
     }

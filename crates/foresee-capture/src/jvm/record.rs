@@ -19,8 +19,9 @@ macro_rules! kinds {
         pub(super) enum Kind { $($name),* }
 
         impl Kind {
-            fn from_code(code: u8) -> Option<Kind> {
-                match code { $($code => Some(Kind::$name),)* _ => None }
+            /// The kind of the record that begins with this word.
+            fn of(head: u64) -> Option<Kind> {
+                match head as u8 & 0x7f { $($code => Some(Kind::$name),)* _ => None }
             }
         }
     };
@@ -57,6 +58,21 @@ pub(super) struct Record {
 /// The records of a thread, in its own order.
 #[derive(Debug)]
 pub(super) struct Records {
+    input: Input,
+    slots: [u64; SLOTS],
+}
+
+/// Where records come from.
+#[derive(Debug)]
+enum Input {
+    /// The file that the thread wrote.
+    Stored(Stored),
+    /// An agent that sends them while the program runs.
+    Arriving(Arriving),
+}
+
+#[derive(Debug)]
+struct Stored {
     path: PathBuf,
     file: BufReader<File>,
     /// How far the file has been read, and how far the part goes that is being read.
@@ -64,7 +80,15 @@ pub(super) struct Records {
     end: u64,
     /// The half of the buffer that was in use last, unless it is being read.
     last: Option<u64>,
-    slots: [u64; SLOTS],
+}
+
+/// Whole records that have arrived.
+#[derive(Debug, Default)]
+struct Arriving {
+    bytes: Vec<u8>,
+    /// How far they have been read, and how far they may be read for now.
+    at: usize,
+    end: usize,
 }
 
 impl Records {
@@ -81,16 +105,114 @@ impl Records {
         };
         let at = HEADER + 2 * HALF;
         file.seek(SeekFrom::Start(at)).map_err(failed)?;
-        Ok(Records {
+        let input = Input::Stored(Stored {
             path: path.to_owned(),
             file,
             at,
             end: at.saturating_add(head & !1),
             last: Some(HEADER + (head & 1) * HALF),
-            slots: [0; SLOTS],
-        })
+        });
+        Ok(Records { input, slots: [0; SLOTS] })
     }
 
+    /// Records that will arrive.
+    pub(super) fn arriving() -> Records {
+        Records { input: Input::Arriving(Arriving::default()), slots: [0; SLOTS] }
+    }
+
+    /// Takes records that have arrived; they are not read before [`Records::admit`].
+    pub(super) fn arrive(&mut self, records: &[u8]) {
+        if let Input::Arriving(arriving) = &mut self.input {
+            arriving.bytes.extend_from_slice(records);
+        }
+    }
+
+    /// Lets the first bytes of those that have not been read be read.
+    pub(super) fn admit(&mut self, bytes: usize) {
+        if let Input::Arriving(arriving) = &mut self.input {
+            arriving.bytes.drain(..arriving.at);
+            (arriving.at, arriving.end) = (0, bytes.min(arriving.bytes.len()));
+        }
+    }
+
+    /// How many bytes have arrived and have not been read.
+    pub(super) fn waiting(&self) -> usize {
+        match &self.input {
+            Input::Stored(_) => 0,
+            Input::Arriving(arriving) => arriving.bytes.len() - arriving.at,
+        }
+    }
+
+    /// The next record, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Record>, JvmError> {
+        let Records { input, slots } = self;
+        match input {
+            Input::Stored(stored) => {
+                let start = stored.at;
+                let head = match stored.word()? {
+                    0 => stored.turn(start)?,
+                    head => head,
+                };
+                match (head, Kind::of(head)) {
+                    (0, _) => Ok(None),
+                    (_, None) => Err(stored.damaged(start)),
+                    (_, Some(kind)) => Ok(Some(decode(kind, head, slots, || stored.word())?)),
+                }
+            }
+            Input::Arriving(arriving) => {
+                let head = arriving.word();
+                match (head, Kind::of(head)) {
+                    (0, _) => Ok(None),
+                    (_, None) => Err(JvmError::Sent("there is no record where one begins")),
+                    (_, Some(kind)) => Ok(Some(decode(kind, head, slots, || Ok(arriving.word()))?)),
+                }
+            }
+        }
+    }
+}
+
+/// The record of this kind that begins with this word.
+fn decode(
+    kind: Kind,
+    head: u64,
+    slots: &mut [u64; SLOTS],
+    mut word: impl FnMut() -> Result<u64, JvmError>,
+) -> Result<Record, JvmError> {
+    let place = word()?;
+    let slot = (head >> 22) as usize % SLOTS;
+    if head & HAS_OBJECT != 0 {
+        slots[slot] = word()?;
+    }
+    let has_value = head & HAS_VALUE != 0;
+    let value_type = match head >> 7 & 7 {
+        1 => b'Z',
+        2 => b'I',
+        3 => b'D',
+        4 => b'L',
+        _ => 0,
+    };
+    Ok(Record {
+        kind,
+        value_type,
+        stripe: (head >> 10 & 0xfff) as u16,
+        site: (head >> 32) as u32,
+        ticket: place as u32,
+        index: if has_value { (place >> 32) as u32 } else { 0 },
+        object: slots[slot],
+        value: if has_value { word()? } else { (place as i64 >> 32) as u64 },
+    })
+}
+
+impl Arriving {
+    /// The next word, or zero at the end.
+    fn word(&mut self) -> u64 {
+        let word = self.bytes[self.at..self.end].first_chunk::<8>();
+        self.at = self.end.min(self.at + 8);
+        word.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+impl Stored {
     /// The next word, or zero at the end.
     fn word(&mut self) -> Result<u64, JvmError> {
         if self.at + 8 > self.end {
@@ -106,50 +228,16 @@ impl Records {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The next record, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Record>, JvmError> {
-        let start = self.at;
-        let mut head = self.word()?;
-        if head == 0
-            && let Some(last) = self.last.take()
-        {
-            if start < self.end {
-                return Err(self.damaged(start));
-            }
-            let moved = self.file.seek(SeekFrom::Start(last));
-            moved.map_err(|e| JvmError::Io(self.path.clone(), e))?;
-            (self.at, self.end) = (last, last + HALF);
-            head = self.word()?;
-        }
-        if head == 0 {
-            return Ok(None);
-        }
-        let Some(kind) = Kind::from_code(head as u8 & 0x7f) else {
+    /// Goes on with the half of the buffer that was in use last; its first word.
+    fn turn(&mut self, start: u64) -> Result<u64, JvmError> {
+        let Some(last) = self.last.take() else { return Ok(0) };
+        if start < self.end {
             return Err(self.damaged(start));
-        };
-        let place = self.word()?;
-        let slot = (head >> 22) as usize % SLOTS;
-        if head & HAS_OBJECT != 0 {
-            self.slots[slot] = self.word()?;
         }
-        let has_value = head & HAS_VALUE != 0;
-        let value_type = match head >> 7 & 7 {
-            1 => b'Z',
-            2 => b'I',
-            3 => b'D',
-            4 => b'L',
-            _ => 0,
-        };
-        Ok(Some(Record {
-            kind,
-            value_type,
-            stripe: (head >> 10 & 0xfff) as u16,
-            site: (head >> 32) as u32,
-            ticket: place as u32,
-            index: if has_value { (place >> 32) as u32 } else { 0 },
-            object: self.slots[slot],
-            value: if has_value { self.word()? } else { (place as i64 >> 32) as u64 },
-        }))
+        let moved = self.file.seek(SeekFrom::Start(last));
+        moved.map_err(|e| JvmError::Io(self.path.clone(), e))?;
+        (self.at, self.end) = (last, last + HALF);
+        self.word()
     }
 
     fn damaged(&self, at: u64) -> JvmError {

@@ -1,6 +1,7 @@
 //! The log of a process as a trace, to be read as often as needed.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use foresee_trace::{Batch, EventSource, FileOrder, Names, ReadError, TraceInput};
 
@@ -16,7 +17,7 @@ const VARIABLE: usize = 256;
 /// The trace of a process.
 pub struct JvmTrace<'l> {
     log: &'l JvmLog,
-    objects: Objects,
+    objects: Arc<Objects>,
     title: String,
     captured: Captured,
     most: usize,
@@ -33,7 +34,7 @@ impl<'l> JvmTrace<'l> {
         memory: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<JvmTrace<'l>, StoreError> {
-        let objects = Objects::read(log).map_err(damaged)?;
+        let objects = Arc::new(Objects::read(log).map_err(damaged)?);
         let most = (memory / 2 / VARIABLE).max(1);
         let mut source = JvmSource::new(log, &objects, most)?;
         let mut pass = FirstPass::new(Batch::default());

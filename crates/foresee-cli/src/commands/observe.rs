@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,16 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_batch::Digest;
-use foresee_observe::{Limits, Listening, Observer, Program, Server, ServerOptions};
+use foresee_capture::jvm::LiveLog;
+use foresee_observe::{Limits, Listening, LogReader, Observer, Program, Server, ServerOptions};
 use foresee_predict::session::{InternalError, Listener, Session, Specification};
 use foresee_report::json::visible;
 use foresee_report::text::{Options, Style};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
-use foresee_trace::{EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Visible};
+use foresee_trace::{
+    EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Remarks, Visible,
+};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -35,7 +38,7 @@ use crate::{asked, bug, output, specs};
 const WINDOW: u32 = 256;
 
 pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
-    let mut observer = ConsoleObserver::new(args.analysis, args.tui)?;
+    let mut observer = ConsoleObserver::new(args.analysis, args.tui, args.max_threads)?;
     if let Some(url) = &args.queue {
         let questions = &observer.questions;
         observer.fleet = Some(worker::fleet(url, &args.server, args.events_size, questions)?);
@@ -154,6 +157,8 @@ pub(crate) struct ConsoleObserver {
     questions: String,
     /// The queue that runs come from and verdicts go to.
     fleet: Option<Fleet>,
+    /// How many threads a program may have.
+    most_threads: usize,
 }
 
 #[derive(Default)]
@@ -176,6 +181,7 @@ impl ConsoleObserver {
     pub(crate) fn new(
         mut analysis: AnalysisArgs,
         is_screen: bool,
+        max_threads: u32,
     ) -> anyhow::Result<ConsoleObserver> {
         ensure!(analysis.lattice.is_none(), "--lattice draws whole traces: use `foresee check`");
         ensure!(analysis.html.is_none(), "--html shows whole traces: use `foresee check`");
@@ -232,8 +238,17 @@ impl ConsoleObserver {
         let asked = (specs, &analysis.check, session.settings());
         let asked = serde_json::to_vec(&asked).context("cannot name the questions")?;
         let questions = format!("foresee {} {}", foresee_batch::VERSION, Digest::of(&asked));
-        let (totals, fleet) = (Mutex::default(), None);
-        Ok(ConsoleObserver { format, options, session, view, file, totals, questions, fleet })
+        Ok(ConsoleObserver {
+            format,
+            options,
+            session,
+            view,
+            file,
+            totals: Mutex::default(),
+            questions,
+            fleet: None,
+            most_threads: max_threads as usize,
+        })
     }
 
     fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
@@ -401,6 +416,10 @@ impl Observer for ConsoleObserver {
         }
     }
 
+    fn log_reader(&self) -> Option<Box<dyn LogReader>> {
+        Some(Box::new(JvmReader(LiveLog::new(self.most_threads))))
+    }
+
     fn problem(&self, peer: &str, program: Option<&str>, what: &str) {
         let who =
             program.map_or_else(|| peer.to_owned(), |name| format!("{} ({peer})", Name(name)));
@@ -437,6 +456,31 @@ fn told_of(what: &str, about: &serde_json::Value, finding: &Finding) -> String {
         "{{\"what\":\"{what}\",\"program\":{about},\"finding\":{}}}\n",
         foresee_report::json::one(finding)
     ))
+}
+
+/// The log of a Java program, which its agent sends.
+struct JvmReader(LiveLog);
+
+impl LogReader for JvmReader {
+    fn read(&mut self, payload: &[u8], frames: &mut Vec<u8>) -> io::Result<()> {
+        self.0.read(payload, frames)
+    }
+
+    fn finish(&mut self, frames: &mut Vec<u8>) -> io::Result<()> {
+        self.0.finish(frames)
+    }
+
+    fn remarks(&self) -> Remarks {
+        self.0.remarks().clone()
+    }
+
+    fn events(&self) -> u64 {
+        self.0.events()
+    }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
 }
 
 /// A program that is observed, as a trace that grows.
@@ -504,7 +548,12 @@ impl Listener for ProgramListener<'_> {
     }
 
     fn withdrawn(&mut self, finding: &Finding) {
-        self.tell("withdrawn", "WITHDRAWN, as a name now means something else:", finding);
+        let mut totals = self.observer.totals();
+        totals.findings = totals.findings.saturating_sub(1);
+        drop(totals);
+        let why =
+            "WITHDRAWN, as a name now means something else, or the order of events is not known:";
+        self.tell("withdrawn", why, finding);
         if let Some(fingerprint) = &finding.fingerprint {
             let json = told_of("withdrawn", self.about, finding);
             self.observer.publish(self.program, &format!("withdrawn-{fingerprint}"), &json);

@@ -9,9 +9,9 @@ mod reader;
 mod record;
 mod writer;
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
-use foresee_trace::{EventSink, EventSource, ReadError};
+use foresee_trace::{Batch, EventSink, EventSource, Names, ReadError};
 
 pub use append::{Appended, append};
 pub use frame::{
@@ -29,6 +29,29 @@ pub fn write_frames<'w>(output: Box<dyn Write + 'w>, events: u32) -> Box<dyn Eve
     sink.frame_events = events.clamp(1, writer::FRAME_EVENTS);
     sink.entries = None;
     Box::new(sink)
+}
+
+/// Encodes events as frames, without a file around them.
+#[derive(Debug)]
+pub struct Frames(writer::NativeSink<Vec<u8>>);
+
+impl Default for Frames {
+    fn default() -> Frames {
+        let mut sink = writer::NativeSink::new(Vec::new());
+        // The file header belongs to whoever has the file.
+        sink.offset = HEADER as u64;
+        sink.entries = None;
+        Frames(sink)
+    }
+}
+
+impl Frames {
+    /// The frames of these events, and of the names that are new.
+    pub fn encode(&mut self, batch: &Batch, names: &Names) -> io::Result<Vec<u8>> {
+        self.0.write_batch(batch, names)?;
+        self.0.flush(names)?;
+        Ok(self.0.take_output())
+    }
 }
 
 /// Our own binary format.

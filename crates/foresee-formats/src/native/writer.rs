@@ -40,6 +40,7 @@ impl Entry {
     }
 }
 
+#[derive(Debug)]
 pub(crate) struct NativeSink<W> {
     output: W,
     /// The number of bytes written, including the file header.
@@ -128,7 +129,7 @@ impl<W: Write> NativeSink<W> {
     }
 
     /// Writes the names that are new, then the events.
-    fn flush(&mut self, names: &Names) -> io::Result<()> {
+    pub(super) fn flush(&mut self, names: &Names) -> io::Result<()> {
         self.write_file_header(FileOrder::Observed)?;
         let mut scratch = std::mem::take(&mut self.scratch);
         for (namespace, count) in name_counts(names).into_iter().enumerate() {
@@ -168,6 +169,13 @@ impl<W: Write> NativeSink<W> {
         entries.iter().for_each(|entry| entry.encode(&mut frame));
         self.write_frame(Kind::Index, entries.len() as u32, 0, 0, &mut frame)?;
         Ok(offset)
+    }
+}
+
+impl NativeSink<Vec<u8>> {
+    /// What was written since the last call.
+    pub(super) fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.output)
     }
 }
 

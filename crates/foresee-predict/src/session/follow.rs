@@ -271,6 +271,14 @@ impl<'a> Attempt<'a> {
         let is_same = |a: &Finding, b: &Finding| {
             a.property == b.property && (a.kind, a.event) == (b.kind, b.event)
         };
+        // By now it may be known that the order of events is not.
+        let order = self.program.order();
+        for finding in reported.findings.iter().chain(before) {
+            if !stands(finding, order) {
+                reported.listener.withdrawn(finding);
+            }
+        }
+        reported.findings.retain(|finding| stands(finding, order));
         for finding in &reported.findings {
             let is_there = report.findings.iter().any(|f| f.property == finding.property);
             if !is_there && finding.witness.is_some() {
@@ -278,9 +286,9 @@ impl<'a> Attempt<'a> {
                 report.findings.push(Finding { fingerprint: None, ..finding.clone() });
             }
         }
-        for finding in before {
-            let stands = report.findings.iter().chain(&reported.findings);
-            if !stands.into_iter().any(|f| is_same(f, finding) || f.property == finding.property) {
+        for finding in before.iter().filter(|finding| stands(finding, order)) {
+            let found = report.findings.iter().chain(&reported.findings);
+            if !found.into_iter().any(|f| is_same(f, finding) || f.property == finding.property) {
                 reported.listener.withdrawn(finding);
             }
         }

@@ -79,7 +79,8 @@ pub trait Listener {
         let _ = finding;
     }
 
-    /// A name turned up that changes the question to which this was an answer.
+    /// A name turned up that changes the question to which this was an answer, or the order of
+    /// events turned out not to be known.
     fn withdrawn(&mut self, finding: &Finding) {
         let _ = finding;
     }

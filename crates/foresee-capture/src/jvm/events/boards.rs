@@ -40,7 +40,7 @@ impl Board {
     }
 }
 
-impl JvmSource<'_> {
+impl JvmSource {
     fn atomic(
         &mut self,
         (i, op): (usize, Op),

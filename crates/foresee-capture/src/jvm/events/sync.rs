@@ -6,7 +6,7 @@ use super::super::merge::LAST_THREAD;
 use super::super::record::Record;
 use super::{JvmSource, Result};
 
-impl JvmSource<'_> {
+impl JvmSource {
     pub(super) fn acquire(
         &mut self,
         i: usize,

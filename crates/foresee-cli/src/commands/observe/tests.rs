@@ -99,7 +99,7 @@ fn online_equals_offline() {
     let folder = tempfile::tempdir().unwrap();
     let path = |seed: u64| folder.path().join(format!("{seed}.std"));
     let observers: Vec<ConsoleObserver> = (0..ASKED.len())
-        .map(|i| ConsoleObserver::new(analysis(folder.path(), i), false).unwrap())
+        .map(|i| ConsoleObserver::new(analysis(folder.path(), i), false, 1024).unwrap())
         .collect();
     let record = Arc::new(Record { observers, said: Mutex::default() });
     let options = ServerOptions {

@@ -12,11 +12,14 @@ import jdk.internal.vm.annotation.ForceInline;
  */
 final class Ids {
     private static final int SEGMENTS = 64;
+    /** How many objects that it used last a thread finds without looking for them. */
+    static final int RECENT = 64;
     private static final int LONGEST_TEXT = 80;
     /** In place of a class: the number is not in use. */
     private static final int NO_OBJECT = -1;
 
-    private static final class Entry extends WeakReference<Object> {
+    /** A number, which does not keep its object alive. */
+    static final class Entry extends WeakReference<Object> {
         final int hash;
         final long id;
         final Entry next;
@@ -131,9 +134,20 @@ final class Ids {
             return 0;
         }
         int hash = hash(object);
+        Entry recent = log.recent[hash & RECENT - 1];
+        return recent != null && recent.refersTo(object) ? recent.id : look(object, hash, log);
+    }
+
+    /** The number of an object that the thread has not used lately. */
+    @DontInline
+    private static long look(Object object, int hash, ThreadLog log) {
         Segment segment = segments[hash & SEGMENTS - 1];
         Entry entry = segment.find(object, hash / SEGMENTS);
-        return entry != null ? entry.id : add(object, hash / SEGMENTS, segment, log);
+        if (entry == null) {
+            return add(object, hash / SEGMENTS, segment, log);
+        }
+        log.recent[hash & RECENT - 1] = entry;
+        return entry.id;
     }
 
     @ForceInline

@@ -2,6 +2,7 @@ package foresee.jvm;
 
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
+import java.nio.file.Files;
 import java.util.Map;
 import java.util.Set;
 
@@ -24,7 +25,10 @@ public final class Install {
         Settings settings = Settings.of(configuration);
         Log.limit = settings.limit;
         Log.isAsync = settings.isAsync;
-        Log.open(settings.folder);
+        Log.isSent = settings.observer != null;
+        boolean isFolderOurs = settings.folder == null;
+        Log.open(isFolderOurs ? Files.createTempDirectory("foresee-jvm") : settings.folder);
+        Sender sender = Log.isSent ? new Sender(settings, Log.folder) : null;
         Children.prepare(jar, configuration);
         // The main thread is there from the beginning, whatever it does.
         ThreadLog.current();
@@ -32,13 +36,17 @@ public final class Install {
         Transformer transformer = new Transformer(new Transformer.Watch(settings.fields, settings.methods), new Filter(settings.included, settings.excluded));
         instrumentation.addTransformer(transformer, true);
         JdkRewriter.retransform(instrumentation);
-        Threads.own = new Thread(() -> end(instrumentation), "foresee");
+        Threads.own = new Thread(() -> end(instrumentation, sender, isFolderOurs), "foresee");
         Runtime.getRuntime().addShutdownHook(Threads.own);
+        if (sender != null) {
+            sender.start();
+        }
         Log.isOn = true;
     }
 
     /** The JVM shuts down in an orderly way. What other threads still do is recorded as long as they run. */
-    private static void end(Instrumentation instrumentation) {
+    private static void end(Instrumentation instrumentation, Sender sender, boolean isFolderOurs) {
+        ThreadLog.ignore();
         Class<?>[] loaded = instrumentation.getAllLoadedClasses();
         JdkRewriter.tellMissed(loaded);
         for (Class<?> type : loaded) {
@@ -51,6 +59,9 @@ public final class Install {
             }
         }
         Log.end();
+        if (sender != null) {
+            sender.finish(isFolderOurs);
+        }
     }
 
     /** Whether the JVM made the class for a lambda expression or the like, and there is no code of the program in it. */

@@ -24,6 +24,8 @@ final class Log {
     static volatile boolean isOn;
     /** Whether an access and its place in the order are not one step: other threads may come in between. */
     static boolean isAsync;
+    /** Whether an observer gets the log while the program runs. */
+    static boolean isSent;
     /** The most bytes of records. */
     static long limit = Long.MAX_VALUE;
 

@@ -2,11 +2,14 @@ package foresee.jvm;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.util.Arrays;
 import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
@@ -151,6 +154,85 @@ class RecordFile {
         return true;
     }
 
+    /** Whole records, and how many bytes of records there may have been when they were read. */
+    record Part(byte[] records, long goal) {}
+
+    /** Records of a thread that may be running, from this byte on. */
+    final Part since(long from, int most) throws IOException {
+        try {
+            while (true) {
+                long head = U.getLongAcquire(null, base);
+                long out = head & ~1L;
+                if (from < out) {
+                    return new Part(whole(bytes(path(), HEADER + 2 * HALF + from, (int) Math.min(most, out - from))), out + HALF);
+                }
+                long start = base + HEADER + (head & 1) * HALF;
+                long at = start + from - out;
+                byte[] records = new byte[(int) (lengthFrom(at, start + HALF) - at)];
+                U.copyMemory(null, at, records, Unsafe.ARRAY_BYTE_BASE_OFFSET, records.length);
+                U.loadFence();
+                // If the halves have changed places, what was read there may be something else.
+                if (U.getLongAcquire(null, base) == head) {
+                    return new Part(records, out + HALF);
+                }
+            }
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Where the records end that begin here. */
+    private static long lengthFrom(long at, long end) {
+        for (long head; at + LONGEST <= end && (head = U.getLongAcquire(null, at)) != 0;) {
+            at += length(head);
+        }
+        return at;
+    }
+
+    /** The same for a thread that is gone. */
+    static Part since(Path path, long from, int most) throws IOException {
+        byte[] head = bytes(path, 0, 8);
+        if (head.length < 8) {
+            return new Part(new byte[0], 0);
+        }
+        long word = word(head, 0);
+        long out = word & ~1L;
+        boolean isOut = from < out;
+        long start = isOut ? HEADER + 2 * HALF + from : HEADER + (word & 1) * HALF + from - out;
+        return new Part(whole(bytes(path, start, (int) Math.min(most, isOut ? out - from : out + HALF - from))), out + HALF);
+    }
+
+    private static int length(long head) {
+        return 16 + ((head & HAS_OBJECT) != 0 ? 8 : 0) + ((head & HAS_VALUE) != 0 ? 8 : 0);
+    }
+
+    private static long word(byte[] bytes, int at) {
+        return U.getLong(bytes, (long) Unsafe.ARRAY_BYTE_BASE_OFFSET + at);
+    }
+
+    /** The records at the beginning of these bytes, without what is cut off. */
+    private static byte[] whole(byte[] bytes) {
+        int at = 0;
+        for (long head; at + 16 <= bytes.length && (head = word(bytes, at)) != 0 && at + length(head) <= bytes.length;) {
+            at += length(head);
+        }
+        return at == bytes.length ? bytes : Arrays.copyOf(bytes, at);
+    }
+
+    /** A part of a file, as far as there is one. */
+    static byte[] bytes(Path path, long from, int most) throws IOException {
+        try (RandomAccessFile file = new RandomAccessFile(path.toFile(), "r")) {
+            byte[] bytes = new byte[(int) Math.min(most, Math.max(file.length() - from, 0))];
+            file.seek(from);
+            file.readFully(bytes);
+            return bytes;
+        }
+    }
+
+    private Path path() {
+        return Log.folder.resolve(number + ".log");
+    }
+
     private void use(int half) {
         this.half = half;
         next = base + HEADER + half * HALF;
@@ -167,7 +249,7 @@ class RecordFile {
 
     /** There may be more threads than files that can be open. */
     private <T> T withFile(Use<T> use) throws IOException {
-        String path = Log.folder.resolve(number + ".log").toString();
+        String path = path().toString();
         while (true) {
             try (RandomAccessFile file = new RandomAccessFile(path, "rw"); FileChannel channel = file.getChannel()) {
                 return use.with(channel);

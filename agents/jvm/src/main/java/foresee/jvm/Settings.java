@@ -9,9 +9,13 @@ import java.util.List;
 
 /** What the agent is told: settings with a name and a value, in a file or after the agent's name. */
 final class Settings {
-    private static final String USAGE = "-javaagent:foresee-jvm.jar=FILE, or =out=FOLDER,exclude=PACKAGE and so on";
+    private static final String USAGE = "-javaagent:foresee-jvm.jar=FILE, or =out=FOLDER,exclude=PACKAGE or =to=HOST:PORT and so on";
 
     Path folder;
+    /** The address of the observer, or null, what it wants to be told, and the name of the program there. */
+    String observer;
+    String token = "";
+    String name = "java";
     long limit = Long.MAX_VALUE;
     boolean isAsync;
     /** What specifications name. */
@@ -44,8 +48,8 @@ final class Settings {
                 settings.set(setting, '=', "-javaagent");
             }
         }
-        if (settings.folder == null) {
-            throw new IllegalArgumentException(argument + ": there is no `out`, the folder for the log");
+        if (settings.folder == null && settings.observer == null) {
+            throw new IllegalArgumentException(argument + ": there is neither `out`, the folder for the log, nor `to`, the address of an observer");
         }
         return settings;
     }
@@ -62,13 +66,16 @@ final class Settings {
         }
         switch (name) {
             case "out" -> folder = path(value);
+            case "to" -> observer = value;
+            case "token" -> token = value;
+            case "name" -> this.name = value;
             case "limit" -> limit = number(value);
             case "mode" -> isAsync = isAsync(value);
             case "field" -> fields.add(value);
             case "method" -> methods.add(value);
             case "include" -> included.add(value);
             case "exclude" -> excluded.add(value);
-            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, limit, mode, field, method, include, exclude");
+            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, to, token, name, limit, mode, field, method, include, exclude");
         }
     }
 

@@ -27,6 +27,8 @@ public final class ThreadLog extends RecordFile {
     private final boolean isIdle;
 
     private long ids;
+    /** Objects that the thread has used lately. */
+    final Ids.Entry[] recent = new Ids.Entry[Ids.RECENT];
 
     /** The stripe that is locked during an access, or -1, and its ticket. */
     private int held = -1;
@@ -73,6 +75,11 @@ public final class ThreadLog extends RecordFile {
         return LOGS.get() != null || WORKERS.containsKey(Thread.currentThread());
     }
 
+    /** The current thread is the agent's own. */
+    static void ignore() {
+        LOGS.set(IDLE);
+    }
+
     /** The current thread is about to end. */
     static void forget() {
         WORKERS.remove(Thread.currentThread());
@@ -96,6 +103,9 @@ public final class ThreadLog extends RecordFile {
         ThreadLog log = new ThreadLog(Log.newThread());
         if (!log.room()) {
             return IDLE;
+        }
+        if (Log.isSent) {
+            Sender.add(log);
         }
         long id = Ids.of(thread, log);
         Log.write("T", log.number, id + (Threads.isUnknown(thread) ? " ? " : " - ") + thread.getName());

@@ -30,7 +30,12 @@ public final class Threads {
         if (starter != null) {
             managed.put(thread, starter);
         }
-        log.note(Op.FORK, Sites.here(), Ids.of(thread, log), 0);
+        long id = Ids.of(thread, log);
+        if (Log.isSent) {
+            // An observer gets to know of the thread before its first step.
+            Log.write("N", id, thread.getName());
+        }
+        log.note(Op.FORK, Sites.here(), id, 0);
     }
 
     /**
