@@ -1,6 +1,6 @@
-//! Memory that can be left out: only one thread ever accesses it, frees it itself, and reads only what it wrote. In a long
-//! run that is nearly all memory, and it is known after one pass over the log, so the next pass needs no names and no
-//! variables for it.
+//! Memory that can be left out: only one thread ever accesses it, frees it itself, and reads only what it wrote; or several
+//! threads read it, and nobody ever writes or frees it, as a table of constants. In a long run that is nearly all memory,
+//! and it is known after one pass over the log, so the next pass needs no names and no variables for it.
 //!
 //! This is a first filter by address, across all lives of the memory; `private` then examines each variable of what
 //! remains. Memory remains if it is accessed after it was freed, or holds a value that no hook saw written, because
@@ -21,6 +21,8 @@ use super::{HashMap, HashSet};
 
 /// No thread has accessed it.
 const NO_THREAD: u16 = 0;
+/// Several threads have.
+const SHARED: u16 = u16::MAX - 1;
 /// It must be kept.
 const KEPT: u16 = u16::MAX;
 
@@ -50,6 +52,8 @@ const WRITTEN_NARROW: u8 = 2;
 const WRITTEN_FROM: u8 = 4;
 /// A read saw what no write that was seen had left there.
 const STRANGE: u8 = 8;
+/// It was written, or freed.
+const CHANGED: u8 = 16;
 
 /// The least number of words in a wide cell. Smaller ones may be structures, whose parts have names.
 const LEAST_WIDE: usize = 8;
@@ -162,7 +166,7 @@ impl Sieve {
         for granule in (address & !7..end).step_by(8) {
             let word = self.words.entry(granule);
             own(word, thread);
-            word.flags |= NARROW | WRITTEN_NARROW;
+            word.flags |= NARROW | WRITTEN_NARROW | CHANGED;
         }
         for at in [address, end] {
             self.words.entry(at).starts |= 1 << (at & 7);
@@ -257,6 +261,7 @@ impl Sieve {
             word.owner = KEPT;
             word.flags |= STRANGE;
         }
+        word.flags |= if access.writes() { CHANGED } else { 0 };
         let accessed = bytes_of(mask);
         word.bytes = word.bytes & !accessed | value & accessed;
         word.known |= mask;
@@ -269,6 +274,7 @@ impl Sieve {
         self.words.within(address, size, |word| {
             is_used |= word.is_used;
             own(word, thread);
+            word.flags |= CHANGED;
         });
         if is_used {
             self.used.insert(at);
@@ -396,7 +402,11 @@ impl Cut<'_> {
 
     /// Adds a wide cell, or single words if it is too small.
     fn add(&mut self, cell: Range<usize>) {
-        let is_quiet = |word: &Word| word.owner != KEPT && word.owner != NO_THREAD;
+        let is_quiet = |word: &Word| match word.owner {
+            KEPT | NO_THREAD => false,
+            SHARED => word.flags & CHANGED == 0,
+            _ => true,
+        };
         let is_wide = cell.len() >= LEAST_WIDE;
         // All of a wide cell is left out, or nothing.
         let is_loud = is_wide && !cell.clone().all(|at| is_quiet(self.word(at)));
@@ -445,11 +455,12 @@ fn begin_life(
 /// Notes that a thread has accessed a word.
 #[inline]
 fn own(word: &mut Word, thread: u32) {
-    let me = u16::try_from(thread).unwrap_or(KEPT);
+    let me = u16::try_from(thread).ok().filter(|&me| me < SHARED).unwrap_or(KEPT);
     word.owner = match word.owner {
         NO_THREAD => me,
         owner if owner == me => owner,
-        _ => KEPT,
+        KEPT => KEPT,
+        _ => SHARED,
     };
 }
 
