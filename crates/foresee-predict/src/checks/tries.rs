@@ -97,10 +97,6 @@ const TRIES_OTHERWISE: usize = 4;
 /// The number of tries of a candidate that may be given up.
 const MOST_GIVEN_UP: usize = 4;
 
-/// The fraction of the time limit that there is for the candidates of each check, however long it
-/// took to propose them.
-const TRYING_SHARE: u32 = 4;
-
 /// Processes a list on all cores until the deadline; the results are in the order of the list.
 fn on_all_cores<T: Sync, S, R: Send>(
     context: &Context<'_>,
@@ -134,10 +130,8 @@ pub(crate) fn try_all(
     let search = || Search::new(context.requirements, context.options.reads);
     let (sure, others): (Vec<usize>, Vec<usize>) =
         (0..candidates.len()).partition(|&at| candidates[at].is_sure);
-    // On a busy machine the passes over a long trace can use up the time. What they have shown to be
-    // possible is reported nevertheless: it comes first, and the first of it without a look at the
-    // clock.
-    let until = until.max(context.options.time.map(|time| Instant::now() + time / TRYING_SHARE));
+    // What the passes over the trace have shown to be possible is reported even if they used up the
+    // time: it comes first, and the first of it without a look at the clock.
     let (first_sure, more_sure) = sure.split_at(sure.len().min(1));
     let mut verdicts = Vec::new();
     for (part, until) in [(first_sure, None), (more_sure, until), (&others, until)] {

@@ -55,6 +55,7 @@ mod spec;
 mod tests;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use foresee_spec::Diagnostic;
 use foresee_trace::{Finding, Trace};
@@ -119,6 +120,8 @@ pub struct Examined {
     pub trace: Option<Trace>,
     /// The lattices that were asked for.
     pub drawings: Vec<Drawing>,
+    /// How long the searches took, of the time that they had.
+    pub searched: Duration,
 }
 
 /// Questions about traces.
@@ -251,16 +254,16 @@ impl Session {
     }
 
     /// The analyses that need no specification.
-    fn built_in(&self) -> Vec<Box<dyn Analysis>> {
+    fn built_in(&self, settings: &Settings) -> Vec<Box<dyn Analysis>> {
         let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
         let kinds = self.kinds();
         if !kinds.is_empty() {
-            let options = self.settings.checks(self.atomics(), self.is_default);
+            let options = settings.checks(self.atomics(), self.is_default);
             analyses.push(Box::new(Checks::new(&kinds, options)));
         }
         for (kind, question) in self.named_analyses().zip(self.all_kinds().len()..) {
             if self.answers(question) {
-                analyses.push((kind.new)(&self.settings));
+                analyses.push((kind.new)(settings));
             }
         }
         analyses

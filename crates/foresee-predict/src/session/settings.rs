@@ -27,7 +27,8 @@ use crate::reorder::SlicedLimits;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Time limit of each search; `None` for no limit.
+    /// Time limit of all searches in a trace together, which is divided among them; `None` for no
+    /// limit. Reading the trace does not count.
     pub time: Option<Duration>,
     /// Memory limit of each search, and of all of them together while the trace is read, in bytes.
     pub memory: usize,
