@@ -162,7 +162,7 @@ fn a_baseline_can_be_written_to_a_fifo() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let reader = fifo.clone();
     let reading = std::thread::spawn(move || fs::read(reader).unwrap());
-    run(folder.path(), ("baseline update --report r.json --baseline out", 0));
+    run(folder.path(), ("baseline update r.json --baseline out", 0));
     assert!(String::from_utf8_lossy(&reading.join().unwrap()).contains("Findings that are known"));
     assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
 }
