@@ -621,9 +621,10 @@ pub(crate) struct AnalysisArgs {
     /// Stop a lattice search after N cuts.
     #[arg(long, value_name = "N", help_heading = heading::LIMITS)]
     pub(crate) max_states: Option<u64>,
-    /// Memory limit of each search, in MiB, and of the process while the trace is read.
+    /// Memory limit of the process, in MiB.
     ///
-    /// If it is reached, what has been read so far is analysed, and the result says so.
+    /// If it is reached, what has been read so far is analysed, and the result says so. Buffers and the
+    /// program itself take some 40 MiB on top of it.
     #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,
@@ -750,11 +751,11 @@ fn time_limit_help() -> String {
         Some(time) => format!("{}, unlimited for `observe`", time.as_secs()),
         None => "unlimited".to_owned(),
     };
-    format!("Time limit of each search; 0 is unlimited [default: {default}]")
+    format!("Time limit of all searches together; 0 is unlimited [default: {default}]")
 }
 
 impl AnalysisArgs {
-    /// The time limit of each search.
+    /// The time limit of all searches together.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         match self.time_limit {
             Some(0) => None,

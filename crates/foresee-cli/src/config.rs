@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use foresee_predict::checks::{Day, Glob, Suppressions};
 
 use crate::args::ChecksArgs;
-use crate::settings;
+use crate::{settings, whole_file};
 
 /// The settings of a command: those of the file, and those of the command line.
 #[derive(Default)]
@@ -38,15 +38,13 @@ impl Config {
         let (mut suppressions, today) = (Suppressions::default(), Day::today());
         for path in &self.suppressions {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read the suppressions in {name}"))?;
+            let text = whole_file::read(path, whole_file::SUPPRESSIONS)?;
             suppressions.read(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
         }
         if let Some(path) = &self.baseline {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).with_context(|| {
-                format!("cannot read the baseline {name}: `foresee baseline update` writes one")
-            })?;
+            let text = whole_file::read(path, whole_file::BASELINE)
+                .context("`foresee baseline update` writes a baseline")?;
             suppressions.read_baseline(&name, &text, today).map_err(|mistake| anyhow!(mistake))?;
         }
         Ok(suppressions)

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_formats::TraceFile;
+use foresee_formats::native::Indexed;
 use foresee_predict::MemoryLimit;
 use foresee_trace::{
-    Batch, EventSource, FileOrder, Mode, Names, Position, ReadError, Remarks, TraceInput, Validated,
+    Batch, ErrorKind, EventSource, FileOrder, Mode, Names, Position, ReadError, Remarks,
+    TraceInput, Validated,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -18,6 +20,10 @@ use crate::args::{InputArgs, MIB, MemoryArgs};
 /// A requested trace.
 pub(crate) struct Input {
     file: TraceFile,
+    /// Where it is read.
+    path: PathBuf,
+    /// What the process may take to learn its names, in MiB.
+    memory: usize,
     /// A saved copy of input that can be read only once.
     _spool: Option<Spool>,
 }
@@ -33,10 +39,17 @@ impl Input {
         if again {
             spool = Spool::of(&args.trace).with_context(|| file.name())?;
         }
+        let mut path = args.trace.clone();
         if let Some(spool) = &spool {
-            file = file.copied_to(spool.path.clone());
+            path.clone_from(&spool.path);
+            file = file.copied_to(path.clone());
         }
-        Ok(Input { file, _spool: spool })
+        Ok(Input { file, path, memory: usize::MAX, _spool: spool })
+    }
+
+    /// Limits what the process may take to learn its names, in MiB.
+    pub(crate) fn within(self, memory: usize) -> Self {
+        Input { memory, ..self }
     }
 
     /// The trace as the file has it.
@@ -59,10 +72,31 @@ impl TraceInput for Input {
     }
 
     fn names(&self) -> Result<(Names, FileOrder), ReadError> {
+        if Indexed::open(&self.path).is_ok() {
+            return self.file.names();
+        }
         let bar = progress("reading names");
-        let names = self.file.read_names(&mut |events| bar.set_position(events));
+        let mut source = WithinMemory::new(self.open_raw()?, self.memory);
+        let mut batch = Batch::default();
+        let read = loop {
+            match source.next_batch(&mut batch) {
+                Ok(true) => bar.inc(batch.events.len() as u64),
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
         bar.finish_and_clear();
-        names
+        read?;
+        // What comes later could name what a specification is about, or say that the trace was filtered.
+        if source.cut.is_some() {
+            let why = format!(
+                "specifications need all names of a trace, and these take more than {} MiB: allow \
+                 more with --max-memory",
+                self.memory
+            );
+            return Err(ReadError::new(ErrorKind::Limit, Position::Unknown, why));
+        }
+        Ok((source.names().clone(), source.remarks().order))
     }
 }
 
@@ -136,8 +170,7 @@ pub(crate) fn within_memory<'r>(
     source: Box<dyn EventSource + 'r>,
     limit: usize,
 ) -> Box<dyn EventSource + 'r> {
-    let allowed = MemoryLimit::of_process(limit.saturating_mul(MIB));
-    Box::new(WithinMemory { source, limit, allowed, cut: None })
+    Box::new(WithinMemory::new(source, limit))
 }
 
 struct WithinMemory<'r> {
@@ -147,6 +180,13 @@ struct WithinMemory<'r> {
     allowed: MemoryLimit<'static>,
     /// The remarks on the trace once it has been cut.
     cut: Option<Remarks>,
+}
+
+impl<'r> WithinMemory<'r> {
+    fn new(source: Box<dyn EventSource + 'r>, limit: usize) -> Self {
+        let allowed = MemoryLimit::of_process(limit.saturating_mul(MIB));
+        WithinMemory { source, limit, allowed, cut: None }
+    }
 }
 
 impl EventSource for WithinMemory<'_> {

@@ -13,6 +13,7 @@ mod replayer;
 mod settings;
 mod specs;
 mod store;
+mod whole_file;
 
 use std::process::ExitCode;
 

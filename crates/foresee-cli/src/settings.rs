@@ -16,12 +16,13 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use foresee_support::nearest::nearest;
 use toml::{Table, Value};
 
 use crate::args::Cli;
+use crate::whole_file;
 
 /// The name of the file.
 const NAME: &str = "foresee.toml";
@@ -132,7 +133,7 @@ pub(crate) fn nearest_file() -> Option<PathBuf> {
 /// The file, with its atomic regions taken out.
 pub(crate) fn table(path: &Path) -> anyhow::Result<(Table, Vec<String>)> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = whole_file::read(path, whole_file::SETTINGS)?;
     let mut table: Table = toml::from_str(&text)
         .map_err(|mistake| anyhow!("{name}: {}", mistake.to_string().trim_end()))?;
     let regions = match table.remove(ATOMICITY) {

@@ -1,18 +1,16 @@
 //! Reading specifications the way every command does.
 
 use std::fmt;
-use std::fs;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
 use foresee_predict::session::{self, SessionError, Specification};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Diagnostic, render};
 use foresee_trace::Visible;
 
-use crate::output;
+use crate::{output, whole_file};
 
 /// The text of a specification.
 pub(crate) struct Source {
@@ -53,26 +51,9 @@ impl fmt::Display for BadSpec {
 
 impl std::error::Error for BadSpec {}
 
-/// The maximum size of a specification.
-const MAX_BYTES: u64 = 16 << 20;
-
 pub(crate) fn read(file: &Path) -> anyhow::Result<Source> {
-    let name = match file.to_str() {
-        Some("-") => "standard input".to_owned(),
-        _ => file.display().to_string(),
-    };
-    let mut bytes = Vec::new();
-    let mut input: Box<dyn Read> = match file.to_str() {
-        Some("-") => Box::new(std::io::stdin().lock()),
-        _ => Box::new(fs::File::open(file).with_context(|| format!("cannot open {name}"))?),
-    };
-    input.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(|| name.clone())?;
-    ensure!(bytes.len() as u64 <= MAX_BYTES, "{name}: more than 16 MiB is not a specification");
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        anyhow::anyhow!("{name}: byte {at} is not UTF-8: this is not a specification")
-    })?;
-    Ok(Source { name, text })
+    let text = whole_file::read_or_stdin(file, whole_file::SPECIFICATION)?;
+    Ok(Source { name: whole_file::name(file), text })
 }
 
 /// Parses and compiles a specification; prints warnings, and returns mistakes as the error.

@@ -27,12 +27,23 @@ const COMMANDS: &[(&str, i32)] = &[
     ("trace show t.std --output out", 0),
     ("check t.std --spec p.spec --output out", 1),
     ("check t.std --spec p.spec --format json -o out", 1),
+    ("check t.std --spec p.spec --html out", 1),
+    ("check t.std --spec p.spec --format sarif -o out", 1),
+    ("trace convert t.std --to perfetto -o out", 0),
+    ("batch --no-cache t.std p.spec -o out", 1),
+    ("batch --no-cache t.std p.spec --html out", 1),
+    ("report r.json --html out", 0),
 ];
+
+/// A report without findings.
+const REPORT: &str = r#"{"foresee":"0.1.0","name":"t.std",
+    "trace":{"events":3,"threads":2,"variables":1,"locks":0},"analyses":[],"summary":{"observed":0,"predicted":0}}"#;
 
 fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.std"), TRACE).unwrap();
     fs::write(folder.path().join("p.spec"), "init x = 0\nproperty p: x < 2\n").unwrap();
+    fs::write(folder.path().join("r.json"), REPORT).unwrap();
     folder
 }
 
@@ -67,7 +78,7 @@ fn a_link_stays_a_link_and_a_file_keeps_its_mode() {
         assert_ne!(written, b"old", "{}", command.0);
         // An index remembers when its trace was changed, so two of them differ in a few bytes.
         assert_eq!(fs::read(&target).unwrap().len(), written.len(), "{}", command.0);
-        assert_eq!(fs::read_dir(plain.path()).unwrap().count(), 3, "{}", command.0);
+        assert_eq!(fs::read_dir(plain.path()).unwrap().count(), 4, "{}", command.0);
     }
 }
 
@@ -141,4 +152,36 @@ fn what_cannot_be_written_is_an_error_and_not_a_verdict() {
     assert_eq!(status, Some(2), "{err}");
     let both = "trace show t.std --svg a.svg --output out";
     assert_eq!(outcome(folder.path(), both).0, Some(2), "one drawing, one file");
+}
+
+/// A baseline is read before it is written, but a pipe has nothing to read.
+#[test]
+fn a_baseline_can_be_written_to_a_fifo() {
+    let folder = folder();
+    let fifo = folder.path().join("out");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = fifo.clone();
+    let reading = std::thread::spawn(move || fs::read(reader).unwrap());
+    run(folder.path(), ("baseline update r.json --baseline out", 0));
+    assert!(String::from_utf8_lossy(&reading.join().unwrap()).contains("Findings that are known"));
+    assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
+}
+
+/// Whatever the path of a small file leads to, no more of it is read than there can be.
+#[test]
+fn what_never_ends_is_refused() {
+    let folder = folder();
+    for (words, what) in [
+        ("check t.std --spec /dev/zero", "16 MiB is not a specification"),
+        (
+            "check t.std --check race --suppressions /dev/zero",
+            "16 MiB is not a list of suppressions",
+        ),
+        ("check t.std --check race --baseline /dev/zero", "64 MiB is not a baseline"),
+        ("check t.std --check race --config /dev/zero", "16 MiB is not a file of settings"),
+        ("batch --no-cache --manifest /dev/zero", "64 MiB is not a manifest"),
+    ] {
+        let (status, _, err) = outcome(folder.path(), words);
+        assert!(status == Some(2) && err.contains(what), "{words}: {status:?}\n{err}");
+    }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::harness::{Bench, every_kind, root, said};
+use crate::harness::{Bench, every_kind, root, said, text};
 
 /// Two threads that write `count` variables without a lock, each in functions of its own.
 fn racy(count: usize) -> String {
@@ -320,4 +320,49 @@ fn traces_and_schedules_go_to_other_viewers() {
     let words = format!("trace convert {} --to std --witness r.json", other.display());
     let (status, _, err) = desk.foresee(&words);
     assert!(status == 2 && err.contains("about another trace"), "{err}");
+}
+
+/// Names come from programs and files: whatever the format, none of their characters is obeyed by a terminal or a browser.
+#[test]
+fn no_output_has_characters_that_are_obeyed() {
+    let bench = Bench::new();
+    let (thread, variable) =
+        ("\u{1b}[31mT\u{202e}\u{85}\u{7f}\u{2066}", "x\u{1b}]0;a\u{7}\u{200f}\u{9b}");
+    let (lock, place) = ("l\u{61c}\u{feff}", "a\u{1b}[2J\u{202d}.c:3(f)");
+    let steps = [
+        format!(
+            "T1|fork({thread})|{place}\nT1|w({variable})=1|{place}\n{thread}|w({variable})=2|{place}\n"
+        ),
+        format!("T1|acq({lock})|{place}\nT1|acq(m)|{place}\nT1|rel(m)|\nT1|rel({lock})|\n"),
+        format!(
+            "{thread}|acq(m)|{place}\n{thread}|acq({lock})|{place}\n{thread}|rel({lock})|\n{thread}|rel(m)|\n"
+        ),
+    ];
+    bench.write("t.std", &steps.concat());
+    let found = "check t.std --check race,deadlock -o out --format";
+    let convert = "trace convert t.std -o out --to";
+    let mut commands = vec![
+        "check t.std --check race,deadlock --html out".to_owned(),
+        "check t.std --check nondeterminism --witness-svg out".to_owned(),
+        "trace show t.std -o out".to_owned(),
+        "trace show t.std --svg out".to_owned(),
+        "trace info t.std -o out".to_owned(),
+        "trace info t.std --format json -o out".to_owned(),
+        "batch --no-cache t.std --check race --format json -o out".to_owned(),
+    ];
+    commands
+        .extend(["text", "json", "sarif", "junit", "github"].map(|form| format!("{found} {form}")));
+    commands.extend(
+        ["std", "rr", "csv", "jsonl", "perfetto", "shiviz"].map(|form| format!("{convert} {form}")),
+    );
+    for words in commands {
+        let output = bench.foresee().args(words.split(' ')).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{words}: {}", text(&output.stderr));
+        let written = std::fs::read_to_string(bench.path("out")).unwrap();
+        let is_obeyed =
+            |c: &char| foresee_trace::is_hidden(*c) && !matches!(*c, '\n' | '\r' | '\t');
+        let all = written.chars().chain(text(&output.stdout).chars().collect::<Vec<_>>());
+        let obeyed: Vec<char> = all.filter(is_obeyed).collect();
+        assert!(obeyed.is_empty(), "{words}: {obeyed:?}");
+    }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use foresee_trace::{ErrorKind, Event, FileOrder, Names, Op, Pool, Remarks, Value};
+use foresee_trace::{ErrorKind, Event, FileOrder, Names, Op, Pool, Remarks, Value, is_hidden};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -273,8 +273,8 @@ fn push_string(text: &str, out: &mut String) {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if c.is_control() => {
-                // All control characters are in the basic plane.
+            c if is_hidden(c) => {
+                // All of them are in the basic plane.
                 let _ = write!(out, "\\u{:04x}", c as u32);
             }
             c => out.push(c),

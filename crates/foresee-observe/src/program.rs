@@ -240,7 +240,8 @@ impl Program {
             let mut remarks = reader.remarks();
             // That the connection ended says more than that the log did.
             remarks.cut_short = cut_short.or(remarks.cut_short);
-            bytes = self.close(&mut spool, bytes, &remarks)?;
+            bytes.extend(remarks_frames(&remarks)?.concat());
+            bytes = self.close(&mut spool, bytes)?;
         } else if !bytes.is_empty() {
             spool.append(&bytes)?;
         }

@@ -1,5 +1,7 @@
 //! The seam between the loop and the analyses.
 
+use std::time::Duration;
+
 use foresee_trace::{
     Batch, Finding, FindingSink, Flow, Names, Outcome, ReadError, Word, read_word,
 };
@@ -150,6 +152,27 @@ pub struct End<'p, 't> {
     pub kept: Option<&'p Kept<'t>>,
     /// Where to put what is found.
     pub out: Out<'p>,
+    /// What the searches may take from now on.
+    pub room: Room,
+}
+
+/// What an analysis may take of what all analyses of a trace may take together.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// How long it may search; `None` for no limit.
+    pub time: Option<Duration>,
+    /// How many bytes it may take besides those that it holds.
+    pub memory: usize,
+}
+
+impl Room {
+    /// No limits but those that an analysis has of its own.
+    pub const ALL: Room = Room { time: None, memory: usize::MAX };
+
+    /// The time that is left to an analysis with a limit of its own.
+    pub fn time_within(&self, own: Option<Duration>) -> Option<Duration> {
+        self.time.into_iter().chain(own).min()
+    }
 }
 
 impl<'p, 't> End<'p, 't> {
@@ -175,6 +198,17 @@ pub trait Analysis {
     /// that the runner keeps for it does not count.
     fn bytes(&self) -> usize {
         0
+    }
+
+    /// How many searches it makes at the end of the trace that can take long. The time limit is divided
+    /// equally among those of all analyses; what one does not need is for those that follow.
+    fn searches(&self) -> usize {
+        0
+    }
+
+    /// How long it has searched already, while the trace was read.
+    fn searched(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// How many of the first events of the trace [`Analysis::finish`] needs, as far as is known by

@@ -33,6 +33,13 @@ impl<'s> MemoryLimit<'s> {
         MemoryLimit { limit, shared: &|_| true, is_alone: true }
     }
 
+    /// How many bytes more may be taken if this many are held. At least an eighth of the limit, because
+    /// the system counts memory that was freed and is used again.
+    pub fn left(&self, bytes: usize) -> usize {
+        let held = resident().filter(|_| self.is_alone).unwrap_or(bytes);
+        self.limit.saturating_sub(held).max(self.limit / 8)
+    }
+
     /// Whether this many bytes may be held.
     pub fn allows(&self, bytes: usize) -> bool {
         let beyond = |taken: usize| taken.saturating_sub(ALLOWANCE) > self.limit;
@@ -58,10 +65,14 @@ mod tests {
     fn what_is_declared_counts_and_so_does_what_the_process_takes() {
         let limit = MemoryLimit::new(1 << 20, &|_| true);
         assert!(limit.allows(1 << 20) && !limit.allows((1 << 20) + 1));
+        assert_eq!((limit.left(0), limit.left(1 << 19)), (1 << 20, 1 << 19));
         let shared = MemoryLimit::new(usize::MAX, &|bytes| bytes <= 1000);
         assert!(shared.allows(1000) && !shared.allows(1001));
         if resident().is_some() {
             let alone = MemoryLimit::of_process(1 << 20);
+            let roomy = MemoryLimit::of_process(1 << 40);
+            assert!(roomy.left(0) < 1 << 40 && roomy.left(0) > 1 << 39);
+            assert_eq!(alone.left(0), 1 << 17);
             let much = vec![1_u8; 4 * ALLOWANCE];
             let sum: usize = much.iter().map(|&byte| usize::from(byte)).sum();
             assert!(sum == much.len() && !alone.allows(0));

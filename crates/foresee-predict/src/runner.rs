@@ -1,17 +1,20 @@
 //! The only event loop: one pass over the trace for everything that was asked.
 
+use std::time::{Duration, Instant};
+
 use foresee_trace::{
     Batch, EventSource, FileOrder, Finding, FindingKind, FindingSink, Flow, Names, Outcome,
     Remarks, Trace,
 };
 
-use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass};
+use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Room};
 use crate::candidates::Candidates;
 use crate::info::{AnalysisInfo, OBSERVED, keeps_causality};
 use crate::kept::Kept;
 use crate::memory::MemoryLimit;
 use crate::monitorability::ScheduleVerdict;
 use crate::observed::WhichRun;
+use crate::shares::Shares;
 
 /// Called from time to time with the number of events read so far.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
@@ -27,6 +30,8 @@ pub struct Summary {
     pub remarks: Remarks,
     /// What searches propose, which is still to be confirmed.
     pub candidates: Vec<Candidates>,
+    /// How long the searches took.
+    pub searched: Duration,
 }
 
 /// One analysis of a pass, and the candidates that it shares with others of its specification.
@@ -59,6 +64,8 @@ pub(crate) struct ReadThrough {
     full_after: Option<u64>,
     /// As many of the first events as analyses need.
     pub(crate) trace: Option<Trace>,
+    /// What the analyses, the trace and its names took when the last event had been read, in bytes.
+    held: usize,
 }
 
 /// Feeds a trace to analyses until it ends, none of them wants more, or there is no memory for more.
@@ -80,7 +87,7 @@ pub(crate) fn read(
     while source.next_batch(&mut batch)? {
         let names = source.names();
         receiver.batch(events, &batch, names);
-        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
+        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events)) + names.bytes();
         let each = searches.iter_mut().zip(&mut wanted).zip(&mut sizes);
         for ((search, wanted), size) in each.filter(|((_, wanted), _)| **wanted) {
             let out = Out::new(receiver, &mut candidates[search.of]);
@@ -106,6 +113,7 @@ pub(crate) fn read(
         }
         receiver.read(events, candidates);
         let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
+        let kept = kept + source.names().bytes();
         if full_after.is_none() && !memory.allows(kept + held) {
             full_after = Some(events);
         }
@@ -119,7 +127,9 @@ pub(crate) fn read(
         trace.names = source.names().clone();
         trace.remarks = source.remarks().clone();
     }
-    Ok(ReadThrough { events, is_all, full_after, trace })
+    let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
+    held += kept + source.names().bytes();
+    Ok(ReadThrough { events, is_all, full_after, trace, held })
 }
 
 /// How many of the first events some analysis needs at the end.
@@ -131,6 +141,15 @@ fn needed_events(searches: &[Search<'_>]) -> Option<u64> {
     analyses.filter(|one| needs_trace(*one)).filter_map(|one| one.kept_events()).max()
 }
 
+/// How much the searches of all analyses may take together.
+#[derive(Clone, Copy)]
+pub(crate) struct Together<'m, 's> {
+    /// From now on; `None` for no limit but those of each analysis.
+    pub(crate) time: Option<Duration>,
+    /// With everything that is held already.
+    pub(crate) memory: &'m MemoryLimit<'s>,
+}
+
 /// Asks analyses for their conclusions on a trace that has been read.
 pub(crate) fn finish(
     read: &ReadThrough,
@@ -138,14 +157,23 @@ pub(crate) fn finish(
     searches: &mut [Search<'_>],
     mut candidates: Vec<Candidates>,
     kept: Option<&Kept<'_>>,
+    limits: Together<'_, '_>,
     out: &mut dyn FindingSink,
 ) -> Result<Summary, AnalysisError> {
     let mut analysed = Vec::new();
+    let start = Instant::now();
+    let spent = searches.iter().map(|search| search.analysis.searched()).sum();
+    let time = limits.time.map(|time| time.saturating_sub(spent));
+    let mut shares =
+        Shares::new(time, searches.iter().map(|search| search.analysis.searches()).sum());
     for search in searches {
         let out = Out::new(out, &mut candidates[search.of]);
-        let mut end = End { names: source.names(), kept, out };
+        let time = shares.next_of(search.analysis.searches());
+        let room = Room { time, memory: limits.memory.left(read.held) };
+        let mut end = End { names: source.names(), kept, out, room };
         analysed.extend(search.analysis.finish(&mut end)?);
     }
+    let searched = start.elapsed() + spent;
     // What was not read can hold anything.
     if !read.is_all {
         for one in analysed.iter_mut().filter(|a| a.outcome == Outcome::Exhausted) {
@@ -181,7 +209,7 @@ pub(crate) fn finish(
         );
         remarks.partial.get_or_insert(why);
     }
-    Ok(Summary { events: read.events, analysed, remarks, candidates })
+    Ok(Summary { events: read.events, analysed, remarks, candidates, searched })
 }
 
 /// Reads a trace for analyses that share their candidates, and asks for their conclusions.
@@ -199,7 +227,8 @@ pub fn run(
     let read = read(source, &mut searches, &mut candidates, &mut plain, &memory)?;
     let kept = read.trace.as_ref().map(Kept::new);
     let (searches, kept) = (&mut searches, kept.as_ref());
-    finish(&read, source, searches, candidates, kept, plain.out)
+    let limits = Together { time: None, memory: &memory };
+    finish(&read, source, searches, candidates, kept, limits, plain.out)
 }
 
 /// Findings go to a sink, and progress to a function.
@@ -242,5 +271,72 @@ pub(crate) fn settle_notes(analysed: &mut [Analysed], findings: &mut Vec<Finding
             Conclusion::Watched(watched) => one.statement = watched.statement(WhichRun::Any),
             Conclusion::Other | Conclusion::Schedule(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it may take.
+    struct Greedy {
+        searches: usize,
+        searched: Duration,
+        room: Option<Room>,
+    }
+
+    impl Analysis for Greedy {
+        fn name(&self) -> &'static str {
+            OBSERVED
+        }
+
+        fn events(&mut self, _: &mut Pass<'_>) -> Result<Flow, AnalysisError> {
+            Ok(Flow::Continue)
+        }
+
+        fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
+            self.room = Some(end.room);
+            Ok(Vec::new())
+        }
+
+        fn bytes(&self) -> usize {
+            1 << 20
+        }
+
+        fn searches(&self) -> usize {
+            self.searches
+        }
+
+        fn searched(&self) -> Duration {
+            self.searched
+        }
+    }
+
+    #[test]
+    fn all_searches_share_one_time_limit_and_one_memory_limit() {
+        let trace = foresee_testkit::trace! { T1: w(x)=1 };
+        let second = Duration::from_secs(1);
+        let greedy = |searches, searched| Greedy { searches, searched, room: None };
+        let mut all = [
+            greedy(0, second * 0),
+            greedy(1, second * 400),
+            greedy(4, second * 0),
+            greedy(1, second * 0),
+        ];
+        let mut searches: Vec<Search<'_>> =
+            all.iter_mut().map(|analysis| Search { analysis, of: 0 }).collect();
+        let mut findings = Vec::new();
+        let mut none = |_| {};
+        let mut plain = Plain { out: &mut findings, progress: &mut none };
+        let (mut source, mut candidates) = (trace.source(), vec![Candidates::default()]);
+        let memory = MemoryLimit::new(16 << 20, &|_| true);
+        let read = read(&mut source, &mut searches, &mut candidates, &mut plain, &memory).unwrap();
+        let limits = Together { time: Some(1000 * second), memory: &memory };
+        finish(&read, &source, &mut searches, candidates, None, limits, plain.out).unwrap();
+        let rooms = all.map(|one| one.room.unwrap());
+        // What one leaves over is for those that follow, and only the searches count.
+        let shares = rooms.map(|room| room.time.unwrap().as_secs_f64().round());
+        assert_eq!(shares, [0.0, 100.0, 480.0, 600.0]);
+        assert!(rooms.iter().all(|room| room.memory <= 12 << 20 && room.memory > 11 << 20));
     }
 }

@@ -18,9 +18,15 @@ impl Shares {
 
     /// How long the next search may take.
     pub(crate) fn next(&mut self) -> Option<Duration> {
-        let left = u32::try_from(self.searches).unwrap_or(u32::MAX).max(1);
-        self.searches = self.searches.saturating_sub(1);
-        self.end.map(|end| end.saturating_duration_since(Instant::now()) / left)
+        self.next_of(1)
+    }
+
+    /// How long the next so many searches may take together.
+    pub(crate) fn next_of(&mut self, searches: usize) -> Option<Duration> {
+        let left = self.searches.max(searches).max(1);
+        self.searches = self.searches.saturating_sub(searches);
+        let part = searches as f64 / left as f64;
+        self.end.map(|end| end.saturating_duration_since(Instant::now()).mul_f64(part))
     }
 }
 
@@ -36,6 +42,10 @@ mod tests {
                 .take(5)
                 .collect();
         assert_eq!(seconds, [250, 334, 500, 1000, 1000]);
+        let mut shares = Shares::new(Some(Duration::from_secs(1000)), 5);
+        let parts =
+            [3, 0, 1, 1].map(|n| shares.next_of(n).map_or(0, |s| s.as_secs_f64().round() as u64));
+        assert_eq!(parts, [600, 0, 500, 1000]);
         assert_eq!(Shares::new(None, 4).next(), None);
         assert_eq!(Shares::new(Some(Duration::ZERO), 0).next(), Some(Duration::ZERO));
     }

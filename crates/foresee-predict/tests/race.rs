@@ -424,7 +424,7 @@ fn what_there_is_no_room_for_is_counted() {
         let trace = with_places(random_trace(seed));
         let (all, of_all) = check(&trace, options(Algorithm::Sliced));
         // From room for the trace alone to room for all that is known about its accesses.
-        let least = (trace.events.len() * 48 + trace.names.vars.len() * 512) * 4 / 3;
+        let least = (trace.events.len() * 48 + trace.names.vars.len() * 320) * 4 / 3;
         let memory = least + 4 + seed as usize % 30 * 800;
         let (analysed, findings) = check(&trace, Options { memory, ..options(Algorithm::Sliced) });
         assert!(pairs(&findings).is_subset(&pairs(&of_all)), "seed {seed}\n{trace}");

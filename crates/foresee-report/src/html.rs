@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use foresee_trace::{Visible, is_hidden};
 use serde_json::{Map, Value as Json, json};
 
 use crate::uri;
@@ -54,6 +55,7 @@ pub fn page(report: &str, lattices: &[(String, String)]) -> Option<String> {
         json!({ "property": property, "image": format!("data:image/svg+xml,{}", uri::escaped(svg)) })
     });
     report.as_object_mut()?.insert("lattices".to_owned(), drawn.collect());
+    make_visible(&mut report);
     // In a script element only a less-than sign can start something else.
     let data = report.to_string().replace('<', "\\u003c");
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());
@@ -65,6 +67,31 @@ pub fn page(report: &str, lattices: &[(String, String)]) -> Option<String> {
     }
     page.push_str(rest);
     Some(page)
+}
+
+/// Replaces characters that a browser would obey, such as those that turn the writing direction, by
+/// what the text report shows. Sources keep their tabs and their ends of lines.
+fn make_visible(json: &mut Json) {
+    let is_wanted = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    let shown = |text: &str| -> String {
+        let parts = text.split_inclusive(is_wanted).map(|part| {
+            match part.char_indices().next_back().filter(|&(_, c)| is_wanted(c)) {
+                Some((at, _)) => format!("{}{}", &part[..at], Visible(&part[at..])),
+                None => part.to_owned(),
+            }
+        });
+        parts.collect()
+    };
+    match json {
+        Json::String(text) if text.contains(is_wanted) => *text = shown(text),
+        Json::Array(items) => items.iter_mut().for_each(make_visible),
+        Json::Object(fields) => {
+            let old = std::mem::take(fields);
+            *fields = old.into_iter().map(|(key, value)| (shown(&key), value)).collect();
+            fields.values_mut().for_each(make_visible);
+        }
+        _ => {}
+    }
 }
 
 /// The lines around each place that the report names, by `file:line`.

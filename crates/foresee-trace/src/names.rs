@@ -1,6 +1,7 @@
 //! Interned names: each name is stored once and referred to by number.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -11,18 +12,24 @@ use crate::ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId};
 /// A set of texts, numbered in the order of their first appearance.
 ///
 /// All texts share one buffer, so a name costs its own bytes and about a dozen more, and readers
-/// may intern millions of them.
+/// may intern millions of them. Copies share everything until one of them gets a new name: a trace,
+/// its reader and its report have the same names, and large programs have hundreds of megabytes.
 #[derive(Clone, Debug)]
 pub struct Interner<I> {
+    table: Arc<Table>,
+    kind: PhantomData<I>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Table {
     text: String,
     /// `ends[i]` is where name `i` ends in `text`; it starts where its predecessor ends.
     ends: Vec<u32>,
     /// Names by hash. The upper half of the hash is stored beside the number, so texts are rarely
     /// compared unless they are equal.
-    table: HashTable<(u32, u32)>,
+    by_hash: HashTable<(u32, u32)>,
     // Seeded randomly in each process, because names come from untrusted files.
     hasher: RandomState,
-    kind: PhantomData<I>,
 }
 
 /// There are more names than numbers, or more text than one table holds.
@@ -32,13 +39,7 @@ pub struct TooManyNames;
 
 impl<I> Default for Interner<I> {
     fn default() -> Self {
-        Interner {
-            text: String::new(),
-            ends: Vec::new(),
-            table: HashTable::new(),
-            hasher: RandomState::default(),
-            kind: PhantomData,
-        }
+        Interner { table: Arc::default(), kind: PhantomData }
     }
 }
 
@@ -46,17 +47,17 @@ impl<I: Id> Interner<I> {
     /// The number of `name`; a new name gets the next one.
     #[inline]
     pub fn intern(&mut self, name: &str) -> Result<I, TooManyNames> {
-        let hash = self.hash(name);
-        match self.find(hash, name) {
-            Some(id) => Ok(id),
-            None => self.insert(hash, name),
+        let hash = self.table.hash(name);
+        match self.table.find(hash, name) {
+            Some(index) => Ok(I::new(index)),
+            None => Arc::make_mut(&mut self.table).insert(hash, name).map(I::new),
         }
     }
 
     /// The number of `name` if it has one.
     #[inline]
     pub fn lookup(&self, name: &str) -> Option<I> {
-        self.find(self.hash(name), name)
+        self.table.find(self.table.hash(name), name).map(I::new)
     }
 
     /// The text of `id`.
@@ -65,24 +66,32 @@ impl<I: Id> Interner<I> {
     /// If `id` was not given out by this interner.
     #[inline]
     pub fn get(&self, id: I) -> &str {
-        &self.text[self.range(id.index())]
+        &self.table.text[self.table.range(id.index())]
     }
 
     /// The number of names.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.table.ends.len()
     }
 
     /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.table.ends.is_empty()
     }
 
     /// All names with their numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = (I, &str)> + '_ {
-        (0..self.len()).map(|i| (I::new(i), &self.text[self.range(i)]))
+        (0..self.len()).map(|i| (I::new(i), &self.table.text[self.table.range(i)]))
     }
 
+    /// How many bytes the names take.
+    pub fn bytes(&self) -> usize {
+        let Table { text, ends, by_hash, .. } = &*self.table;
+        text.capacity() + ends.capacity() * size_of::<u32>() + by_hash.allocation_size()
+    }
+}
+
+impl Table {
     fn range(&self, index: usize) -> std::ops::Range<usize> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
         start..self.ends[index] as usize
@@ -94,29 +103,29 @@ impl<I: Id> Interner<I> {
     }
 
     #[inline]
-    fn find(&self, hash: u64, name: &str) -> Option<I> {
+    fn find(&self, hash: u64, name: &str) -> Option<usize> {
         let tag = (hash >> 32) as u32;
-        self.table
+        self.by_hash
             .find(hash, |&(t, i)| {
                 t == tag && self.text.as_bytes()[self.range(i as usize)] == *name.as_bytes()
             })
-            .map(|&(_, i)| I::new(i as usize))
+            .map(|&(_, i)| i as usize)
     }
 
     #[cold]
-    fn insert(&mut self, hash: u64, name: &str) -> Result<I, TooManyNames> {
+    fn insert(&mut self, hash: u64, name: &str) -> Result<usize, TooManyNames> {
         let end = u32::try_from(self.text.len() + name.len()).map_err(|_| TooManyNames)?;
         let index = self.ends.len();
         let number = u32::try_from(index).map_err(|_| TooManyNames)?;
         self.text.push_str(name);
         self.ends.push(end);
         let (hasher, text, ends) = (&self.hasher, &self.text, &self.ends);
-        self.table.insert_unique(hash, ((hash >> 32) as u32, number), |&(_, i)| {
+        self.by_hash.insert_unique(hash, ((hash >> 32) as u32, number), |&(_, i)| {
             let i = i as usize;
             let start = if i == 0 { 0 } else { ends[i - 1] as usize };
             hasher.hash_one(&text.as_bytes()[start..ends[i] as usize])
         });
-        Ok(I::new(index))
+        Ok(index)
     }
 }
 
@@ -159,6 +168,13 @@ impl Names {
     pub fn thread(&mut self, name: &str) -> Result<ThreadId, TooManyNames> {
         let id = self.threads.intern(name)?;
         if id.0 > ThreadId::MAX { Err(TooManyNames) } else { Ok(id) }
+    }
+
+    /// How many bytes all names take.
+    pub fn bytes(&self) -> usize {
+        let Names { threads, vars, locks, conds, locs, syms } = self;
+        let threads = threads.bytes() + locks.bytes() + conds.bytes();
+        threads + vars.bytes() + locs.bytes() + syms.bytes()
     }
 }
 
@@ -254,6 +270,18 @@ mod tests {
         }
         assert_eq!(names.lookup("absent"), None);
         assert_eq!(names.len(), 5000);
+    }
+
+    #[test]
+    fn copies_share_their_texts_until_one_of_them_gets_a_new_name() {
+        let mut names = Interner::<VarId>::default();
+        assert_eq!(names.intern("a"), Ok(VarId(0)));
+        let copy = names.clone();
+        assert_eq!(names.intern("a"), Ok(VarId(0)));
+        assert!(std::ptr::eq(names.get(VarId(0)), copy.get(VarId(0))));
+        assert_eq!(names.intern("b"), Ok(VarId(1)));
+        assert_eq!((names.len(), copy.len(), copy.lookup("b")), (2, 1, None));
+        assert!(names.bytes() >= "ab".len() + 2 * size_of::<u32>());
     }
 
     #[test]

@@ -714,8 +714,9 @@ mod tests {
     /// What many threads record at once is an execution, and nothing of it is lost.
     #[test]
     fn many_threads_record_one_execution() {
-        const THREADS: usize = 12;
-        const STEPS: usize = 50;
+        // Miri interprets, and each step takes it milliseconds.
+        const THREADS: usize = if cfg!(miri) { 3 } else { 12 };
+        const STEPS: usize = if cfg!(miri) { 4 } else { 50 };
         let recorder = Recorder::new();
         let (free, guarded) = (recorder.var("free", 0), recorder.var("guarded", 0));
         let lock = Arc::new(recorder.mutex("lock", 0));

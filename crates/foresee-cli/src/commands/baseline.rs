@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::args::{BaselineArgs, BaselineCommand, BaselineUpdateArgs};
 use crate::store::Stored;
-use crate::{output, settings};
+use crate::{output, settings, whole_file};
 
 /// The file that is used if nothing else is said.
 const DEFAULT: &str = "foresee.baseline";
@@ -40,10 +40,10 @@ fn update(args: &BaselineUpdateArgs) -> anyhow::Result<u8> {
         Some(report) => (of_report(report)?, Vec::new()),
         None => of_last()?,
     };
-    let old = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEADER.to_owned(),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+    // A pipe or a device that is written to has nothing to say.
+    let old = match path.metadata() {
+        Ok(about) if about.is_file() => whole_file::read(&path, whole_file::BASELINE)?,
+        _ => HEADER.to_owned(),
     };
     let mut entries = Suppressions::default();
     entries.read_baseline(&name, &old, Day::today()).map_err(|mistake| anyhow!(mistake))?;
@@ -91,7 +91,7 @@ fn of_last() -> anyhow::Result<(Vec<Known>, Vec<String>)> {
 /// The findings of a report in JSON, or of several, one after another.
 fn of_report(path: &Path) -> anyhow::Result<Vec<Known>> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = whole_file::read_or_stdin(path, whole_file::REPORT)?;
     let mut found = Vec::new();
     for report in serde_json::Deserializer::from_str(&text).into_iter::<Json>() {
         let report = report.with_context(|| format!("{name} is not a report"))?;

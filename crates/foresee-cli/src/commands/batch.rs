@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::{BatchArgs, MIB};
 use crate::commands::{check, query, worker};
 use crate::output::{self, Sink};
-use crate::{asked, specs};
+use crate::{asked, specs, whole_file};
 
 pub(crate) fn run(args: &BatchArgs) -> anyhow::Result<u8> {
     ensure!(args.analysis.lattice.is_none(), "--lattice draws one trace: use `foresee check`");
@@ -70,7 +70,7 @@ fn plan(args: &BatchArgs) -> anyhow::Result<Plan> {
     let mut products = if args.files.is_empty() { Vec::new() } else { vec![product] };
     for file in &args.manifest {
         let name = file.display();
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+        let text = whole_file::read(file, whole_file::MANIFEST)?;
         let manifest = Manifest::parse(&text).with_context(|| name.to_string())?;
         products.extend(manifest.products(foresee_support::output::folder(file)));
     }

@@ -1,5 +1,7 @@
 //! `foresee check`: one pass over a trace for everything that was requested.
 
+use std::time::Duration;
+
 use anyhow::{Context, ensure};
 use foresee_capture::jvm::{JvmLog, JvmTrace};
 use foresee_predict::info::NONDETERMINISM;
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         return run_on_jvm(args, &session, to);
     }
     // Input that can be read only once is saved if it may be read again.
-    let trace = Input::new(&args.input, !session.is_empty())?;
+    let trace = Input::new(&args.input, !session.is_empty())?.within(args.analysis.max_memory);
     let examined = examine(&session, &trace)?;
     // What an index alone has answered may not be readable twice.
     let tests = if session.is_empty() { Tests::default() } else { tests(&trace, &examined)? };
@@ -74,8 +76,17 @@ fn run_on_jvm(args: &CheckArgs, session: &Session, mut to: Sink) -> anyhow::Resu
 
 /// Analyses a trace.
 pub(crate) fn examine(session: &Session, trace: &dyn TraceInput) -> anyhow::Result<Examined> {
+    examine_within(session.settings().limits.time, session, trace)
+}
+
+/// Analyses a trace that is one of several, whose searches share the time.
+pub(crate) fn examine_within(
+    time: Option<Duration>,
+    session: &Session,
+    trace: &dyn TraceInput,
+) -> anyhow::Result<Examined> {
     let mut console = Console::new("checking");
-    let examined = session.run(trace, &mut console);
+    let examined = session.run_within(time, trace, &mut console);
     console.finish();
     examined.map_err(|error| match specs::failed(error) {
         error if error.is::<specs::BadSpec>() => error,

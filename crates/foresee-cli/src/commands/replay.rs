@@ -16,10 +16,7 @@ use crate::commands::explore::{self, Replayed};
 use crate::commands::run::{INTERRUPTED, STOPPED};
 use crate::output::{self, Sink};
 use crate::replayer::{self, Debugger, Outcome, Replayer, Shown, Stop};
-use crate::{asked, specs};
-
-/// Schedules are text of a few hundred bytes per step.
-const MOST_BYTES: u64 = 1 << 30;
+use crate::{asked, specs, whole_file};
 
 /// The failure happened.
 const CONFIRMED: u8 = 1;
@@ -41,10 +38,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     );
     let stop = stop(args)?;
     let name = args.schedule.display();
-    let size = std::fs::metadata(&args.schedule).with_context(|| format!("cannot open {name}"))?;
-    ensure!(size.len() <= MOST_BYTES, "{name}: more than 1 GiB is not a schedule");
-    let text = std::fs::read(&args.schedule).with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8(text).with_context(|| format!("{name} is not a schedule"))?;
+    let text = whole_file::read(&args.schedule, whole_file::SCHEDULE)?;
     if text.starts_with(script::FIRST) {
         ensure!(
             stop.is_none() && !args.trace,

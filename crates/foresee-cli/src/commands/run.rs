@@ -21,9 +21,10 @@ use foresee_capture::scratch::Scratch;
 use foresee_capture::store::LogConversion;
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_predict::info::PROGRAM_FAILURE;
-use foresee_predict::session::{self, Session};
+use foresee_predict::session::{self, Examined, Session};
 use foresee_report::{Parts, Report, Tests};
 use foresee_spec::Diagnostic;
+use foresee_trace::TraceInput;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs};
@@ -92,8 +93,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         let number = signal as usize;
         let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
     }
-    let mut told = Reports { args, name: &name, to, all: Vec::new(), status: None };
+    let time = SearchTime { left: session.settings().limits.time, runs: args.runs as usize };
+    let mut told = Reports { args, name: &name, to, all: Vec::new(), status: None, time };
     for run in 0..args.runs {
+        told.time.runs = (args.runs - run) as usize;
         let folder = tempfile::tempdir_in(folder.path()).context("cannot make a folder")?;
         let recording = Recording {
             is_free_running: args.mode == CaptureMode::Async,
@@ -124,6 +127,29 @@ struct Reports<'a> {
     /// With their runs; the reports of a single run are printed at once.
     all: Vec<(String, Report)>,
     status: Option<u8>,
+    time: SearchTime,
+}
+
+/// What is left of the time for the searches in all processes of all runs.
+struct SearchTime {
+    left: Option<Duration>,
+    /// How many runs share it, the present one among them.
+    runs: usize,
+}
+
+impl SearchTime {
+    /// Analyses the next of so many processes of the present run in its share of the time.
+    fn examine(
+        &mut self,
+        processes: usize,
+        session: &Session,
+        trace: &dyn TraceInput,
+    ) -> anyhow::Result<Examined> {
+        let sharing = u32::try_from(self.runs.max(1) * processes.max(1)).unwrap_or(u32::MAX);
+        let examined = check::examine_within(self.left.map(|left| left / sharing), session, trace)?;
+        self.left = self.left.map(|left| left.saturating_sub(examined.searched));
+        Ok(examined)
+    }
 }
 
 impl Reports<'_> {
@@ -319,7 +345,7 @@ impl Run<'_> {
                 trace.write(&path).with_context(unusable)?;
             }
             let notes = std::mem::take(&mut trace.notes);
-            let mut examined = check::examine(session, &trace)?;
+            let mut examined = told.time.examine(logs.len() - i, session, &trace)?;
             let report = &mut examined.report;
             let failed_before = failed.as_ref().map(|failed| failed.how.to_owned());
             if let Some(failed) = failed.take_if(|failed| failed.is_of(i, log, &logs)) {

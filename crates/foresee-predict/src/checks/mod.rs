@@ -25,7 +25,7 @@
 //! nothing is possible only if every candidate is proved impossible; all others count as not found,
 //! undecided or not tried. Candidates that are impossible only because a read would have to see
 //! another value are counted separately and listed as conditional. Memory grows with the trace, by
-//! about forty bytes an event and half a kilobyte a variable, as measured in
+//! about forty bytes an event and 320 a variable, as measured in
 //! `benches/results/checks.md`; beyond the memory limit only the beginning of the trace is examined.
 
 mod atomicity;
@@ -56,6 +56,7 @@ use foresee_trace::{
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Out, Pass, Stat};
 use crate::kept::Kept;
 use crate::reorder::Requirements;
+use crate::shares::Shares;
 use attempt::Budget;
 use lock_state::LockState;
 pub(crate) use lock_state::{given, taken};
@@ -74,9 +75,8 @@ pub use suppress::{Day, Suppression, Suppressions};
 /// How many bytes [`Checks`] keeps per event, at most: the event, its requirements and its place in
 /// the [`LockState`].
 const BYTES_PER_EVENT: usize = 48;
-/// The same per variable: its name where the trace and its reader keep it, its requirements, its
-/// clocks, and what guards it.
-const BYTES_PER_VARIABLE: usize = 512;
+/// The same per variable: its name, its requirements, its clocks, and what guards it.
+const BYTES_PER_VARIABLE: usize = 320;
 
 /// The number of conditional findings that are listed; all are counted.
 const MOST_CONDITIONAL: usize = 8;
@@ -113,8 +113,6 @@ pub struct Options {
     pub atomicity: AtomicityOptions,
     /// Verdicts on candidates that were reached elsewhere.
     pub decided: Arc<Decided>,
-    /// Whether nothing is wanted but verdicts on some candidates.
-    pub(crate) deciding: Option<Deciding>,
 }
 
 impl Default for Options {
@@ -134,7 +132,6 @@ impl Default for Options {
             memory: usize::MAX,
             atomicity: AtomicityOptions::default(),
             decided: Arc::default(),
-            deciding: None,
         }
     }
 }
@@ -308,6 +305,10 @@ pub struct CheckKind {
 pub const CHECKS: &[CheckKind] =
     &[race::KIND, deadlock::KIND, atomicity::KIND, atomicity::LIKELY, lifetime::KIND];
 
+/// The fraction of its time that there is for the candidates of each check, however long it took to
+/// propose them.
+const TRYING_SHARE: u32 = 4;
+
 /// How many events are read between two looks at the memory.
 const WEIGHED_EVERY: usize = 64;
 
@@ -325,6 +326,8 @@ pub struct Checks {
     variables: usize,
     /// Whether the trace was longer than what is kept.
     is_cut: bool,
+    /// Whether nothing is wanted but verdicts on some candidates.
+    deciding: Option<Deciding>,
 }
 
 impl Checks {
@@ -340,7 +343,14 @@ impl Checks {
             events: 0,
             variables: 0,
             is_cut: false,
+            deciding: None,
         }
+    }
+
+    /// Makes the checks decide some candidates, and do nothing else.
+    pub(crate) fn decide(mut self, deciding: Option<Deciding>) -> Checks {
+        self.deciding = deciding;
+        self
     }
 
     /// How many bytes all events so far need. Sets of few locks take next to nothing, but those of
@@ -388,9 +398,17 @@ impl Analysis for Checks {
         let kept = end.whole()?;
         // Other analyses may keep more events.
         match kept.trace.events.len() > self.events {
-            true => self.conclude(&Kept::new(&kept.beginning(self.events)), &mut end.out),
-            false => self.conclude(kept, &mut end.out),
+            true => self.conclude(&Kept::new(&kept.beginning(self.events)), end),
+            false => self.conclude(kept, end),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.weight() - self.events * size_of::<Event>()
+    }
+
+    fn searches(&self) -> usize {
+        self.checks.len()
     }
 
     fn kept_events(&self) -> Option<u64> {
@@ -403,7 +421,7 @@ impl Checks {
     fn conclude(
         &mut self,
         kept: &Kept<'_>,
-        out: &mut Out<'_>,
+        end: &mut End<'_, '_>,
     ) -> Result<Vec<Analysed>, AnalysisError> {
         // Free the requirements as soon as the checks are done.
         let mut requirements = std::mem::take(&mut self.requirements);
@@ -416,10 +434,18 @@ impl Checks {
             is_cut: self.is_cut,
             room: self.options.memory.saturating_sub(self.weight()),
         };
-        let until = self.options.time.map(|time| Instant::now() + time);
+        let time = end.room.time_within(self.options.time);
+        let mut shares = Shares::new(time, self.checks.len());
         let mut analysed = Vec::new();
         for check in &mut self.checks {
-            match run_check(&mut **check, &context, until, kept, out) {
+            match run_check(
+                &mut **check,
+                &context,
+                self.deciding.as_ref(),
+                shares.next(),
+                kept,
+                &mut end.out,
+            ) {
                 Ok(one) => analysed.extend(one),
                 // An internal error of one check does not lose the results of the others.
                 Err(AnalysisError::Mistake(why)) => {
@@ -436,11 +462,13 @@ impl Checks {
 fn run_check(
     check: &mut dyn Check,
     context: &Context<'_>,
-    until: Option<Instant>,
+    deciding: Option<&Deciding>,
+    time: Option<Duration>,
     kept: &Kept<'_>,
     out: &mut Out<'_>,
 ) -> Result<Option<Analysed>, AnalysisError> {
     let name = check.kind().name;
+    let start = Instant::now();
     let cut = || {
         let n = context.trace.events.len();
         format!("only the first {n} events were looked at: allow more with --max-memory")
@@ -452,10 +480,12 @@ fn run_check(
     }
     let candidates = tries::in_trying_order(candidates);
     let budgets = check.budgets();
-    if let Some(deciding) = &context.options.deciding {
+    // On a busy machine the passes over a long trace can use up the time.
+    let left = |time: Duration| time.saturating_sub(start.elapsed()).max(time / TRYING_SHARE);
+    let until = || time.map(|time| Instant::now() + left(time));
+    if let Some(deciding) = deciding {
         let part = (0..candidates.len()).filter(|&at| deciding.part.has(at));
-        let until = tries::trying_end(context, until);
-        let verdicts = tries::decide(context, &candidates, part, budgets, until);
+        let verdicts = tries::decide(context, &candidates, part, budgets, until());
         deciding.keep(name, &candidates, verdicts);
         return Ok(None);
     }
@@ -490,6 +520,7 @@ fn run_check(
         }
     }
     let known = context.options.decided.of(name, &candidates);
+    let until = until();
     let mut tried = tries::try_all(context, candidates, known, budgets, until, &mut tally);
     let chains = check.chains(context, &tried);
     tries::try_chains(context, &chains, until, &mut tried);

@@ -99,10 +99,6 @@ const TRIES_OTHERWISE: usize = 4;
 /// The number of tries of a candidate that may be given up.
 const MOST_GIVEN_UP: usize = 4;
 
-/// The fraction of the time limit that there is for the candidates of each check, however long it
-/// took to propose them.
-const TRYING_SHARE: u32 = 4;
-
 /// Processes a list on all cores until the deadline; the results are in the order of the list.
 fn on_all_cores<T: Sync, S, R: Send>(
     context: &Context<'_>,
@@ -130,11 +126,6 @@ pub(crate) fn in_trying_order(mut candidates: Vec<Candidate>) -> Vec<Candidate> 
     candidates
 }
 
-/// When trying ends. On a busy machine the passes over a long trace can use up the time.
-pub(crate) fn trying_end(context: &Context<'_>, until: Option<Instant>) -> Option<Instant> {
-    until.max(context.options.time.map(|time| Instant::now() + time / TRYING_SHARE))
-}
-
 /// The verdicts on those candidates at `wanted` for which there was time, in their order.
 pub(crate) fn decide(
     context: &Context<'_>,
@@ -145,8 +136,8 @@ pub(crate) fn decide(
 ) -> Vec<(usize, Verdict)> {
     let search = || Search::new(context.requirements, context.options.reads);
     let (sure, others): (Vec<usize>, Vec<usize>) = wanted.partition(|&at| candidates[at].is_sure);
-    // What passes over the trace have shown to be possible is reported although the time is up: it
-    // comes first, and the first of it without a look at the clock.
+    // What the passes over the trace have shown to be possible is reported even if they used up the
+    // time: it comes first, and the first of it without a look at the clock.
     let (first_sure, more_sure) = sure.split_at(sure.len().min(1));
     let mut verdicts = Vec::new();
     for (part, until) in [(first_sure, None), (more_sure, until), (&others, until)] {
@@ -168,7 +159,6 @@ pub(crate) fn try_all(
     until: Option<Instant>,
     tally: &mut SearchStats,
 ) -> Tried {
-    let until = trying_end(context, until);
     let unknown = (0..candidates.len()).filter(|at| !known.contains_key(at));
     let mut verdicts = decide(context, &candidates, unknown, budgets, until);
     verdicts.extend(known);

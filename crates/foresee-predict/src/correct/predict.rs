@@ -17,7 +17,7 @@ use super::node::{Machine, Reductions};
 use super::search::{BAD, Config, Found, Property, Search};
 use super::window::{Visible, Window};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{BindingSearch, PropertySteps, Steps, as_far_as};
+use crate::beyond::{BYTES_PER_EVENT, BindingSearch, PropertySteps, Steps, as_far_as};
 use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::CORRECT;
@@ -152,13 +152,20 @@ impl Analysis for Correct {
     }
 
     fn bytes(&self) -> usize {
-        self.watches.iter().map(PropertySteps::bytes).sum()
+        let of_trace = self.requirements.len() * BYTES_PER_EVENT;
+        of_trace + self.watches.iter().map(PropertySteps::bytes).sum::<usize>()
+    }
+
+    fn searches(&self) -> usize {
+        1
     }
 
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut analysed = Vec::new();
-        let mut shares = Shares::new(self.limits.time, self.watches.len());
+        let memory = self.limits.memory.min(end.room.memory);
+        let limits = CorrectLimits { memory, ..self.limits };
+        let mut shares = Shares::new(end.room.time_within(self.limits.time), self.watches.len());
         for watch in self.watches.iter_mut() {
             let time = shares.next();
             if watch.len() == 0 {
@@ -171,7 +178,7 @@ impl Analysis for Correct {
                 let mut search = PropertySearch {
                     requirements: &self.requirements,
                     last_readers: &self.last_readers,
-                    limits: self.limits,
+                    limits,
                     until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
@@ -221,7 +228,15 @@ struct Configs<'p> {
     troubles: EvalWarnings,
 }
 
+/// How many bytes a state of the program and the monitor takes, and an action, with their numbers.
+const CONFIG_BYTES: usize = 400;
+const ACTION_BYTES: usize = 150;
+
 impl Configs<'_> {
+    fn bytes(&self) -> usize {
+        self.all.len() * CONFIG_BYTES + self.actions.len() * ACTION_BYTES
+    }
+
     fn number(&mut self, state: StateId, program: ProgramState) -> Config {
         if state == StateId::BAD {
             return BAD;
@@ -339,6 +354,11 @@ impl PropertySearch<'_> {
         let mut visible = Vec::with_capacity(steps.len());
         let mut observed = start;
         for (relevant, atoms) in steps {
+            if configs.bytes() + size_of_val(steps) > self.limits.memory {
+                self.tally.searched += 1;
+                self.tally.is_out_of_memory = true;
+                return Ok(None);
+            }
             let action = configs.action((*atoms, relevant.write));
             observed = configs.step(observed, action)?;
             visible.push(Visible { event: relevant.event, action, is_blind: relevant.is_blind });

@@ -270,6 +270,10 @@ pub(super) struct History {
     room: usize,
 }
 
+/// What a level takes in a history besides its cuts: its place in a list that grows by doubling, and
+/// what an allocator needs for three vectors. Millions of levels can have one cut each.
+const LEVEL_BYTES: usize = 2 * size_of::<(usize, Level)>() + 3 * 24;
+
 impl History {
     pub(super) fn new(room: usize) -> History {
         History { levels: Vec::new(), step: 1, bytes: 0, room }
@@ -280,12 +284,12 @@ impl History {
             return;
         }
         let level = level.uncounted();
-        self.bytes += level.bytes();
+        self.bytes += level.bytes() + LEVEL_BYTES;
         self.levels.push((depth, level));
         while self.bytes > self.room && self.levels.len() > 2 {
             self.step *= 2;
             self.levels.retain(|(depth, _)| depth.is_multiple_of(self.step));
-            self.bytes = self.levels.iter().map(|(_, level)| level.bytes()).sum();
+            self.bytes = self.levels.iter().map(|(_, level)| level.bytes() + LEVEL_BYTES).sum();
         }
     }
 

@@ -19,7 +19,7 @@ use super::level::Count;
 use super::tables::{Meaning, Writes};
 use super::tally::SearchStats;
 use super::witness::Run;
-use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass};
+use crate::analysis::{Analysed, Analysis, AnalysisError, End, Out, Pass, Room};
 use crate::bindings::BoundSteps;
 use crate::candidates::MAX_CANDIDATES;
 use crate::info::LATTICE;
@@ -72,7 +72,7 @@ impl Prediction {
             }
         }
         again.take(0, &trace.events, &trace.pool)?;
-        let mut predictions = again.conclude().1;
+        let mut predictions = again.conclude(Room::ALL).1;
         let runs = predictions.pop().and_then(|found| found.runs);
         let why = || lost("a violation was not found again in a second pass".to_owned());
         runs.map(Cow::Owned).ok_or_else(why)
@@ -111,9 +111,9 @@ struct Spent {
 impl Spent {
     /// Why no more events may be taken.
     fn limit(&self, limits: &Limits) -> Option<Outcome> {
-        // The other half is for the search.
+        // The other half of both is for the search.
         let is_full = self.bytes > limits.memory / 2;
-        let is_late = limits.time.is_some_and(|time| self.time > time);
+        let is_late = limits.time.is_some_and(|time| self.time > time / 2);
         is_full.then_some(Outcome::MemoryLimit).or(is_late.then_some(Outcome::TimeLimit))
     }
 }
@@ -357,15 +357,17 @@ impl Lattice {
     }
 
     /// The final result of every search, and the predictions.
-    fn conclude(&mut self) -> (Vec<Analysed>, Vec<Prediction>) {
+    fn conclude(&mut self, room: Room) -> (Vec<Analysed>, Vec<Prediction>) {
         let (mut analysed, mut predictions) = (Vec::new(), Vec::new());
-        let mut shares = Shares::new(self.limits.time, self.watches.len());
+        let mut shares = Shares::new(room.time_within(self.limits.time), self.watches.len());
         let mut held: usize = self.watches.iter().map(MonitoredProperty::event_bytes).sum();
         for (number, watch) in self.watches.iter_mut().enumerate() {
             let mut tally = SearchStats::default();
             // What later properties hold is not there for this one.
-            held -= watch.event_bytes();
-            let memory = self.limits.memory.saturating_sub(held);
+            let own = watch.event_bytes();
+            held -= own;
+            let left = room.memory.saturating_add(own);
+            let memory = self.limits.memory.saturating_sub(held).min(left);
             let limits = Limits { time: shares.next(), memory, ..self.limits };
             let result = watch.conclude(number, &self.clocks, limits, &mut tally);
             if let Some(why) = watch.cut_off
@@ -408,8 +410,16 @@ impl Analysis for Lattice {
         self.clocks.bytes() + self.watches.iter().map(of_watch).sum::<usize>()
     }
 
+    fn searches(&self) -> usize {
+        1
+    }
+
+    fn searched(&self) -> Duration {
+        self.spent.time
+    }
+
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
-        let (analysed, mut predictions) = self.conclude();
+        let (analysed, mut predictions) = self.conclude(end.room);
         end.out.candidates.predictions.append(&mut predictions);
         Ok(analysed)
     }

@@ -252,13 +252,17 @@ impl Analysis for Monitorability {
         Ok(if is_over { Flow::Stop } else { Flow::Continue })
     }
 
+    fn searches(&self) -> usize {
+        1
+    }
+
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         let (names, is_wanted) = (end.names, self.needs_trace());
         let kept = if is_wanted { Some(end.whole()?) } else { None };
         let mut exact = Exact {
             options: self.options,
             kept,
-            budget: Budget::new(self.options.nodes, self.options.time),
+            budget: Budget::new(self.options.nodes, end.room.time_within(self.options.time)),
             orders: None,
         };
         let lost = match &self.running {

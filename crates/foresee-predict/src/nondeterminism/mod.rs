@@ -229,9 +229,15 @@ impl Analysis for Nondeterminism {
         Ok(Flow::Continue)
     }
 
+    fn searches(&self) -> usize {
+        1
+    }
+
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         let kept = end.whole()?;
         let trace = kept.trace;
+        self.options.time = end.room.time_within(self.options.time);
+        self.options.memory = self.options.memory.min(end.room.memory);
         let search = Search::new(trace, &self.options)?;
         let mut found = search.run();
         let broken = std::mem::take(&mut found.broken);

@@ -91,7 +91,7 @@ impl<'t> Search<'t> {
             .iter()
             .map(|name| names.threads.lookup(name).ok_or_else(|| unknown("thread", name)));
         let threads: Vec<ThreadId> = threads.collect::<Result<_, _>>()?;
-        let deadline = Deadline(options.time.map(|time| Instant::now() + time));
+        let deadline = Deadline(options.time.map(|time| Instant::now() + time / 4 * 3));
         let graph = Graph::new(trace, deadline, options.memory)?;
         if graph.is_cut_short || graph.is_too_large {
             let (targets, initial) = (Vec::new(), Vec::new());
@@ -153,12 +153,12 @@ impl<'t> Search<'t> {
         self.deadline.is_over()
     }
 
-    /// Whether the time has been up for as long again, which is all there is for writing out what was
+    /// Whether the last quarter of the time is up, too, which is all there is for writing out what was
     /// found.
     pub fn is_overdue(&self) -> bool {
         let late =
             self.deadline.0.map(|deadline| Instant::now().saturating_duration_since(deadline));
-        late.zip(self.options.time).is_some_and(|(late, time)| late > time)
+        late.zip(self.options.time).is_some_and(|(late, time)| late > time / 4)
     }
 
     /// Whether there was not enough memory to look at anything.

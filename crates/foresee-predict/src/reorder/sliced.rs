@@ -17,7 +17,7 @@ use super::repair::Search;
 use super::requirements::{Requirements, TooManyEvents};
 use super::tuples::{Candidate, Tried, Tuples};
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
-use crate::beyond::{BindingSearch, PropertySteps, as_far_as};
+use crate::beyond::{BYTES_PER_EVENT, BindingSearch, PropertySteps, as_far_as};
 use crate::candidates::Candidates;
 use crate::confirm::Reordered;
 use crate::info::SLICED;
@@ -162,14 +162,19 @@ impl Analysis for Sliced {
     }
 
     fn bytes(&self) -> usize {
-        self.watches.iter().map(PropertySteps::bytes).sum()
+        let of_trace = self.requirements.len() * BYTES_PER_EVENT;
+        of_trace + self.watches.iter().map(PropertySteps::bytes).sum::<usize>()
+    }
+
+    fn searches(&self) -> usize {
+        1
     }
 
     fn finish(&mut self, end: &mut End<'_, '_>) -> Result<Vec<Analysed>, AnalysisError> {
         self.requirements.finish();
         let mut search = Search::new(&self.requirements, self.limits.reads);
         let mut analysed = Vec::new();
-        let mut shares = Shares::new(self.limits.time, self.watches.len());
+        let mut shares = Shares::new(end.room.time_within(self.limits.time), self.watches.len());
         for watch in self.watches.iter_mut() {
             let time = shares.next();
             if watch.len() == 0 {

@@ -1,6 +1,8 @@
 //! What can be said after a pass over a trace: which findings stand, and what the judge confirms of
 //! the candidates.
 
+use std::time::Duration;
+
 use foresee_trace::{
     Batch, EventSource, FileOrder, Finding, FindingKind, Outcome, ReadError, Remarks, Trace,
     Validated, Witness,
@@ -31,6 +33,8 @@ pub(super) struct Passed<'p> {
     pub(super) parts: &'p [Part],
     /// Those of each part.
     pub(super) candidates: Vec<Candidates>,
+    /// How long the searches took.
+    pub(super) searched: Duration,
 }
 
 /// A trace to be read again.
@@ -99,7 +103,7 @@ pub(super) fn conclude(
         suppressions: Suppressions::default(),
     };
     report.put_conditional_last();
-    Ok(Examined { report, trace: loaded, drawings })
+    Ok(Examined { report, trace: loaded, drawings, searched: passed.searched })
 }
 
 /// Reports internal errors that analyses have found.

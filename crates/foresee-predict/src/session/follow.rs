@@ -30,7 +30,7 @@ use crate::info::{LATTICE, PATTERN};
 use crate::initial::learn_initial_values;
 use crate::kept::{self, Kept};
 use crate::memory::MemoryLimit;
-use crate::runner::{self, Receiver};
+use crate::runner::{self, Receiver, Together};
 use crate::sites::{LinesSoFar, complete_from};
 
 impl Session {
@@ -164,7 +164,7 @@ impl<'a> Attempt<'a> {
             }
         }
         ensure_whole(order, || self.follow(), &session.specs)?;
-        let mut work = Work::new(session);
+        let mut work = Work::new(session, session.settings.clone());
         for (source, resolution) in session.specs.iter().zip(&resolutions) {
             let mut asked = expanded(session, &source.spec, &resolution.resolved, self.names);
             let properties = source.compile(&asked.spec)?;
@@ -194,8 +194,9 @@ impl<'a> Attempt<'a> {
         let whole = read.trace.take();
         let kept = whole.as_ref().map(Kept::new);
         let kept = kept.as_ref();
+        let limits = Together { time: session.settings.limits.time, memory: &memory };
         let mut summary =
-            runner::finish(&read, &source, &mut searches, candidates, kept, &mut live)?;
+            runner::finish(&read, &source, &mut searches, candidates, kept, limits, &mut live)?;
         let Live { findings, failure, .. } = live;
         // If no search wanted more, the program still continues, and its trace is stored if requested.
         let mut batch = Batch::default();
@@ -214,6 +215,7 @@ impl<'a> Attempt<'a> {
             findings,
             parts,
             candidates: summary.candidates,
+            searched: summary.searched,
         };
         let open = || Ok(Validated::new(self.program.stored()?, Mode::Reject));
         let kept = kept.filter(|_| read.is_all);

@@ -56,6 +56,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foresee_spec::Diagnostic;
 use foresee_trace::{Finding, Trace, TraceInput};
@@ -121,6 +122,8 @@ pub struct Examined {
     pub trace: Option<Trace>,
     /// The lattices that were asked for.
     pub drawings: Vec<Drawing>,
+    /// How long the searches took, of the time that they had.
+    pub searched: Duration,
 }
 
 /// Questions about traces.
@@ -282,18 +285,18 @@ impl Session {
     }
 
     /// The analyses that need no specification.
-    fn built_in(&self) -> Vec<Box<dyn Analysis>> {
+    fn built_in(&self, settings: &Settings) -> Vec<Box<dyn Analysis>> {
         let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
         let kinds = self.kinds();
         if !kinds.is_empty() {
-            let mut options = self.settings.checks(self.atomics(), self.is_default);
+            let mut options = settings.checks(self.atomics(), self.is_default);
             options.decided = Arc::clone(&self.decided);
-            options.deciding.clone_from(&self.deciding);
-            analyses.push(Box::new(Checks::new(&kinds, options)));
+            let checks = Checks::new(&kinds, options).decide(self.deciding.clone());
+            analyses.push(Box::new(checks));
         }
         for (kind, question) in self.named_analyses().zip(self.all_kinds().len()..) {
             if self.answers(question) && self.deciding.is_none() {
-                analyses.push((kind.new)(&self.settings));
+                analyses.push((kind.new)(settings));
             }
         }
         analyses

@@ -57,6 +57,8 @@ impl Part {
 
 /// All searches in a trace. Those of a part share their candidates.
 pub(super) struct Work {
+    /// How far it searches.
+    settings: Settings,
     pub(super) parts: Vec<Part>,
     /// With the number of the part that each belongs to; those that belong to none come first, and
     /// have the number after the last.
@@ -76,8 +78,8 @@ const BYTES_PER_PROPERTY: usize = 64 << 10;
 const MOST_CHOICES: usize = 10_000;
 
 /// How many properties there is memory for.
-fn most_properties(session: &Session) -> usize {
-    (session.settings.limits.memory / BYTES_PER_PROPERTY).max(1)
+fn most_properties(settings: &Settings) -> usize {
+    (settings.limits.memory / BYTES_PER_PROPERTY).max(1)
 }
 
 /// A specification with a property for each choice of objects that its properties are about, as far as there is memory.
@@ -88,16 +90,17 @@ pub(super) fn expanded(
     names: &Names,
 ) -> Expanded {
     let given = spec.properties.iter().filter(|property| property.objects.is_empty()).count();
-    let most = most_properties(session).min(MOST_CHOICES);
+    let most = most_properties(&session.settings).min(MOST_CHOICES);
     foresee_spec::expand(spec, resolved, names, most.saturating_add(given))
 }
 
 impl Work {
     /// The analyses that need no specification.
-    pub(super) fn new(session: &Session) -> Work {
-        let analyses = session.built_in().into_iter().map(|analysis| (None, analysis)).collect();
+    pub(super) fn new(session: &Session, settings: Settings) -> Work {
+        let built_in = session.built_in(&settings).into_iter();
+        let analyses = built_in.map(|analysis| (None, analysis)).collect();
         let next = session.built_in_questions();
-        Work { parts: Vec::new(), analyses, properties: 0, next, left_out: Vec::new() }
+        Work { settings, parts: Vec::new(), analyses, properties: 0, next, left_out: Vec::new() }
     }
 
     /// Empty candidates for every part, and for the analyses that belong to none.
@@ -130,7 +133,7 @@ impl Work {
         let asked: Vec<_> = asked.map(|(property, _)| property.clone()).collect();
         self.next += source.spec.properties.len();
         let spec = &Spec { properties: asked, ..spec.clone() };
-        let most = most_properties(session);
+        let most = most_properties(&self.settings);
         let room = most.saturating_sub(self.properties).min(spec.properties.len());
         if let Some(first) = spec.properties.get(room) {
             let statement = format!(
@@ -151,9 +154,9 @@ impl Work {
         let properties = spec.properties[..room].to_vec();
         let spec = &Spec { properties, ..spec.clone() };
         self.properties += room;
-        for part in Part::of(spec, resolved, &session.settings) {
+        for part in Part::of(spec, resolved, &self.settings) {
             let of = Some(self.parts.len());
-            let searches = searches(&part, session, source, names, order)?;
+            let searches = searches(&part, (session, &self.settings), source, names, order)?;
             self.analyses.extend(searches.into_iter().map(|analysis| (of, analysis)));
             self.parts.push(part);
         }
@@ -178,14 +181,13 @@ fn left_out(name: &str, statement: String) -> Analysed {
 /// own, which grow apart.
 fn searches(
     part: &Part,
-    session: &Session,
+    (session, settings): (&Session, &Settings),
     source: &Specification,
     names: &Names,
     order: FileOrder,
 ) -> Result<Vec<Box<dyn Analysis>>, BadSpec> {
     let mut analyses: Vec<Box<dyn Analysis>> = Vec::new();
     let Part { spec, resolved, is_patterns } = part;
-    let settings = &session.settings;
     let compile = || source.compile(spec);
     if *is_patterns {
         // This one watches the observed run, too.

@@ -1,5 +1,7 @@
 //! A session with a whole trace.
 
+use std::time::Duration;
+
 use foresee_spec::{Diagnostic, Expanded};
 use foresee_trace::{EventSource, Finding, FindingSink, Flow, ReadError, TraceInput, Validated};
 
@@ -13,7 +15,7 @@ use crate::candidates::Candidates;
 use crate::initial::learn_initial_values;
 use crate::kept::Kept;
 use crate::memory::MemoryLimit;
-use crate::runner::{self, Receiver};
+use crate::runner::{self, Receiver, Together};
 
 impl Session {
     /// Answers everything of a whole trace.
@@ -22,14 +24,34 @@ impl Session {
         trace: &dyn TraceInput,
         listener: &mut dyn Listener,
     ) -> Result<Examined, SessionError> {
+        self.run_within(self.settings.limits.time, trace, listener)
+    }
+
+    /// Answers everything of a whole trace in searches that take at most this time together; `None` for
+    /// no limit.
+    pub fn run_within(
+        &self,
+        time: Option<Duration>,
+        trace: &dyn TraceInput,
+        listener: &mut dyn Listener,
+    ) -> Result<Examined, SessionError> {
         let open = || -> Result<Validated<Box<dyn EventSource + '_>>, ReadError> {
             Ok(Validated::new(trace.open()?, trace.mode()))
         };
         if let Some(answered) = self.answered.as_ref().filter(|_| self.is_empty()) {
             let (report, trace) = answered.without_pass(&trace.name(), &open, listener)?;
-            return Ok(Examined { report, trace, drawings: Vec::new() });
+            let (drawings, searched) = (Vec::new(), Duration::ZERO);
+            return Ok(Examined { report, trace, drawings, searched });
         }
-        let mut work = Work::new(self);
+        let memory = match self.settings.is_alone {
+            true => MemoryLimit::of_process(self.settings.limits.memory),
+            false => MemoryLimit::new(self.settings.limits.memory, &|_| true),
+        };
+        // The trace may have names already.
+        let mut settings = self.settings.clone();
+        settings.limits.memory = memory.left(0);
+        settings.limits.time = time;
+        let mut work = Work::new(self, settings);
         if !self.specs.is_empty() {
             self.tie(trace, &mut work, listener)?;
         }
@@ -38,10 +60,6 @@ impl Session {
         let mut collect = Collect { findings: Vec::new(), listener };
         let mut left_out = std::mem::take(&mut work.left_out);
         let (mut searches, parts) = work.searches();
-        let memory = match self.settings.is_alone {
-            true => MemoryLimit::of_process(self.settings.limits.memory),
-            false => MemoryLimit::new(self.settings.limits.memory, &|_| true),
-        };
         let mut read =
             runner::read(&mut source, &mut searches, &mut candidates, &mut collect, &memory)?;
         let whole = read.trace.take();
@@ -49,7 +67,9 @@ impl Session {
             let kept = whole.as_ref().map(Kept::new);
             let kept = kept.as_ref();
             let out = &mut collect.findings;
-            let mut summary = runner::finish(&read, &source, &mut searches, candidates, kept, out)?;
+            let limits = Together { time, memory: &memory };
+            let mut summary =
+                runner::finish(&read, &source, &mut searches, candidates, kept, limits, out)?;
             summary.analysed.append(&mut left_out);
             let passed = Passed {
                 facts: TraceFacts::new(summary.events, source.names()),
@@ -58,6 +78,7 @@ impl Session {
                 findings: collect.findings,
                 parts,
                 candidates: summary.candidates,
+                searched: summary.searched,
             };
             self.close(passed, &trace.name(), kept, &open, listener)?
         };

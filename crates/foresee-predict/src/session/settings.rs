@@ -27,9 +27,10 @@ use crate::reorder::SlicedLimits;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Time limit of each search; `None` for no limit.
+    /// Time limit of all searches in a trace together, which is divided among them; `None` for no
+    /// limit. Reading the trace does not count.
     pub time: Option<Duration>,
-    /// Memory limit of each search, and of all of them together while the trace is read, in bytes.
+    /// Memory limit of all searches together, in bytes.
     pub memory: usize,
     /// The number of cores to use.
     pub cores: usize,

@@ -245,7 +245,7 @@ fn an_internal_error_costs_one_property_its_answer() {
     let trace = trace! { T1: w(x)=1, w(x)=2; T2: w(y)=1 };
     let text = "pattern p: write(x) .. write(y)\npattern q: write(y)@T2 .. write(x)@T1";
     let session = session(text, &[], false);
-    let mut work = Work::new(&session);
+    let mut work = Work::new(&session, session.settings.clone());
     let source = &session.specs[0];
     let resolved = foresee_spec::resolve(&source.spec, &trace.names).resolved;
     let meaning = (&source.spec, &resolved);
@@ -272,6 +272,7 @@ fn an_internal_error_costs_one_property_its_answer() {
         findings: Vec::new(),
         parts: work.searches().1,
         candidates: vec![Candidates { matches, ..Candidates::default() }],
+        searched: std::time::Duration::ZERO,
     };
     let open = || Ok(Validated::new(TraceInput::open(&trace)?, Mode::Reject));
     let mut heard = Heard::default();

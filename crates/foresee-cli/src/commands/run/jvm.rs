@@ -99,7 +99,7 @@ impl Run<'_> {
                 trace.write(&path).with_context(unusable)?;
             }
             let notes = std::mem::take(&mut trace.notes);
-            let mut examined = check::examine(session, &trace)?;
+            let mut examined = told.time.examine(found.len() - i, session, &trace)?;
             let is_last = i + 1 == found.len();
             let is_it = |failed: &mut Failed<'_>| failed.ended.process == log.pid || is_last;
             if let Some(failed) = failed.take_if(is_it) {

@@ -27,7 +27,10 @@ pub(crate) fn run(
     .with_context(|| input::name(args))?;
     let info = Info { census: &census, names: source.names(), remarks: source.remarks(), top };
     match format {
-        SummaryFormat::Json => to.print(&format!("{}\n", info.json(&input::name(args))))?,
+        SummaryFormat::Json => {
+            let object = info.json(&input::name(args));
+            to.print(&foresee_report::json::visible(&format!("{object}\n")))?;
+        }
         SummaryFormat::Text => {
             to.print(&info.text(&input::name(args))?)?;
             for warning in &source.remarks().warnings {

@@ -6,10 +6,12 @@ use anyhow::{Context, bail, ensure};
 use foresee_trace::{Pool, Trace};
 use serde_json::Value as Json;
 
+use crate::whole_file;
+
 /// The events of a trace in the order of a finding's witness, with what its threads are about to do.
 pub(super) fn of(mut trace: Trace, report: &Path, wanted: Option<&str>) -> anyhow::Result<Trace> {
     let name = report.display().to_string();
-    let text = std::fs::read_to_string(report).with_context(|| format!("cannot read {name}"))?;
+    let text = whole_file::read(report, whole_file::REPORT)?;
     let report: Json = serde_json::from_str(&text).with_context(|| {
         format!("{name} is not a report: make one with `foresee check --format json --output FILE`")
     })?;
