@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Bench, root, said};
 use crate::jvm::{agent, classes};
+use crate::jvm_uses::script;
 use crate::observe::Observer;
 
 /// A program with the agent, without `foresee run`.
@@ -75,6 +76,24 @@ fn the_verdict_is_that_of_the_log() {
         assert_eq!(more("events"), more("threads"), "{program}");
         assert_eq!(verdict["status"], status, "{program}: {verdict:#}{out}");
         assert_eq!(status == 1, found, "{program}: {out}");
+    }
+}
+
+#[test]
+fn later_versions_of_java_are_observed_as_well() {
+    for version in ["21", "25"] {
+        let java = script("jdk", &[version]);
+        for (program, status) in [("RacyCounter", 1), ("OrderedByTheJdk", 0)] {
+            let mut observer = Observer::listen(&["--check", "race", "--programs", "1"]);
+            let settings = format!("to={}", observer.address);
+            let mut command = Command::new(&java);
+            command.args(["-Xshare:off", "-XX:+UseZGC", "-cp"]).arg(classes());
+            command.arg(format!("-javaagent:{}={settings}", agent().display())).arg(program);
+            let (ended, _, err) = said(&command.output().unwrap());
+            assert_eq!((ended, err.as_str()), (0, ""), "{version} {program}");
+            let verdict = observer.next("verdict");
+            assert_eq!(verdict["status"], status, "{version} {program}: {verdict:#}");
+        }
     }
 }
 

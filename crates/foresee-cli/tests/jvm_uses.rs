@@ -11,7 +11,7 @@ use crate::harness::{Bench, root, said, text};
 use crate::jvm::{COMPLETE, agent, classes, expect, run};
 
 /// What a script prints.
-fn script(name: &str, arguments: &[&str]) -> String {
+pub(crate) fn script(name: &str, arguments: &[&str]) -> String {
     let script = Command::new(root().join("scripts").join(name)).args(arguments).output().unwrap();
     assert!(script.status.success(), "{name}: {}{}", text(&script.stdout), text(&script.stderr));
     text(&script.stdout).trim().to_owned()
