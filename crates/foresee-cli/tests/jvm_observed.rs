@@ -68,12 +68,15 @@ fn the_verdict_is_that_of_the_log() {
         let (status, out, err) = said(&check.output().unwrap());
         let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
         assert_eq!(answer(&verdict["report"]), answer(&report), "{program}: {verdict:#}");
-        // A thread that never did anything is known only by its start, which a stored log leaves out.
+        // A thread that never did anything is known only by its start and its end, which a stored log leaves out.
         let more = |what: &str| {
             let of = |report: &Value| report["trace"][what].as_i64().unwrap();
             of(&verdict["report"]) - of(&report)
         };
-        assert_eq!(more("events"), more("threads"), "{program}");
+        match more("threads") {
+            0 => assert_eq!(more("events"), 0, "{program}"),
+            threads => assert!(more("events") >= threads, "{program}"),
+        }
         assert_eq!(verdict["status"], status, "{program}: {verdict:#}{out}");
         assert_eq!(status == 1, found, "{program}: {out}");
     }
