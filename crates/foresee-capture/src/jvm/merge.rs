@@ -303,11 +303,11 @@ mod tests {
             let mut merged = Vec::new();
             while rounds < 2 {
                 rounds += usize::from(done == steps.len());
-                for i in 0..threads {
+                for (i, sent) in sent.iter_mut().enumerate() {
                     let own = |n: usize| steps[..n].iter().filter(move |step| step.0 == i);
-                    let new = own(done).skip(sent[i]).flat_map(|step| step.1.clone());
+                    let new = own(done).skip(*sent).flat_map(|step| step.1.clone());
                     merge.arrive(i, &new.collect::<Vec<u8>>());
-                    sent[i] = own(done).count();
+                    *sent = own(done).count();
                     done = steps.len().min(done + chance.usize(..4));
                 }
                 merge.round().unwrap();

@@ -26,6 +26,9 @@ public final class Install {
         Log.limit = settings.limit;
         Log.isAsync = settings.isAsync;
         Log.isSent = settings.observer != null;
+        if (Log.isSent) {
+            Sender.check(settings);
+        }
         boolean isFolderOurs = settings.folder == null;
         Log.open(isFolderOurs ? Files.createTempDirectory("foresee-jvm") : settings.folder);
         Sender sender = Log.isSent ? new Sender(settings, Log.folder) : null;

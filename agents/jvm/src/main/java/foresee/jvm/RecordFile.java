@@ -5,6 +5,7 @@ import java.io.RandomAccessFile;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
@@ -169,7 +170,7 @@ class RecordFile {
                 long start = base + HEADER + (head & 1) * HALF;
                 long at = start + from - out;
                 byte[] records = new byte[(int) (lengthFrom(at, start + HALF) - at)];
-                U.copyMemory(null, at, records, Unsafe.ARRAY_BYTE_BASE_OFFSET, records.length);
+                mapped.duplicate().position((int) (at - base)).get(records);
                 U.loadFence();
                 // If the halves have changed places, what was read there may be something else.
                 if (U.getLongAcquire(null, base) == head) {
@@ -207,7 +208,7 @@ class RecordFile {
     }
 
     private static long word(byte[] bytes, int at) {
-        return U.getLong(bytes, (long) Unsafe.ARRAY_BYTE_BASE_OFFSET + at);
+        return ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()).getLong(at);
     }
 
     /** The records at the beginning of these bytes, without what is cut off. */

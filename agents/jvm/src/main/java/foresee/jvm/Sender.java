@@ -65,6 +65,10 @@ final class Sender implements Runnable {
     Sender(Settings settings, Path folder) {
         this.settings = settings;
         this.folder = folder;
+    }
+
+    /** Fails if the settings cannot be meant. */
+    static void check(Settings settings) {
         address(settings.observer);
         for (String text : List.of(settings.token, settings.name)) {
             if (text.getBytes(StandardCharsets.UTF_8).length > LONGEST_TEXT) {
@@ -131,7 +135,8 @@ final class Sender implements Runnable {
             boolean wasEnding = isEnding;
             try (SocketChannel channel = SocketChannel.open(address(settings.observer))) {
                 isDone = talk(channel);
-            } catch (IOException | RuntimeException e) {
+            } catch (Throwable e) {
+                // The program must not notice, whatever it is.
                 failure = e.getMessage() == null ? e.toString() : e.getMessage();
             }
             if (!isDone && wasEnding) {
