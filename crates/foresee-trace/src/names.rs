@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use crate::ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId};
+use crate::stacks::CallStacks;
 
 /// A set of texts, numbered in the order of their first appearance.
 ///
@@ -135,6 +136,8 @@ pub struct Names {
     pub locs: Interner<LocId>,
     /// Methods, named events, regions and string values.
     pub syms: Interner<SymId>,
+    /// Call stacks.
+    pub stacks: CallStacks,
 }
 
 impl Default for Names {
@@ -149,6 +152,7 @@ impl Default for Names {
             conds: Interner::default(),
             locs,
             syms: Interner::default(),
+            stacks: CallStacks::default(),
         }
     }
 }
