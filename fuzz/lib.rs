@@ -43,7 +43,7 @@ fn read(bytes: &[u8], format: &dyn Format) -> Option<Trace> {
 fn write(trace: &Trace, format: &dyn Format) -> std::io::Result<Vec<u8>> {
     let bytes = Rc::new(RefCell::new(Vec::new()));
     let mut sink = format.write(Box::new(Shared(Rc::clone(&bytes))));
-    let batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+    let batch = Batch { events: trace.events.clone(), pool: trace.pool.clone(), ..Batch::default() };
     sink.write_batch(&batch, &trace.names)?;
     sink.finish(&trace.names, &trace.remarks)?;
     Ok(bytes.take())

@@ -7,7 +7,7 @@ use std::path::Path;
 use foresee_formats::create;
 use foresee_trace::{
     Batch, Event, EventSink, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks,
-    Trace,
+    StackId, Trace,
 };
 
 use crate::private::{Owners, Shared};
@@ -51,7 +51,11 @@ impl FirstPass {
         let shared = if keeps_private { None } else { owners.shared(&names)? };
         if let Some(trace) = &mut trace {
             let (events, pool) = (take(&mut trace.events), take(&mut trace.pool));
-            let mut batch = Batch { events, pool };
+            let mut stacks = take(&mut trace.stacks);
+            if !stacks.is_empty() {
+                stacks.resize(events.len(), StackId::NONE);
+            }
+            let mut batch = Batch { events, pool, stacks };
             trace.names = match &shared {
                 None => names.clone(),
                 Some(shared) => {
@@ -59,7 +63,7 @@ impl FirstPass {
                     shared.names.clone()
                 }
             };
-            (trace.events, trace.pool) = (batch.events, batch.pool);
+            (trace.events, trace.pool, trace.stacks) = (batch.events, batch.pool, batch.stacks);
             trace.remarks = remarks.clone();
         }
         Ok(Captured { shared, names, remarks, trace })

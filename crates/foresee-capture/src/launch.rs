@@ -24,6 +24,8 @@ pub struct Recording<'a> {
     pub is_free_running: bool,
     /// Whether accesses to memory that only one thread uses are recorded, too.
     pub is_unfiltered: bool,
+    /// Whether the call stacks of threads are recorded.
+    pub has_stacks: bool,
     /// What is always recorded; see [`crate::filter`].
     pub watch: Option<&'a Path>,
     /// The maximum size of the log in bytes.
@@ -101,6 +103,7 @@ pub fn launch_held(
     child.args(arguments).env(VARIABLE, folder);
     child.env("FORESEE_MODE", if recording.is_free_running { "async" } else { "sync" });
     child.env("FORESEE_FILTER", if recording.is_unfiltered { "none" } else { "shared" });
+    child.env("FORESEE_STACKS", if recording.has_stacks { "on" } else { "off" });
     child.env("FORESEE_SEED", recording.seed.to_string());
     match recording.watch {
         Some(file) => child.env("FORESEE_WATCH", file),

@@ -170,6 +170,13 @@ impl Names for Naming<'_> {
         let _ = write!(out, "{}", self.symbols.place(pc.address.wrapping_sub(1)));
     }
 
+    fn is_runtime(&mut self, pc: Pc) -> bool {
+        let place = self.symbols.place(pc.address.wrapping_sub(1));
+        let function = place.0.last().and_then(|frame| frame.function.as_deref());
+        // It has no debugging information, and names of its own.
+        function.is_none_or(|name| name.contains("foresee_rt"))
+    }
+
     fn function(&mut self, pc: Pc, out: &mut String) {
         let place = self.symbols.place(pc.address.wrapping_sub(1));
         // Inlined functions have no entry of their own.

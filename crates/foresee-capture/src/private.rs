@@ -114,7 +114,7 @@ impl Owners {
 
 /// All names but those of variables, which are these.
 fn names_with(vars: Interner<VarId>, names: &Names) -> Names {
-    let Names { threads, vars: _, locks, conds, locs, syms } = names;
+    let Names { threads, vars: _, locks, conds, locs, syms, stacks } = names;
     Names {
         threads: threads.clone(),
         vars,
@@ -122,6 +122,7 @@ fn names_with(vars: Interner<VarId>, names: &Names) -> Names {
         conds: conds.clone(),
         locs: locs.clone(),
         syms: syms.clone(),
+        stacks: stacks.clone(),
     }
 }
 
@@ -139,7 +140,11 @@ pub(crate) struct Shared {
 impl Shared {
     /// Removes the accesses to private variables from a part of the trace.
     pub(crate) fn narrow(&self, batch: &mut Batch) {
-        let Batch { events, pool } = batch;
+        let Batch { events, pool, stacks } = batch;
+        if !stacks.is_empty() {
+            let mut each = events.iter();
+            stacks.retain(|_| each.next().is_some_and(|event| self.keeps(event, pool)));
+        }
         events.retain_mut(|event| {
             let is_kept = self.keeps(event, pool);
             if is_access(event) {
@@ -176,7 +181,8 @@ mod tests {
             T1: w(mine)=1, acq(l), w(ours)=2, w(named)=3, rel(l), r(mine)=1;
             T2: acq(l), r(ours)=2, w(yours)=70000000000, r(yours)=70000000000, rel(l)
         };
-        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut batch =
+            Batch { events: trace.events.clone(), pool: trace.pool.clone(), ..Batch::default() };
         let mut owners = Owners::default();
         owners.see(&batch, &trace.names);
         owners.keep(trace.names.vars.lookup("named").expect("it is there"));
@@ -198,7 +204,8 @@ mod tests {
             T1: w("heap(a.c:1)#1+0")=1, w("heap(a.c:1)#2+0")=2, event(heap_free, "heap(a.c:1)#2");
             T2: event(heap_free, "heap(a.c:1)#1"), event(done, "heap(a.c:1)#2")
         };
-        let mut batch = Batch { events: trace.events.clone(), pool: trace.pool.clone() };
+        let mut batch =
+            Batch { events: trace.events.clone(), pool: trace.pool.clone(), ..Batch::default() };
         let mut owners = Owners::default();
         owners.see(&batch, &trace.names);
         let shared = owners.shared(&trace.names).expect("few names").expect("some are private");

@@ -406,6 +406,12 @@ pub(crate) struct RunArgs {
     /// The program goes on, and what was recorded is analysed. The answer is then incomplete.
     #[arg(long, value_name = "MIB", default_value_t = LOG_LIMIT >> 20, help_heading = heading::CAPTURE)]
     pub(crate) log_limit: u64,
+    /// Whether call stacks are recorded.
+    ///
+    /// With them, reports name the calls that led to each step, and the log is larger. In optimised code, a step at the end of a
+    /// function may lack its innermost call.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Stacks::Off, help_heading = heading::CAPTURE)]
+    pub(crate) stacks: Stacks,
     /// Assume that this uninstrumented library does not access shared data; repeatable.
     #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
     pub(crate) trust: Vec<String>,
@@ -560,6 +566,14 @@ pub(crate) enum Expect {
     /// The failure does not happen: status 0 if the program follows the schedule and does not fail, 3 if it cannot follow it
     /// any more, 1 if it fails.
     Clean,
+}
+
+#[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub(crate) enum Stacks {
+    /// Each step of a report has the calls that led there.
+    On,
+    /// Each step of a report has its place only.
+    Off,
 }
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]

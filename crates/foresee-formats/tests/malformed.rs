@@ -261,7 +261,7 @@ fn the_longest_line_is_read_and_no_longer_one_is_written() {
     push(&mut trace, "T", foresee_trace::Op::Write, &format!("{name}n"), &[], "");
     let bytes = Bytes::default();
     let mut sink = by_name("std").unwrap().write(Box::new(bytes.clone()));
-    let batch = Batch { events: trace.events, pool: trace.pool };
+    let batch = Batch { events: trace.events, pool: trace.pool, ..Batch::default() };
     let error = sink.write_batch(&batch, &trace.names).unwrap_err();
     assert!(error.to_string().contains("an event needs a line of more than"), "{error}");
 }

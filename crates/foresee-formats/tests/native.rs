@@ -6,7 +6,9 @@ use std::path::Path;
 use crate::common::*;
 use foresee_formats::native::{Indexed, append};
 use foresee_formats::{Format, Native};
-use foresee_trace::{Batch, EventSource, FileOrder, Op, Position, TargetKind, Trace, Value};
+use foresee_trace::{
+    Batch, EventSource, FileOrder, LocId, Op, Position, StackId, TargetKind, Trace, Value,
+};
 
 fn small_trace() -> Trace {
     let mut trace = Trace::default();
@@ -28,7 +30,70 @@ fn small_trace() -> Trace {
         push(&mut trace, "other", op, "y", &[], "");
     }
     trace.remarks.cut_short = Some("asked to".into());
+    let outer = trace.names.stacks.call(StackId::EMPTY, LocId(1));
+    let inner = trace.names.stacks.call(outer, LocId(1));
+    let all = [StackId::NONE, inner, inner, outer, StackId::EMPTY];
+    trace.stacks = (0..trace.events.len()).map(|i| all[i / 3 % all.len()]).collect();
     trace
+}
+
+/// The places of the calls that led to each event; nothing where they are not known.
+fn calls(trace: &Trace) -> Vec<Option<Vec<&str>>> {
+    let of = |stack: StackId| {
+        let places = trace.names.stacks.calls(stack).map(|at| trace.names.locs.get(at));
+        (stack != StackId::NONE).then(|| places.collect())
+    };
+    let stacks = trace.stacks.iter().copied().chain(std::iter::repeat(StackId::NONE));
+    stacks.take(trace.events.len()).map(of).collect()
+}
+
+#[test]
+fn call_stacks_are_read_as_they_were_written() {
+    let mut trace = Trace::default();
+    let mut seed = 5u64;
+    let mut draw = |below: usize| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below
+    };
+    let mut now = [StackId::EMPTY; 4];
+    // More than fit into two frames.
+    for _ in 0..150_000 {
+        let thread = draw(now.len());
+        now[thread] = match draw(6) {
+            0 => StackId::NONE,
+            1 => StackId::EMPTY,
+            2 if now[thread] != StackId::NONE && trace.names.locs.len() > 1 => {
+                let at = LocId(draw(trace.names.locs.len()) as u32);
+                trace.names.stacks.call(now[thread], at)
+            }
+            _ => now[thread],
+        };
+        let place = format!("a.c:{}", 1 + draw(5));
+        push(&mut trace, &format!("T{thread}"), Op::Write, "x", &[], &place);
+        trace.stacks.push(now[thread]);
+    }
+    let bytes = written(&trace, &Native);
+    let (got, whole) = read_prefix(&bytes);
+    assert!(whole);
+    assert!(calls(&got) == calls(&trace));
+    assert!(trace.names.stacks.len() > 500, "{}", trace.names.stacks.len());
+    // A trace that is cut off has the stacks of the events that it has.
+    let (cut, _) = read_prefix(&bytes[..bytes.len() / 2]);
+    assert!(cut.events.len() > 65_536 && calls(&cut) == calls(&trace)[..cut.events.len()]);
+    // What is continued after that has its own, and the others stay.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut");
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let mut continued = append(&path).unwrap();
+    let mut rest = Trace { names: continued.names, ..Trace::default() };
+    let stack = rest.names.stacks.call(StackId::EMPTY, LocId(3));
+    push(&mut rest, "T1", Op::Write, "x", &[], "");
+    rest.stacks.push(stack);
+    copy(&mut rest.source(), &mut *continued.sink);
+    let after = loaded(&std::fs::read(&path).unwrap(), None).unwrap();
+    let whole_frames = 65_536;
+    assert!(calls(&after)[..whole_frames] == calls(&trace)[..whole_frames]);
+    assert_eq!(calls(&after).last(), calls(&rest).last());
 }
 
 /// Reads what can be read; also returns whether that was everything.

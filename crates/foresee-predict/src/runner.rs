@@ -87,7 +87,7 @@ pub(crate) fn read(
     while source.next_batch(&mut batch)? {
         let names = source.names();
         receiver.batch(events, &batch, names);
-        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events)) + names.bytes();
+        let kept = trace.as_ref().map_or(0, Trace::bytes) + names.bytes();
         let each = searches.iter_mut().zip(&mut wanted).zip(&mut sizes);
         for ((search, wanted), size) in each.filter(|((_, wanted), _)| **wanted) {
             let out = Out::new(receiver, &mut candidates[search.of]);
@@ -110,10 +110,10 @@ pub(crate) fn read(
             trace.push_batch(&mut batch);
             let most = needed.and_then(|events| usize::try_from(events).ok());
             trace.events.truncate(most.unwrap_or(usize::MAX));
+            trace.stacks.truncate(trace.events.len());
         }
         receiver.read(events, candidates);
-        let kept = trace.as_ref().map_or(0, |trace| size_of_val(&*trace.events));
-        let kept = kept + source.names().bytes();
+        let kept = trace.as_ref().map_or(0, Trace::bytes) + source.names().bytes();
         if full_after.is_none() && !memory.allows(kept + held) {
             full_after = Some(events);
         }

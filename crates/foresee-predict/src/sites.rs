@@ -1,5 +1,5 @@
 //! Completes findings, which takes the whole trace: sites that were not looked up yet, the locks
-//! held at them, and fingerprints.
+//! held at them, call stacks, and fingerprints.
 //!
 //! Analyses that watch the trace go by know the numbers of the events that led to a violation, but
 //! not the events; and how many lines of a function do the same is known only at the end. So all
@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 use foresee_trace::{
-    Batch, Event, EventSource, Finding, Fingerprint, Fork, HeldLock, Id, LocId, Names, Op, Pool,
-    ReadError, Role, Site, SiteKey, Target, TargetKind, ThreadId, Trace, Value, entry, location,
-    operation, stable_function, stable_path,
+    Batch, Event, EventSource, Finding, Fingerprint, Fork, HeldLock, Id, LocId, Location, Names,
+    Op, Pool, ReadError, Role, Site, SiteKey, StackId, Target, TargetKind, ThreadId, Trace, Value,
+    calls, entry, location, operation, stable_function, stable_path,
 };
 
 use crate::checks::{Hold, given, taken};
@@ -51,14 +51,15 @@ pub(crate) fn look_up_in(sites: &mut [Site], (first, batch): (u64, &Batch), name
     }
 }
 
-/// What is done with each event of a trace, by its index.
-type Visit<'v> = &'v mut dyn FnMut(u64, &Event, &Names, &Pool);
+/// What is done with each event of a trace, by its index and with its call stack.
+type Visit<'v> = &'v mut dyn FnMut((u64, StackId), &Event, &Names, &Pool);
 
 /// Completes the findings of a trace that is in memory.
 pub fn complete(findings: &mut [Finding], trace: &Trace) {
     let each = &mut |visit: Visit<'_>| -> Result<(), ReadError> {
         for (index, event) in (0..).zip(&trace.events) {
-            visit(index, event, &trace.names, &trace.pool);
+            let stack = trace.stacks.get(index as usize).copied().unwrap_or_default();
+            visit((index, stack), event, &trace.names, &trace.pool);
         }
         Ok(())
     };
@@ -76,8 +77,8 @@ pub fn complete_from<S: EventSource, E: From<ReadError>>(
         let mut batch = Batch::default();
         let mut index = 0;
         while source.next_batch(&mut batch)? {
-            for event in &batch.events {
-                visit(index, event, source.names(), &batch.pool);
+            for (i, event) in batch.events.iter().enumerate() {
+                visit((index, batch.stack(i)), event, source.names(), &batch.pool);
                 index += 1;
             }
         }
@@ -98,17 +99,18 @@ fn complete_by<E>(
     let mut lines;
     if identifying.all(is_known) {
         lines = Lines::of(findings);
-        each(&mut |index, event, names, pool| {
+        each(&mut |(index, stack), event, names, pool| {
             lines.event(index, event, names);
-            wanted.event(index, event, names, pool, findings);
+            wanted.event((index, stack), event, names, pool, findings);
         })?;
     } else {
-        each(&mut |index, event, names, pool| {
-            wanted.event(index, event, names, pool, findings);
+        each(&mut |at, event, names, pool| {
+            wanted.event(at, event, names, pool, findings);
         })?;
         lines = Lines::of(findings);
-        each(&mut |index, event, names, _| lines.event(index, event, names))?;
+        each(&mut |(index, _), event, names, _| lines.event(index, event, names))?;
     }
+    wanted.calls.add_to(findings);
     for finding in findings.iter_mut() {
         finding.fingerprint = Some(Fingerprint::of(finding, |site| lines.rank(site, u64::MAX)));
     }
@@ -148,9 +150,65 @@ struct Wanted {
     /// Event, finding and site, the next one last.
     left: Vec<(u64, usize, usize)>,
     /// For each thread the locks that it holds, and where it took them.
-    held: Vec<Vec<(Hold, u64, LocId)>>,
+    held: Vec<Vec<(Hold, u64, LocId, StackId)>>,
     /// For each thread, the event that started it, the parent and the place.
-    forks: Vec<Option<(u64, ThreadId, LocId)>>,
+    forks: Vec<Option<(u64, ThreadId, LocId, StackId)>>,
+    calls: Calls,
+}
+
+/// The calls that led to events.
+struct Calls {
+    /// Events whose calls are to be found, the next one last.
+    left: Vec<u64>,
+    found: HashMap<u64, Vec<Location>, RandomState>,
+}
+
+impl Calls {
+    fn of(findings: &[Finding]) -> Calls {
+        let mut left = Vec::new();
+        for site in findings.iter().flat_map(|finding| &finding.sites) {
+            left.extend(site.event);
+            left.extend(site.locks.iter().flatten().map(|lock| lock.event));
+            left.extend(site.thread.iter().filter_map(|t| Some(t.forked.as_ref()?.event)));
+        }
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        left.dedup();
+        Calls { left, found: HashMap::default() }
+    }
+
+    fn event(&mut self, (index, stack): (u64, StackId), names: &Names) {
+        if self.left.pop_if(|wanted| *wanted == index).is_some() {
+            self.add((index, stack), names);
+        }
+    }
+
+    fn add(&mut self, (event, stack): (u64, StackId), names: &Names) {
+        let of_stack = calls(stack, names);
+        if !of_stack.is_empty() {
+            self.found.insert(event, of_stack);
+        }
+    }
+
+    fn get(&self, event: u64) -> Vec<Location> {
+        self.found.get(&event).cloned().unwrap_or_default()
+    }
+
+    /// A site whose own place is not known has no calls either: the innermost of them would be taken for its place.
+    fn add_to(&self, findings: &mut [Finding]) {
+        for site in findings.iter_mut().flat_map(|finding| &mut finding.sites) {
+            site.frames.truncate(1);
+            if let Some(event) = site.event.filter(|_| !site.frames.is_empty()) {
+                site.frames.extend(self.get(event));
+            }
+            for lock in site.locks.iter_mut().flatten().filter(|lock| lock.location.is_some()) {
+                lock.calls = self.get(lock.event);
+            }
+            let fork = site.thread.as_mut().and_then(|thread| thread.forked.as_mut());
+            if let Some(fork) = fork.filter(|fork| fork.location.is_some()) {
+                fork.calls = self.get(fork.event);
+            }
+        }
+    }
 }
 
 impl Wanted {
@@ -166,17 +224,18 @@ impl Wanted {
             }
         }
         left.sort_unstable_by(|a, b| b.cmp(a));
-        Wanted { left, held: Vec::new(), forks: Vec::new() }
+        Wanted { left, held: Vec::new(), forks: Vec::new(), calls: Calls::of(findings) }
     }
 
     fn event(
         &mut self,
-        index: u64,
+        (index, stack): (u64, StackId),
         event: &Event,
         names: &Names,
         pool: &Pool,
         findings: &mut [Finding],
     ) {
+        self.calls.event((index, stack), names);
         if self.left.is_empty() {
             return;
         }
@@ -188,7 +247,7 @@ impl Wanted {
             self.add_locks(site, event.thread(), names);
         }
         if let Some(hold) = taken(event) {
-            entry(&mut self.held, event.thread().index()).push((hold, index, event.loc()));
+            entry(&mut self.held, event.thread().index()).push((hold, index, event.loc(), stack));
         } else if let Some(hold) = given(event) {
             let held = entry(&mut self.held, event.thread().index());
             if let Some(at) = held.iter().rposition(|(other, ..)| *other == hold) {
@@ -197,23 +256,29 @@ impl Wanted {
         }
         if event.op() == Op::Fork {
             *entry(&mut self.forks, event.other().index()) =
-                Some((index, event.thread(), event.loc()));
+                Some((index, event.thread(), event.loc(), stack));
         }
     }
 
-    fn add_locks(&self, site: &mut Site, thread: ThreadId, names: &Names) {
-        let held = |&(hold, event, loc): &(Hold, u64, LocId)| HeldLock {
-            name: names.locks.get(hold.lock).to_owned(),
-            shared: hold.shared,
-            event,
-            location: location(loc, names),
-        };
-        let all = self.held.get(thread.index()).into_iter().flatten();
-        site.locks = Some(all.map(held).collect());
+    fn add_locks(&mut self, site: &mut Site, thread: ThreadId, names: &Names) {
+        let mut locks = Vec::new();
+        for &(hold, event, loc, stack) in self.held.get(thread.index()).into_iter().flatten() {
+            self.calls.add((event, stack), names);
+            locks.push(HeldLock {
+                name: names.locks.get(hold.lock).to_owned(),
+                shared: hold.shared,
+                event,
+                location: location(loc, names),
+                calls: Vec::new(),
+            });
+        }
+        site.locks = Some(locks);
         let fork = self.forks.get(thread.index()).copied().flatten();
-        if let (Some((event, by, loc)), Some(thread)) = (fork, &mut site.thread) {
+        if let (Some((event, by, loc, stack)), Some(thread)) = (fork, &mut site.thread) {
+            self.calls.add((event, stack), names);
             let by = names.threads.get(by).to_owned();
-            thread.forked = Some(Fork { by, event, location: location(loc, names) });
+            let location = location(loc, names);
+            thread.forked = Some(Fork { by, event, location, calls: Vec::new() });
         }
     }
 }
@@ -322,7 +387,7 @@ mod tests {
     use super::*;
     use crate::checks::{CHECKS, Checks, Options};
     use foresee_testkit::trace;
-    use foresee_trace::{Fact, FindingKind, Location};
+    use foresee_trace::{Fact, FindingKind};
 
     /// What the checks find in a trace, completed.
     fn found(trace: &Trace) -> Vec<Finding> {
@@ -382,6 +447,34 @@ mod tests {
         assert!(all.iter().all(|found| found.len() == 1), "{all:?}");
         let different: BTreeSet<_> = all.iter().flatten().collect();
         assert_eq!(different.len(), traces.len(), "{all:?}");
+    }
+
+    #[test]
+    fn sites_locks_and_threads_have_the_calls_that_led_there() {
+        let mut trace = trace! {
+            main: fork(T1) @ "m.c:1(start)", fork(T2) @ "m.c:2(main)";
+            T1: acq(l) @ "a.c:2(take)", w(x)=5 @ "a.c:4(put)", rel(l);
+            T2: w(x)=6 @ "b.c:4(set)"
+        };
+        let before = found(&trace);
+        let mut place = |text: &str| trace.names.locs.intern(text).unwrap();
+        let [main, work, add] = ["m.c:9(main)", "a.c:20(work)", "a.c:12(add)"].map(&mut place);
+        let stacks = &mut trace.names.stacks;
+        let in_work = stacks.call(StackId::EMPTY, work);
+        let (in_add, in_main) = (stacks.call(in_work, add), stacks.call(StackId::EMPTY, main));
+        trace.stacks = vec![in_main, StackId::EMPTY, in_work, in_add, in_work];
+        let findings = found(&trace);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].fingerprint, before[0].fingerprint);
+        let of = |event| findings[0].sites.iter().find(|site| site.event == Some(event)).unwrap();
+        let texts = |all: &[Location]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (one, other) = (of(3), of(5));
+        assert_eq!(texts(&one.frames), ["a.c:4(put)", "a.c:12(add)", "a.c:20(work)"]);
+        assert_eq!(texts(&other.frames), ["b.c:4(set)"], "its calls are not known");
+        assert_eq!(texts(&one.locks.as_ref().unwrap()[0].calls), ["a.c:20(work)"]);
+        let fork = one.thread.as_ref().unwrap().forked.as_ref().unwrap();
+        assert_eq!(texts(&fork.calls), ["m.c:9(main)"]);
+        assert!(other.thread.as_ref().unwrap().forked.as_ref().unwrap().calls.is_empty());
     }
 
     #[test]

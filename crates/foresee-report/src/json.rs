@@ -511,14 +511,15 @@ fn thread<'a>(thread: &'a SiteThread) -> JsonThread<'a> {
     let fork = |fork: &'a Fork| JsonFork {
         by: &fork.by,
         event: fork.event,
-        frames: frames(fork.location.as_ref()),
+        frames: fork.location.iter().chain(&fork.calls).flat_map(|at| frames(Some(at))).collect(),
     };
     JsonThread { name: &thread.name, forked: thread.forked.as_ref().map(fork) }
 }
 
 pub(crate) fn lock(lock: &HeldLock) -> JsonLock<'_> {
-    let HeldLock { name, shared, event, location } = lock;
-    JsonLock { name, shared: *shared, event: *event, frames: frames(location.as_ref()) }
+    let HeldLock { name, shared, event, location, calls } = lock;
+    let frames = location.iter().chain(calls).flat_map(|at| frames(Some(at))).collect();
+    JsonLock { name, shared: *shared, event: *event, frames }
 }
 
 /// A place and what it was inlined into.

@@ -94,6 +94,8 @@ struct SarifResult<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_locations: Vec<SarifLocation<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    stacks: Vec<Stack<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     code_flows: Vec<CodeFlow<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     partial_fingerprints: BTreeMap<&'static str, String>,
@@ -104,6 +106,18 @@ struct SarifResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline_state: Option<&'static str>,
     properties: BTreeMap<&'static str, Json>,
+}
+
+/// A call stack, innermost frame first.
+#[derive(Serialize)]
+struct Stack<'a> {
+    message: Message,
+    frames: Vec<StackFrame<'a>>,
+}
+
+#[derive(Serialize)]
+struct StackFrame<'a> {
+    location: SarifLocation<'a>,
 }
 
 #[derive(Serialize)]
@@ -291,6 +305,14 @@ fn result<'a>(
             related.push(located(lock.location.as_ref(), Some(message)));
         }
     }
+    let stacks = places().filter(|site| site.frames.len() > 1).map(|site| {
+        let frames = site.frames.iter().flat_map(Location::frames);
+        let frames = frames.map(|frame| StackFrame { location: located(Some(frame), None) });
+        Stack {
+            message: Message::new(format!("{}: {site}", site.role.word())),
+            frames: frames.collect(),
+        }
+    });
     for (id, location) in related.iter_mut().enumerate() {
         location.id = Some(id + 1);
     }
@@ -320,6 +342,7 @@ fn result<'a>(
         message: Message::new(headline(finding)),
         locations: [primary],
         related_locations: related,
+        stacks: stacks.collect(),
         code_flows: drawn.map(flow).into_iter().collect(),
         partial_fingerprints,
         suppressions: None,

@@ -8,7 +8,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -530,6 +530,15 @@ tags! {
     Bytes = 0xc5;
     /// Where the thread is that is about to wait (bytes: return addresses in eight bytes each, the innermost first).
     Stack = 0xc6;
+    /// The thread is in a function that it was not in before (return address: that of the function; value: how many calls that
+    /// the log has returned before).
+    Call = 0xc7;
+    /// The same for a function that code without hooks called (address: in the innermost function with hooks around that).
+    CallFrom = 0xc8;
+    /// Calls have returned (value: how many).
+    Return = 0xc9;
+    /// The call stack of the thread is not known until one of these three follows.
+    StackUnknown = 0xca;
 }
 
 impl Tag {
@@ -566,6 +575,10 @@ impl Tag {
                 | Tag::Data
                 | Tag::Bytes
                 | Tag::Stack
+                | Tag::Call
+                | Tag::CallFrom
+                | Tag::Return
+                | Tag::StackUnknown
                 | Tag::Request
                 | Tag::RequestEnd
                 | Tag::RequestSem

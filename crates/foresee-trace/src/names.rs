@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use crate::ids::{CondId, Id, LocId, LockId, SymId, ThreadId, VarId};
+use crate::stacks::CallStacks;
 
 /// A set of texts, numbered in the order of their first appearance.
 ///
@@ -144,6 +145,8 @@ pub struct Names {
     pub locs: Interner<LocId>,
     /// Methods, named events, regions and string values.
     pub syms: Interner<SymId>,
+    /// Call stacks.
+    pub stacks: CallStacks,
 }
 
 impl Default for Names {
@@ -158,6 +161,7 @@ impl Default for Names {
             conds: Interner::default(),
             locs,
             syms: Interner::default(),
+            stacks: CallStacks::default(),
         }
     }
 }
@@ -172,9 +176,9 @@ impl Names {
 
     /// How many bytes all names take.
     pub fn bytes(&self) -> usize {
-        let Names { threads, vars, locks, conds, locs, syms } = self;
+        let Names { threads, vars, locks, conds, locs, syms, stacks } = self;
         let threads = threads.bytes() + locks.bytes() + conds.bytes();
-        threads + vars.bytes() + locs.bytes() + syms.bytes()
+        threads + vars.bytes() + locs.bytes() + syms.bytes() + stacks.bytes()
     }
 }
 

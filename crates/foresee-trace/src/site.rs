@@ -9,6 +9,7 @@ use crate::event::{Event, Op, Pool, TargetKind};
 use crate::ids::LocId;
 use crate::location::Location;
 use crate::names::Names;
+use crate::stacks::StackId;
 use crate::words::words;
 
 words! {
@@ -138,6 +139,9 @@ pub struct Fork {
     pub event: u64,
     /// Where in the source.
     pub location: Option<Location>,
+    /// The calls that led there, innermost first, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Location>,
 }
 
 /// A lock that is held, and where it was taken.
@@ -151,6 +155,9 @@ pub struct HeldLock {
     pub event: u64,
     /// Where in the source.
     pub location: Option<Location>,
+    /// The calls that led there, innermost first, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Location>,
 }
 
 impl fmt::Display for HeldLock {
@@ -185,8 +192,8 @@ pub struct Site {
     pub step: String,
     /// The thread.
     pub thread: Option<SiteThread>,
-    /// Where in the source, innermost call first. Traces hold no call stacks, so there is one frame
-    /// at most, with what it was inlined into.
+    /// Where in the source, and then the calls that led there, innermost first. Traces without call stacks have one frame at
+    /// most. Functions that were inlined are part of the frame that they were inlined into.
     pub frames: Vec<Location>,
     /// The locks that the thread holds just before it, in the order in which they were taken;
     /// nothing as long as they have not been looked up.
@@ -249,6 +256,11 @@ impl fmt::Display for Site {
 /// The place of an event, if the trace has it.
 pub fn location(loc: LocId, names: &Names) -> Option<Location> {
     Location::parse(names.locs.get(loc))
+}
+
+/// The places of the calls in a stack, innermost first; as far as the trace has them.
+pub fn calls(stack: StackId, names: &Names) -> Vec<Location> {
+    names.stacks.calls(stack).filter_map(|at| location(at, names)).collect()
 }
 
 /// ` at a.c:3`, or nothing.

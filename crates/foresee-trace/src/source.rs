@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Position, ReadError};
 use crate::event::{Event, Pool};
 use crate::names::Names;
+use crate::stacks::StackId;
 
 /// A part of a trace: as many events as are processed in one go.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,8 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Their values.
     pub pool: Pool,
+    /// The call stack of each of them, without its own place; empty if none is known.
+    pub stacks: Vec<StackId>,
 }
 
 impl Batch {
@@ -24,6 +27,12 @@ impl Batch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.pool.clear();
+        self.stacks.clear();
+    }
+
+    /// The call stack of an event.
+    pub fn stack(&self, i: usize) -> StackId {
+        self.stacks.get(i).copied().unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Position, ReadError};
 use crate::event::{Event, Pool};
 use crate::names::Names;
 use crate::source::{Batch, EventSource, Remarks};
+use crate::stacks::StackId;
 
 /// A whole trace, for analyses that need random access: sixteen bytes per event, plus the values
 /// that do not fit.
@@ -28,6 +29,8 @@ pub struct Trace {
     pub names: Names,
     /// The reader's remarks.
     pub remarks: Remarks,
+    /// The call stack of each event; may end before the events do if those of the rest are not known.
+    pub stacks: Vec<StackId>,
 }
 
 impl Trace {
@@ -46,7 +49,16 @@ impl Trace {
     /// Moves a batch to the end of the trace. Its numbers must refer to the trace's names.
     pub fn push_batch(&mut self, batch: &mut Batch) {
         self.pool.append(&batch.pool, &mut batch.events);
+        if !batch.stacks.is_empty() {
+            self.stacks.resize(self.events.len(), StackId::NONE);
+            self.stacks.extend_from_slice(&batch.stacks);
+        }
         self.events.extend_from_slice(&batch.events);
+    }
+
+    /// The size of events and stacks in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.events) + size_of_val(&*self.stacks)
     }
 
     /// The trace as a stream.
@@ -73,6 +85,12 @@ impl EventSource for TraceSource<'_> {
         for &event in &self.trace.events[self.start..self.end] {
             let event = batch.pool.adopt(event, &self.trace.pool);
             batch.events.push(event);
+        }
+        if let Some(stacks) = self.trace.stacks.get(self.start..) {
+            batch.stacks.extend_from_slice(&stacks[..stacks.len().min(batch.events.len())]);
+            if !batch.stacks.is_empty() {
+                batch.stacks.resize(batch.events.len(), StackId::NONE);
+            }
         }
         Ok(self.start < self.end)
     }

@@ -31,6 +31,7 @@ use crate::event::{Event, Op, Pool};
 use crate::ids::{CondId, Id, LockId, SymId, ThreadId, entry};
 use crate::names::{EXTERNAL, Names, TooManyNames};
 use crate::source::{Batch, EventSource, FileOrder, Remarks};
+use crate::stacks::StackId;
 use crate::value::Value;
 
 /// What to do with an impossible event.
@@ -117,19 +118,28 @@ impl<S: EventSource> Validated<S> {
         self.origin.clear();
         let raw = std::mem::take(&mut self.raw);
         for (i, &event) in raw.events.iter().enumerate() {
-            self.repair(batch.pool.adopt(event, &raw.pool), i, batch)?;
+            self.repair(batch.pool.adopt(event, &raw.pool), i, &raw.stacks, batch)?;
         }
         self.raw = raw;
         Ok(())
     }
 
     /// Adds `event` to `batch` with the changes that make it possible.
-    fn repair(&mut self, event: Event, i: usize, batch: &mut Batch) -> Result<(), ReadError> {
+    fn repair(
+        &mut self,
+        event: Event,
+        i: usize,
+        stacks: &[StackId],
+        batch: &mut Batch,
+    ) -> Result<(), ReadError> {
         loop {
             let current = self.renamed(event);
             let fault = match self.rules.step(&current, &batch.pool) {
                 Ok(op) => {
                     batch.events.push(current.with_op(op));
+                    if !stacks.is_empty() {
+                        batch.stacks.push(stacks[i]);
+                    }
                     self.origin.push(i as u32);
                     return Ok(());
                 }
@@ -153,6 +163,9 @@ impl<S: EventSource> Validated<S> {
                     })?;
                     let inserted = inserted.with_op(op);
                     batch.events.push(inserted);
+                    if !stacks.is_empty() {
+                        batch.stacks.push(StackId::NONE);
+                    }
                     self.origin.push(i as u32);
                     let names = self.source.names();
                     let thread = names.threads.get(inserted.thread());

@@ -4,6 +4,7 @@
 //! for what must be known before its first event; [`Log::source`] converts it to a stream of
 //! events. `docs/formats/capture-log.md` describes the format.
 
+mod calls;
 mod channels;
 mod memory;
 mod names;
@@ -28,6 +29,7 @@ use foresee_rt::format::{BUFFER_AT, Delayed, LOST, MAGIC, STACK, Tag, VERSION, h
 
 use crate::lost::Lost;
 use crate::replay::Progress;
+use calls::{CallStacks, CallTree};
 use channels::Channels;
 use memory::Boundaries;
 pub use names::{Block, Names, Pc, Piece, Plain};
@@ -172,6 +174,8 @@ pub struct Log {
     pending: Option<(u32, u64, u64, u64)>,
     /// The positions of requests that were never answered.
     unanswered: HashSet<u64>,
+    /// The call stacks of its threads.
+    calls: CallTree,
     /// The life of each thread.
     lives: BTreeMap<u32, Life>,
     /// The callers of the threads that still wait when the log ends, as return addresses, the innermost first.
@@ -345,6 +349,7 @@ impl Log {
             called: HashMap::default(),
             pending: None,
             unanswered: HashSet::default(),
+            calls: CallTree::default(),
             lives: BTreeMap::new(),
             callers: BTreeMap::new(),
         };
@@ -361,6 +366,7 @@ impl Log {
         let mut sieve = is_sieved.then(|| Sieve::new(log.header.free_running));
         let mut segments = Segments::new(log.header.size, most / 4);
         let mut shown = 0;
+        let mut stacks = CallStacks::default();
         loop {
             if log.records - shown >= SHOWN {
                 shown = log.records;
@@ -395,6 +401,14 @@ impl Log {
                 }
             }
             let Some(record) = records.next_record()? else { break };
+            if let What::Sync(tag) = record.what
+                && calls::is_about(tag)
+            {
+                stacks.learn(&record, tag, &mut log.calls);
+                let (skip, node) = (Skip::of_call(&record), stacks.node(record.thread));
+                segments.calls(skip, node, &records);
+                continue;
+            }
             log.records += 1;
             let touch = sieve.as_ref().and_then(|_| segments.touch(&record));
             if let Some(seeing) = &mut sieve {

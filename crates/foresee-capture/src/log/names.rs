@@ -67,6 +67,12 @@ pub trait Names {
     /// Adds file and line, if they are known.
     fn location(&mut self, pc: Pc, out: &mut String);
 
+    /// Whether a place belongs to the runtime, which is part of the program.
+    fn is_runtime(&mut self, pc: Pc) -> bool {
+        let _ = pc;
+        false
+    }
+
     /// Adds the name of a function.
     fn function(&mut self, pc: Pc, out: &mut String);
 

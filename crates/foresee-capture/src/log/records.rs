@@ -45,6 +45,8 @@ pub(crate) struct Skip {
     pub(super) inexact: u32,
     /// The number of them up to the last one that only repeats a read before them; zero if none does.
     pub(super) repeated: u32,
+    /// The call stack of the thread behind them, if it is another than before them.
+    pub(super) stack: Option<u32>,
 }
 
 impl Skip {
@@ -55,7 +57,24 @@ impl Skip {
         let is_read = matches!(what, What::Access(access, _) if access.reads());
         let (reads, inexact) = (u32::from(is_read), u32::from(inexact));
         let addresses = [0; 2];
-        Skip { from: at, to: at, pc: 0, addresses, thread, count: 1, reads, inexact, repeated: 0 }
+        let (repeated, stack) = (0, None);
+        Skip {
+            from: at,
+            to: at,
+            pc: 0,
+            addresses,
+            thread,
+            count: 1,
+            reads,
+            inexact,
+            repeated,
+            stack,
+        }
+    }
+
+    /// A record that is about calls.
+    pub(super) fn of_call(record: &Record<'_>) -> Skip {
+        Skip { count: 0, ..Skip::of(record) }
     }
 
     /// Counts other records behind these. Returns `false` if there are too many.
@@ -68,6 +87,7 @@ impl Skip {
         self.count = count;
         self.reads += other.reads;
         self.inexact += other.inexact;
+        self.stack = other.stack.or(self.stack);
         true
     }
 
@@ -138,8 +158,8 @@ impl Skip {
         let Simple { at: from, to, pc, times: count, .. } = *one;
         let reads = if one.is_write { 0 } else { count };
         let (inexact, addresses) = (u32::from(one.inexact), [one.address, around.other]);
-        let (thread, repeated) = (around.thread, 0);
-        Skip { from, to, pc, addresses, thread, count, reads, inexact, repeated }
+        let (thread, repeated, stack) = (around.thread, 0, None);
+        Skip { from, to, pc, addresses, thread, count, reads, inexact, repeated, stack }
     }
 
     /// Adds an access that follows at once. Returns `false` if it belongs to another thread, or to another chunk.
@@ -315,6 +335,12 @@ impl Records {
         }
         self.ends(skip);
         true
+    }
+
+    /// Adds the latest record, which is about calls, to a skip. Returns `false` if what it belongs to prevents that, or it is
+    /// not known which calls the thread is in then.
+    pub(super) fn passes_call(&self, skip: &mut Skip, one: Skip, node: Option<u32>) -> bool {
+        node.is_some() && self.continues(skip, &Skip { stack: node, ..one })
     }
 
     #[cold]

@@ -136,6 +136,13 @@ impl Segments {
         self.extend(first, last);
     }
 
+    /// The latest record is about the calls of a thread, which is at this node of the tree then, if that is known.
+    pub(super) fn calls(&mut self, skip: Skip, node: Option<u32>, records: &Records) {
+        let latest = self.all.last_mut().filter(|_| self.is_open);
+        self.is_open =
+            latest.is_some_and(|latest| records.passes_call(&mut latest.skip, skip, node));
+    }
+
     /// The same for a simple access.
     #[inline]
     pub(super) fn simple(&mut self, one: &Simple, around: &Around) {

@@ -11,9 +11,11 @@ use foldhash::fast::FixedState;
 use foresee_rt::format::{Access, Tag, channel, how, order};
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, Id as _, LocId,
-    LockId, Op, Position, ReadError, Remarks, SymId, ThreadId, TooManyNames, Value, VarId, entry,
+    LockId, Op, Position, ReadError, Remarks, StackId, SymId, ThreadId, TooManyNames, Value, VarId,
+    entry,
 };
 
+use super::calls::{self, CallStacks};
 use super::memory::{Cell, Granule, GranuleId, Memory, wide};
 use super::names::{Block, Names, Pc};
 use super::quiet::Page;
@@ -128,6 +130,8 @@ struct SameRead {
     pc: u64,
     address: u64,
     value: u64,
+    /// The node of its call stack, if that is known.
+    stack: Option<u32>,
 }
 
 /// Why a record yields no event.
@@ -171,6 +175,9 @@ pub struct LogSource<'l, N> {
     /// The channels through which threads communicate.
     channels: HashMap<u64, VarId>,
     locations: HashMap<Pc, LocId>,
+    /// The functions that threads are in, and the names of these stacks in the trace by node.
+    calls: CallStacks,
+    named_stacks: HashMap<u32, StackId>,
     /// Recent return addresses and their locations.
     recent: Box<[(u64, LocId); RECENT]>,
     /// How often each name was wanted for something new, by hashes; of variables, if it was more than once.
@@ -269,6 +276,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             objects: HashMap::default(),
             channels: HashMap::default(),
             locations: HashMap::default(),
+            calls: CallStacks::default(),
+            named_stacks: HashMap::default(),
             recent: Box::new([(0, LocId::NONE); RECENT]),
             taken: HashMap::default(),
             is_named: Vec::new(),
@@ -456,6 +465,47 @@ impl<'l, N: Names> LogSource<'l, N> {
         Ok(loc)
     }
 
+    /// The name of a call stack in the trace.
+    #[inline]
+    fn stack(&mut self, node: Option<u32>) -> Result<StackId> {
+        match node {
+            Some(_) if !self.log.calls.has_any() => Ok(StackId::NONE),
+            Some(node) => match self.named_stacks.get(&node) {
+                Some(&stack) => Ok(stack),
+                None => self.new_stack(node),
+            },
+            None => Ok(StackId::NONE),
+        }
+    }
+
+    fn new_stack(&mut self, node: u32) -> Result<StackId> {
+        let log = self.log;
+        // Those around it that have no name either, innermost first.
+        let mut new = Vec::new();
+        let (mut at, mut stack) = (node, StackId::EMPTY);
+        while let Some(call) = log.calls.call(at) {
+            new.push((at, call));
+            at = call.outer;
+            if let Some(&known) = self.named_stacks.get(&at) {
+                stack = known;
+                break;
+            }
+        }
+        for (node, call) in new.into_iter().rev() {
+            let pc = log.place(call.at);
+            let is_hooked = pc.module.is_some_and(|module| log.modules[module].instrumented);
+            // The outermost function of a thread is called by what starts threads.
+            if log.calls.call(call.outer).is_some() || is_hooked && !self.naming.is_runtime(pc) {
+                for pc in [call.from, call.at].into_iter().filter(|&pc| pc != 0) {
+                    let at = self.location(log.place(pc))?;
+                    stack = self.names.stacks.call(stack, at);
+                }
+            }
+            self.named_stacks.insert(node, stack);
+        }
+        Ok(stack)
+    }
+
     fn location(&mut self, pc: Pc) -> Result<LocId> {
         if pc.address == 0 {
             return Ok(LocId::NONE);
@@ -638,7 +688,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             self.repeated.1 = 0;
             return false;
         }
-        let read = Some(SameRead { thread, what, pc, address, value });
+        let stack = self.calls.node(thread);
+        let read = Some(SameRead { thread, what, pc, address, value, stack });
         let times = if self.repeated.0 == read { self.repeated.1 } else { 0 };
         self.repeated = (read, (times + 1).min(REPEATED));
         times == REPEATED
@@ -646,9 +697,8 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// Yields the event of a read that was left out, once it is known to be the last of its kind.
     fn keep_last(&mut self, out: &mut Out<'_>) -> Result<()> {
-        let Some((SameRead { thread, what, pc, address, value }, clock)) = self.last.take() else {
-            return Ok(());
-        };
+        let Some((read, clock)) = self.last.take() else { return Ok(()) };
+        let SameRead { thread, what, pc, address, value, stack } = read;
         let What::Access(access, size) = what else { return Ok(()) };
         let (who, loc) = (self.thread(thread)?, self.location_at(pc)?);
         let bytes = &value.to_le_bytes()[..size.min(8)];
@@ -656,8 +706,9 @@ impl<'l, N: Names> LogSource<'l, N> {
         // It is not the step of the record that is about to be read.
         let owner = out.owner.take();
         let by = (who, thread, clock);
+        let before = replace(&mut out.stack, (who, self.stack(stack)?));
         self.access(by, (access, order::FULL), address, bytes, &[], loc, out)?;
-        out.owner = owner;
+        (out.owner, out.stack) = (owner, before);
         Ok(())
     }
 
@@ -670,6 +721,14 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         if let (1.., Some(read), Some(passing)) = (one.repeated, self.repeated.0, &self.passing) {
             self.last = Some((read, self.history.now().saturating_add(passing.count)));
+        }
+    }
+
+    /// The latest record is about the calls of a thread.
+    fn called(&mut self, one: Skip, records: &Records) {
+        let node = self.calls.node(one.thread);
+        if !self.passing.as_mut().is_some_and(|skip| records.passes_call(skip, one, node)) {
+            self.pass();
         }
     }
 
@@ -701,8 +760,9 @@ impl<'l, N: Names> LogSource<'l, N> {
 
     /// Records that yield no event, as an earlier pass has found.
     fn skipped(&mut self, skip: &Skip, out: &mut Out<'_>) -> Result<()> {
-        let &Skip { thread, count, repeated, .. } = skip;
+        let &Skip { thread, count, repeated, stack, .. } = skip;
         self.count(skip);
+        stack.into_iter().for_each(|node| self.calls.set(thread, node));
         self.come_before(thread, repeated, out)?;
         self.advance(thread, repeated);
         if let (1.., Some(read)) = (repeated, self.repeated.0) {
@@ -769,6 +829,10 @@ impl<'l, N: Names> LogSource<'l, N> {
         let place = self.threads.get(record.thread).place;
         let who = self.thread(record.thread)?;
         out.owner = Some(who);
+        if left_out == LeftOut::No {
+            let node = self.calls.node(record.thread);
+            out.stack = (who, self.stack(node)?);
+        }
         self.history.step(record.thread);
         self.falls_due(record.thread, place..place + 1);
         self.come_after_known(record.thread, who, out);
@@ -809,6 +873,8 @@ impl<'l, N: Names> LogSource<'l, N> {
         let from = *thread.held.get_or_insert_with(|| log.delayed_at(record.thread, place));
         let held = log.delayed_from(from, record.thread, place);
         thread.held = Some(from + held.len());
+        // An access that was held back happened earlier, in functions that may be over.
+        out.stack = (who, StackId::NONE);
         for &Held { address, pc, delayed } in held {
             let loc = self.location(log.place_of_half(pc))?;
             let mut at = 0;
@@ -1132,7 +1198,8 @@ impl<'l, N: Names> LogSource<'l, N> {
     /// What a thread asks for and is not given before the log ends.
     fn request(&mut self, record: &Record<'_>, tag: Tag, out: &mut Out<'_>) -> Result<()> {
         let who = self.thread(record.thread)?;
-        out.owner = Some(who);
+        let node = self.calls.node(record.thread);
+        (out.owner, out.stack) = (Some(who), (who, self.stack(node)?));
         let loc = self.location(self.log.place(record.pc))?;
         let (op, target) = match tag {
             Tag::Request => {
@@ -1444,6 +1511,10 @@ impl<'l, N: Names> LogSource<'l, N> {
             | Tag::RequestSem
             | Tag::Withdrawn
             | Tag::Stack
+            | Tag::Call
+            | Tag::CallFrom
+            | Tag::Return
+            | Tag::StackUnknown
             | Tag::ThreadName
             | Tag::Switch
             | Tag::Module
@@ -1499,6 +1570,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             && self.threads.has(thread)
         {
             let (who, loc) = (self.thread(thread)?, self.location(self.log.place(pc))?);
+            let node = self.calls.node(thread);
+            out.stack = (who, self.stack(node)?);
             self.stats.inexact += 1;
             let end = address.saturating_add(size.min(PENDING));
             for granule in (address & !7..end).step_by(8) {
@@ -1619,6 +1692,9 @@ struct Out<'b> {
     is_of_notes: bool,
     /// The event represents a synchronisation step, not a memory access.
     is_sync: bool,
+    /// The call stack of a thread.
+    stack: (ThreadId, StackId),
+    has_stacks: bool,
 }
 
 impl Out<'_> {
@@ -1641,6 +1717,10 @@ impl Out<'_> {
         let event =
             if values.is_empty() { event } else { event.with_values(values, &mut self.batch.pool) };
         self.batch.events.push(event);
+        if self.has_stacks {
+            let is_its = self.stack.0 == event.thread();
+            self.batch.stacks.push(if is_its { self.stack.1 } else { StackId::NONE });
+        }
         self.positions.push(if self.owner == Some(event.thread()) { self.at } else { NOWHERE });
     }
 }
@@ -1652,7 +1732,17 @@ impl<N: Names> EventSource for LogSource<'_, N> {
         positions.clear();
         let is_of_notes = self.log.header.free_running;
         let (owner, is_sync) = (None, false);
-        let mut out = Out { batch, positions: &mut positions, at: 0, owner, is_of_notes, is_sync };
+        let (stack, has_stacks) = ((ThreadId(0), StackId::NONE), self.log.calls.has_any());
+        let mut out = Out {
+            batch,
+            positions: &mut positions,
+            at: 0,
+            owner,
+            is_of_notes,
+            is_sync,
+            stack,
+            has_stacks,
+        };
         if let Some(mut records) = self.records.take() {
             while out.batch.events.len() < Batch::EVENTS && !self.done {
                 let next = records.next_record().map_err(damaged)?.filter(|_| !self.is_full);
@@ -1664,10 +1754,22 @@ impl<N: Names> EventSource for LogSource<'_, N> {
                     self.finish(&mut out)?;
                     break;
                 };
+                if let What::Sync(tag) = record.what
+                    && calls::is_about(tag)
+                {
+                    self.calls.follow(&record, tag, &self.log.calls);
+                    let one = Skip::of_call(&record);
+                    self.called(one, &records);
+                    continue;
+                }
                 let left_out = self.leaves_out(&record);
                 if left_out != LeftOut::No && self.prior.is_none() && self.log.delayed.is_empty() {
                     let mut one = match record.what {
-                        What::Skipped(number) => self.known_skips[number as usize],
+                        What::Skipped(number) => {
+                            let skip = self.known_skips[number as usize];
+                            skip.stack.into_iter().for_each(|at| self.calls.set(skip.thread, at));
+                            skip
+                        }
                         _ => Skip::of(&record),
                     };
                     if left_out == LeftOut::Repeated {

@@ -27,7 +27,7 @@ use foresee_spec::Diagnostic;
 use foresee_trace::TraceInput;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs};
+use crate::args::{CaptureMode, ReorderArg, ReportFormat, RunArgs, Stacks};
 use crate::commands::check;
 use crate::output::{Sink, numbered};
 use crate::{asked, input, output, specs};
@@ -101,6 +101,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         let recording = Recording {
             is_free_running: args.mode == CaptureMode::Async,
             is_unfiltered,
+            has_stacks: args.stacks == Stacks::On,
             watch: Some(&list),
             limit: (args.log_limit > 0).then(|| args.log_limit.saturating_mul(1 << 20)),
             seed: args.seed.wrapping_add(u64::from(run)),

@@ -9,6 +9,7 @@ use foresee_trace::{ErrorKind, EventSink, Names, Position, ReadError, Remarks};
 use super::frame::HEADER;
 use super::indexed::Indexed;
 use super::names::name_counts;
+use super::stacks::STACKS;
 use super::writer::NativeSink;
 
 /// A trace to be continued.
@@ -32,7 +33,9 @@ pub fn append(path: &Path) -> Result<Appended, ReadError> {
     })?;
     let indexed = Indexed::from_file(file)?;
     let (events, torn) = (indexed.events(), indexed.torn_records()?);
-    let (mut file, names, remarks, entries) = indexed.into_parts();
+    let (mut file, names, remarks, mut entries) = indexed.into_parts();
+    // Call stacks of events that were not written.
+    entries.pop_if(|last| last.kind == STACKS.code());
     // Remarks, index and end mark come last and are written again.
     let end = entries
         .last()
@@ -42,6 +45,7 @@ pub fn append(path: &Path) -> Result<Appended, ReadError> {
     let mut sink = NativeSink::new(file);
     sink.offset = end;
     sink.names = name_counts(&names);
+    sink.stacks = names.stacks.len();
     sink.entries = Some(entries);
     sink.events = events;
     if let Some((records, count)) = torn {

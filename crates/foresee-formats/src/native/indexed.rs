@@ -15,6 +15,7 @@ use super::frame::{
 use super::names::read_names;
 use super::reader::NativeSource;
 use super::record::Decoder;
+use super::stacks::{CALLS, read_calls};
 use super::writer::Entry;
 
 /// The end mark: a frame with the offset of the index.
@@ -129,6 +130,7 @@ impl Indexed {
             pool: Pool::default(),
             names: self.names.clone(),
             remarks: self.remarks.clone(),
+            stacks: Vec::new(),
         };
         let share = self.blocks.len().div_ceil(threads.max(1)).max(1);
         let parts: Vec<Result<Pool, ReadError>> = std::thread::scope(|scope| {
@@ -305,6 +307,12 @@ impl Indexed {
                 }
                 let Some(block) = Block::new(first, at, header) else { return Ok(()) };
                 self.blocks.push(block);
+            }
+            CALLS => {
+                self.read_at(offset, header.length, &mut payload)?;
+                header.check(&payload, at)?;
+                first = self.names.stacks.len() as u64;
+                read_calls(&payload, header.count, offset, &mut self.names)?;
             }
             Kind::Index | Kind::End | Kind::Optional(_) => {}
         }

@@ -7,6 +7,7 @@ mod indexed;
 mod names;
 mod reader;
 mod record;
+mod stacks;
 mod writer;
 
 use std::io::{self, Read, Write};
@@ -28,6 +29,8 @@ pub fn write_frames<'w>(output: Box<dyn Write + 'w>, events: u32) -> Box<dyn Eve
     let mut sink = writer::NativeSink::new(output);
     sink.frame_events = events.clamp(1, writer::FRAME_EVENTS);
     sink.entries = None;
+    // Frames are sent by what they hold, and findings of observed programs name places only.
+    sink.has_stacks = false;
     Box::new(sink)
 }
 

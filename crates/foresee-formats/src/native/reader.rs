@@ -9,6 +9,7 @@ use super::frame::{
 };
 use super::names::read_names;
 use super::record::{BadRecord, Decoder};
+use super::stacks::{CALLS, FrameStacks, STACKS, read_calls};
 use crate::text::VALUES_PER_BATCH;
 
 /// Memory for a frame is allocated in steps of this size as its bytes arrive, so a damaged or
@@ -34,6 +35,10 @@ pub(crate) struct NativeSource<'r> {
     /// The number of events of the current frame that have not been returned.
     left: usize,
     next_event: u64,
+    /// The call stacks of the events of the current frame, or of the next one.
+    stacks: FrameStacks,
+    /// The number of events of the current frame.
+    count: usize,
     /// The current frame is cut off: read what is complete.
     torn: bool,
     ended: bool,
@@ -70,6 +75,8 @@ impl<'r> NativeSource<'r> {
             batch_start: 0,
             left: 0,
             next_event,
+            stacks: FrameStacks::default(),
+            count: 0,
             torn: false,
             ended: false,
         }
@@ -124,6 +131,10 @@ impl<'r> NativeSource<'r> {
                     let message = format!("events do not continue with number {}", self.next_event);
                     return Err(damaged(self.payload_offset, message));
                 }
+                if !self.stacks.are_of(self.next_event) {
+                    self.stacks = FrameStacks::default();
+                }
+                self.count = header.count as usize;
                 self.next_event += u64::from(header.count);
                 (self.next, self.left, self.torn) = (8, header.count as usize, !whole);
             }
@@ -132,6 +143,12 @@ impl<'r> NativeSource<'r> {
                 if read_full(&mut self.input, &mut [0]).map_err(|e| unreadable(at, &e))? > 0 {
                     return Err(damaged(self.offset, "there are bytes after the end mark"));
                 }
+            }
+            CALLS if self.names_known => {}
+            CALLS => read_calls(payload, header.count, self.payload_offset, &mut self.names)?,
+            STACKS => {
+                let (count, at) = (header.count, self.payload_offset);
+                self.stacks = FrameStacks::read(payload, count, at, &self.names)?;
             }
             Kind::Index | Kind::Optional(_) => {}
         }
@@ -181,6 +198,8 @@ impl EventSource for NativeSource<'_> {
         let most = self.left.min(Batch::EVENTS);
         let bytes = &self.buffer[..self.length];
         let result = self.decoder.decode(bytes, &mut self.next, most, VALUES_PER_BATCH, batch);
+        let before = (self.count - self.left) as u64;
+        self.stacks.next(before, &batch.events, &mut batch.stacks);
         self.left -= batch.events.len();
         let at = self.payload_offset + self.next as u64;
         match result {

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use foresee_trace::{Batch, EventSink, FileOrder, Names, Remarks};
+use foresee_trace::{Batch, CallStacks, EventSink, FileOrder, Names, Remarks};
 
 use super::frame::{FrameHeader, HEADER, Kind, MAX_PAYLOAD, encode_file_header, encode_remarks};
 use super::names::{NAMESPACES, encode_names, name_counts};
 use super::record::encode;
+use super::stacks::{CALLS, STACKS, StackChanges, encode_calls};
 use crate::shape::check_batch;
 
 /// The number of events of a frame: enough to amortise its overhead, few enough to decode in the
@@ -47,6 +48,11 @@ pub(crate) struct NativeSink<W> {
     pub(crate) offset: u64,
     /// The number of names of each kind written so far. The first location is never written.
     pub(crate) names: [usize; NAMESPACES],
+    /// The call stacks written so far have numbers below this.
+    pub(crate) stacks: usize,
+    /// Whether call stacks are written.
+    pub(super) has_stacks: bool,
+    changes: StackChanges,
     /// The number of events in complete frames.
     pub(crate) events: u64,
     /// Space for the header, then the payload of the current frame.
@@ -68,6 +74,9 @@ impl<W: Write> NativeSink<W> {
             output,
             offset: 0,
             names: name_counts(&Names::default()),
+            stacks: CallStacks::FIRST,
+            has_stacks: true,
+            changes: StackChanges::default(),
             events: 0,
             frame: Vec::new(),
             count: 0,
@@ -148,6 +157,20 @@ impl<W: Write> NativeSink<W> {
                 self.names[namespace] += written as usize;
             }
         }
+        while self.has_stacks && self.stacks < names.stacks.len() {
+            scratch.clear();
+            scratch.resize(HEADER, 0);
+            let first = self.stacks;
+            let written = encode_calls(&names.stacks, first, &mut scratch);
+            self.write_frame(CALLS, written, first as u64, 0, &mut scratch)?;
+            self.stacks += written as usize;
+        }
+        if self.count > 0 && self.changes.count > 0 {
+            scratch.clear();
+            scratch.resize(HEADER, 0);
+            let changes = self.changes.take(self.events, &mut scratch);
+            self.write_frame(STACKS, changes, self.events, 0, &mut scratch)?;
+        }
         self.scratch = scratch;
         if self.count > 0 {
             let mut frame = std::mem::take(&mut self.frame);
@@ -186,9 +209,12 @@ impl<W: Write> EventSink for NativeSink<W> {
 
     fn write_batch(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
         check_batch(batch)?;
-        for event in &batch.events {
+        for (i, event) in batch.events.iter().enumerate() {
             if self.count == 0 {
                 self.start_frame();
+            }
+            if self.has_stacks && !batch.stacks.is_empty() {
+                self.changes.add(self.count, event, batch.stack(i));
             }
             encode(event, &batch.pool, &mut self.frame);
             self.count += 1;

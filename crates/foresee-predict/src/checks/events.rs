@@ -88,6 +88,7 @@ impl Context<'_> {
             shared: hold.shared,
             event: acquire.into(),
             location: self.location_of(acquire),
+            calls: Vec::new(),
         }
     }
 
@@ -96,8 +97,8 @@ impl Context<'_> {
         match self.requirements.fork(thread.index()) {
             NONE => None,
             fork => {
-                let location = self.location_of(fork);
-                Some(Fork { by: self.thread_of(fork).to_owned(), event: fork.into(), location })
+                let (by, location) = (self.thread_of(fork).to_owned(), self.location_of(fork));
+                Some(Fork { by, event: fork.into(), location, calls: Vec::new() })
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
 use foresee_trace::{
-    Confirmation, Confirmed, Detail, Fact, Finding, FindingKind, Location, Role, Site, Space,
+    Confirmation, Confirmed, Detail, Fact, Finding, FindingKind, Fork, Location, Role, Site, Space,
     Subject, Target, TargetKind, Verdict, Visible, Witness,
 };
 
@@ -17,6 +17,9 @@ use crate::report::Report;
 
 /// How many sites that no fact mentions are listed.
 const OTHER_SITES: usize = 5;
+
+/// How many frames of a call stack are shown without `-v`.
+const FRAMES: usize = 8;
 
 /// Facts about the search, not about the program.
 const FIGURES: &[&str] = &[
@@ -153,7 +156,7 @@ impl Told<'_> {
             self.site("violated by", i, out)?;
             told.insert(i);
         }
-        let mut threads: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut threads: Vec<(String, Vec<&str>, Option<&Fork>)> = Vec::new();
         for detail in &finding.details {
             let label = detail.label.as_str();
             let is_figure = FIGURES.contains(&label) && self.options.level != Level::Verbose;
@@ -174,9 +177,11 @@ impl Told<'_> {
                         continue;
                     };
                     let origin = thread.origin();
-                    match threads.iter_mut().find(|(known, _)| *known == origin) {
-                        Some((_, names)) => names.push(&thread.name),
-                        None => threads.push((origin, vec![&thread.name])),
+                    match threads.iter_mut().find(|(known, ..)| *known == origin) {
+                        Some((_, names, _)) => names.push(&thread.name),
+                        None => {
+                            threads.push((origin, vec![&thread.name], thread.forked.as_ref()));
+                        }
                     }
                 }
                 Fact::State { since: Some(event), .. } => {
@@ -197,9 +202,15 @@ impl Told<'_> {
                 _ => self.line(label, &detail.text(&finding.sites), out)?,
             }
         }
-        for (origin, names) in threads {
+        for (origin, names, fork) in threads {
             let word = if names.len() == 1 { "thread" } else { "threads" };
             self.line(&format!("{word} {}", names.join(", ")), &origin, out)?;
+            let has_calls = |fork: &&Fork| !fork.calls.is_empty();
+            if let Some(fork) = fork.filter(has_calls)
+                && self.options.level == Level::Verbose
+            {
+                self.calls(fork.location.as_ref(), &fork.calls, out)?;
+            }
         }
         let is_other = |(i, site): &(usize, &Site)| {
             let is_shown = matches!(site.role, Role::Step | Role::State | Role::Violation);
@@ -228,13 +239,26 @@ impl Told<'_> {
         if frames.len() > 1 {
             self.frames(&frames, out)?;
         }
+        let locks = site.locks.iter().flatten().filter(|lock| !lock.calls.is_empty());
+        for lock in locks.filter(|_| self.options.level == Level::Verbose) {
+            writeln!(out, "    {} was taken at", Visible(&self.shorter.apply(&lock.name)))?;
+            self.calls(lock.location.as_ref(), &lock.calls, out)?;
+        }
         Ok(())
+    }
+
+    /// A place and the calls that led there.
+    fn calls(&self, at: Option<&Location>, calls: &[Location], out: &mut String) -> fmt::Result {
+        let all: Vec<&Location> = at.into_iter().chain(calls).flat_map(Location::frames).collect();
+        self.frames(&all, out)
     }
 
     /// A call stack, with runs of library frames folded.
     fn frames(&self, frames: &[&Location], out: &mut String) -> fmt::Result {
+        let is_cut = self.options.level != Level::Verbose && frames.len() > FRAMES + 1;
+        let shown = if is_cut { FRAMES } else { frames.len() };
         let mut number = 0;
-        while number < frames.len() {
+        while number < shown {
             let frame = frames[number];
             let function = frame.function.as_deref().unwrap_or("?");
             let function = match self.options.is_wide {
@@ -252,7 +276,10 @@ impl Told<'_> {
                 number += run;
             }
         }
-        Ok(())
+        match frames.len() - number.min(frames.len()) {
+            0 => Ok(()),
+            more => writeln!(out, "       … {more} more frames, which -v shows"),
+        }
     }
 
     /// The commands that show more, let the program do it, and suppress it.

@@ -205,6 +205,8 @@ pub(super) unsafe fn announced(address: usize, size: usize, pc: usize) -> Pendin
 pub(super) unsafe fn announce(t: *mut Thread, address: usize, size: usize, pc: usize) {
     // SAFETY: the memory is about to be written.
     unsafe {
+        // It is recorded later, perhaps after the function that stores.
+        log::tell_callers(t);
         (*t).pending = announced(address, size, pc);
         if !config::free_running() {
             log::note_pending(t);
@@ -416,6 +418,7 @@ pub(super) unsafe fn put_store(t: *mut Thread, Store(pending, inexact): Store) {
     // SAFETY: the memory was announced as the target of a store.
     unsafe {
         let Pending { address, size, pc, before, is_atomic, .. } = pending;
+        (*t).callers.is_behind = true;
         if explore::is_on() && is_atomic {
             explore::memory::updated(t, before, load(address, size));
         }
@@ -426,6 +429,7 @@ pub(super) unsafe fn put_store(t: *mut Thread, Store(pending, inexact): Store) {
         } else {
             run(t, tag(Access::Write, 1) | if inexact { INEXACT } else { 0 }, address, size, pc);
         }
+        (*t).callers.is_behind = false;
         if !config::free_running() {
             log::no_pending();
         }

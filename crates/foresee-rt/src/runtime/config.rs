@@ -9,6 +9,7 @@ static RECORDING: AtomicBool = AtomicBool::new(false);
 static FREE_RUNNING: AtomicBool = AtomicBool::new(false);
 static FILTER: AtomicBool = AtomicBool::new(true);
 static CALLS: AtomicBool = AtomicBool::new(false);
+static STACKS: AtomicBool = AtomicBool::new(false);
 static QUANTUM: AtomicI32 = AtomicI32::new(0);
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The process that waits for the log; zero if unknown.
@@ -31,6 +32,7 @@ pub(super) fn read() -> bool {
     LENGTH.store(directory.len(), Ordering::Relaxed);
     FREE_RUNNING.store(variable(c"FORESEE_MODE") == Some(b"async"), Ordering::Relaxed);
     FILTER.store(variable(c"FORESEE_FILTER") != Some(b"none"), Ordering::Relaxed);
+    STACKS.store(variable(c"FORESEE_STACKS") == Some(b"on"), Ordering::Relaxed);
     if let Some(n) = variable(c"FORESEE_QUANTUM").and_then(number) {
         QUANTUM.store(n.clamp(1, 1 << 30) as i32, Ordering::Relaxed);
     }
@@ -101,6 +103,11 @@ pub(super) fn free_running() -> bool {
 #[inline(always)]
 pub(super) fn filter() -> bool {
     FILTER.load(Ordering::Relaxed)
+}
+
+/// Whether call stacks are recorded.
+pub(super) fn stacks() -> bool {
+    STACKS.load(Ordering::Relaxed)
 }
 
 /// Whether calls of some functions are recorded.

@@ -5,6 +5,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
+use super::callers::{self, Change};
 use super::file::File;
 use super::sys::{self, Text};
 use super::thread::Thread;
@@ -280,6 +281,34 @@ impl Log {
         }
     }
 
+    /// Writes what has changed in the call stack of a thread.
+    unsafe fn callers(&mut self, t: *mut Thread) {
+        // SAFETY: as in `put_with`.
+        unsafe {
+            let id = (*t).id;
+            callers::changes(t, |change| {
+                if !config::recording() {
+                    return;
+                }
+                let near = self.addresses[1];
+                match change {
+                    Change::Returned(count) => {
+                        self.record(Tag::Return as u8, self.pc, near, u64::from(count));
+                    }
+                    Change::Called { returned, at, from: None } => {
+                        self.record(Tag::Call as u8, at as u64, near, u64::from(returned));
+                    }
+                    Change::Called { returned, at, from: Some(from) } => {
+                        let (at, from) = (at as u64, from as u64);
+                        self.record(Tag::CallFrom as u8, at, from, u64::from(returned));
+                    }
+                    Change::Unknown => self.record(Tag::StackUnknown as u8, self.pc, near, 0),
+                }
+                self.begin(id);
+            });
+        }
+    }
+
     unsafe fn commit(&mut self) {
         // SAFETY: the head is mapped as long as the process lives. The records are in memory before the new end is, and
         // the mapped memory outlives the process.
@@ -360,6 +389,9 @@ pub(super) unsafe fn put_with(
         if config::recording() {
             log.begin((*t).id);
         }
+        if (*t).callers.has_moved && !(*t).callers.is_behind && config::recording() {
+            log.callers(t);
+        }
         // Making room may have ended the recording.
         if config::recording() {
             log.record(tag, pc as u64, address as u64, value);
@@ -375,6 +407,29 @@ pub(super) unsafe fn put_with(
         }
     }
     unlock();
+}
+
+/// Records what has changed in the call stack of `t`, for an access that is recorded later.
+///
+/// # Safety
+/// As [`put`].
+pub(super) unsafe fn tell_callers(t: *mut Thread) {
+    // SAFETY: the thread's own state; the log is ours while the lock or the token is.
+    unsafe {
+        if !(*t).callers.has_moved {
+            return;
+        }
+        lock();
+        let log = &mut *LOG.0.get();
+        if config::recording() {
+            log.begin((*t).id);
+        }
+        if config::recording() {
+            log.callers(t);
+            log.commit();
+        }
+        unlock();
+    }
 }
 
 /// Records that `t` has the token, unless it had it all the time. So every stretch of a thread

@@ -6,6 +6,7 @@ mod alloc;
 mod atomics;
 mod blocking;
 mod c11;
+mod callers;
 mod calls;
 mod channels;
 mod clocks;

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::next::real;
 use super::{
-    access, alloc, config, ending, enter, explore, gate, leave, log, modules, queue, shadow,
-    signals, sys, thread, threads, token,
+    access, alloc, callers, config, ending, enter, explore, gate, leave, log, modules, queue,
+    shadow, signals, sys, thread, threads, token,
 };
 use crate::exploring::beyond;
 
@@ -61,6 +61,7 @@ fn begin() -> bool {
     let ready = error.is_none();
     if ready {
         alloc::prepare();
+        callers::prepare();
         modules::read_wishes();
         gate::prepare();
         explore::prepare();

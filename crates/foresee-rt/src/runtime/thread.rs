@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use super::callers::Callers;
 use super::clocks::Clock;
 use super::shadow::Reads;
 use super::sys;
@@ -43,6 +44,8 @@ pub(super) struct Thread {
     /// The number of counted records of the thread.
     pub(super) place: u32,
     pub(super) pending: Pending,
+    /// The functions that it is in.
+    pub(super) callers: Callers,
     /// Signals that arrived while the thread was in a hook.
     pub(super) signals: u64,
     /// Its last reads of memory that several threads read; null if there are none.

@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::next::real;
 use super::thread::{self, Thread, life};
 use super::{
-    Errno, access, blocking, clocks, come_in, config, ending, enter, explore, gate, hook, leave,
-    log, modules, shadow, step_aside, sync, sys, token,
+    Errno, access, blocking, callers, clocks, come_in, config, ending, enter, explore, gate, hook,
+    leave, log, modules, shadow, step_aside, sync, sys, token,
 };
 use crate::format::Tag;
 
@@ -108,6 +108,7 @@ pub(super) fn begin(t: *mut Thread) -> *mut Thread {
             // Another thread may have used the stack before.
             shadow::forget(low, size);
         }
+        callers::begin(t, low, size);
         log::put(t, Tag::ThreadBegin as u8, 0, low, size as u64);
         (*t).begun = true;
         if !is_main && (*t).start == 0 {

@@ -65,8 +65,6 @@ hook! {
     __tsan_write_range => write_range, "rdx";
     __tsan_vptr_read => read8, "rsi";
     __tsan_vptr_update => vptr_update, "rdx";
-    __tsan_func_entry => func_entry, "rsi";
-    __tsan_func_exit => func_exit, "rdi";
 }
 
 macro_rules! update {
@@ -118,25 +116,42 @@ extern "C" fn vptr_update(address: usize, value: usize, pc: usize) {
     }
 }
 
-/// A store happens in the function that announced it.
-#[inline(always)]
-fn announced_are_over() {
-    let t = thread::current();
-    if !t.is_null() {
-        // SAFETY: the caller is that thread.
-        unsafe { access::happens_now(t) };
-    }
+/// The hooks of functions, which are passed the stack pointer as well.
+#[cfg_attr(foresee_object, unsafe(no_mangle))]
+#[unsafe(naked)]
+unsafe extern "C" fn __tsan_func_entry() {
+    core::arch::naked_asm!("mov rsi, qword ptr [rsp]", "mov rdx, rsp", "jmp {}", sym func_entry)
 }
 
-extern "C" fn func_entry(_caller: usize, pc: usize) {
-    announced_are_over();
+#[cfg_attr(foresee_object, unsafe(no_mangle))]
+#[unsafe(naked)]
+unsafe extern "C" fn __tsan_func_exit() {
+    core::arch::naked_asm!("mov rdi, qword ptr [rsp]", "mov rsi, rsp", "jmp {}", sym func_exit)
+}
+
+extern "C" fn func_entry(caller: usize, pc: usize, sp: usize) {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller is that thread. A store happens in the function that announced it.
+        unsafe {
+            access::happens_now(t);
+            (*t).callers.enter(caller, pc, sp);
+        }
+    }
     if config::calls() && modules::is_wanted(pc) {
         call(Tag::Enter, pc);
     }
 }
 
-extern "C" fn func_exit(pc: usize) {
-    announced_are_over();
+extern "C" fn func_exit(pc: usize, sp: usize) {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: as above.
+        unsafe {
+            access::happens_now(t);
+            (*t).callers.leave(pc, sp);
+        }
+    }
     if config::calls() && modules::is_wanted(pc) {
         call(Tag::Exit, pc);
     }
