@@ -5,9 +5,10 @@
 //! the parameters, and nothing after this step knows of objects. Different parameters stand for
 //! different objects.
 //!
-//! Objects come into being while the program runs, so their fields have no value in the beginning
-//! that anyone would want to speak of. A field has the first value that is seen of it from the start:
-//! what the program writes first, or reads before that.
+//! Objects come into being while the program runs, and at first their fields have no value that
+//! anyone would want to speak of. So a run of such a property begins at the step at which all values
+//! that it needs are known: its formulas are rewritten such that earlier steps do not exist. That a value is
+//! known is the condition `x == x`, because a comparison with an unknown value is false.
 
 use std::collections::HashSet;
 
@@ -15,8 +16,8 @@ use foresee_support::nearest::nearest;
 use foresee_trace::{FieldName, Id, Interner, Names, Visible};
 
 use crate::ast::{
-    Atom, Body, EventAtom, Expr, ExprKind, Formula, FormulaKind, ObjectParam, Pattern, PatternKind,
-    Property, Regex, RegexKind, Spec, Term,
+    Atom, BinaryOp, Body, CompareOp, EventAtom, Expr, ExprKind, Formula, FormulaKind, ObjectParam,
+    Pattern, PatternKind, Property, Regex, RegexKind, Spec, Term, UnaryOp,
 };
 use crate::diagnostic::Diagnostic;
 use crate::mentions::{Entity, FieldMention, field_of, fields};
@@ -231,8 +232,138 @@ impl Expanded {
             *name = full;
         };
         rename_body(&mut of.body, &mut rename);
+        let mut needed: Vec<String> = Vec::new();
+        for field in fields(property).iter().filter(|field| field.entity == Entity::State) {
+            let name = format!("{}.{}", objects[field.object], field.path);
+            if !needed.contains(&name) {
+                needed.push(name);
+            }
+        }
+        if !needed.is_empty() {
+            begin_when_known(&mut of, &needed);
+        }
         self.spec.properties.push(of);
     }
+}
+
+/// Makes a property one that begins when the values of some variables are known.
+fn begin_when_known(property: &mut Property, needed: &[String]) {
+    let span = property.span;
+    let known = needed.iter().map(|name| {
+        let value = || Expr { kind: ExprKind::Var(name.clone()), span };
+        Formula { kind: FormulaKind::Atom(Atom::Compare(CompareOp::Eq, value(), value())), span }
+    });
+    let Some(known) = known.reduce(and) else { return };
+    match &mut property.body {
+        Body::Formula(formula) => {
+            let since = Since(&known).formula(formula);
+            *formula = match has_future(formula) {
+                true => binary(BinaryOp::WeakUntil, not(known.clone()), and(known, since)),
+                false => implies(known, since),
+            };
+        }
+        Body::Violation(regex) => {
+            let step = |formula| Regex { kind: RegexKind::Step(formula), span };
+            let many = |regex| Regex { kind: RegexKind::Star(Box::new(regex)), span };
+            let rest = vec![regex.clone(), many(step(known.clone()))];
+            let rest = Regex { kind: RegexKind::Intersection(rest), span };
+            let kind = RegexKind::Concat(vec![many(step(not(known))), rest]);
+            *regex = Regex { kind, span };
+        }
+        Body::Automaton(automaton) => {
+            for edge in automaton.states.iter_mut().flat_map(|state| &mut state.edges) {
+                edge.guard = and(known.clone(), edge.guard.clone());
+            }
+        }
+        // These have no conditions.
+        Body::Pattern(_) | Body::Custom(_) => {}
+    }
+}
+
+/// Rewrites formulas such that steps before the first at which a condition holds do not exist; the condition holds
+/// from then on.
+struct Since<'a>(&'a Formula);
+
+impl Since<'_> {
+    fn formula(&self, formula: &Formula) -> Formula {
+        let (begun, span) = (|| self.0.clone(), formula.span);
+        let was = |formula| unary(UnaryOp::Prev, formula);
+        match &formula.kind {
+            FormulaKind::Const(_) | FormulaKind::Atom(_) => formula.clone(),
+            FormulaKind::Let(_, body) => self.formula(body),
+            FormulaKind::Unary(op, operand) => {
+                let inner = self.formula(operand);
+                match op {
+                    // What held before the first step is what holds at it.
+                    UnaryOp::Prev => and(
+                        implies(was(begun()), was(inner.clone())),
+                        implies(not(was(begun())), inner),
+                    ),
+                    UnaryOp::Once => unary(UnaryOp::Once, and(begun(), inner)),
+                    UnaryOp::Hist => unary(UnaryOp::Hist, implies(begun(), inner)),
+                    UnaryOp::Start => and(and(inner.clone(), was(begun())), not(was(inner))),
+                    UnaryOp::End => and(and(not(inner.clone()), was(begun())), was(inner)),
+                    UnaryOp::Not | UnaryOp::Next | UnaryOp::Eventually | UnaryOp::Always => {
+                        unary(*op, inner)
+                    }
+                }
+            }
+            FormulaKind::Binary(op, left, right) => {
+                let (left, right) = (self.formula(left), self.formula(right));
+                match op {
+                    BinaryOp::Since => binary(BinaryOp::Since, left, and(begun(), right)),
+                    BinaryOp::WeakSince => {
+                        binary(BinaryOp::WeakSince, implies(begun(), left), and(begun(), right))
+                    }
+                    BinaryOp::Interval => {
+                        let first = and(begun(), and(left, not(right.clone())));
+                        binary(BinaryOp::Since, not(right), first)
+                    }
+                    BinaryOp::WeakInterval => {
+                        let first = and(begun(), and(left, not(right.clone())));
+                        binary(BinaryOp::WeakSince, implies(begun(), not(right)), first)
+                    }
+                    _ => {
+                        let (left, right) = (Box::new(left), Box::new(right));
+                        Formula { kind: FormulaKind::Binary(*op, left, right), span }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn has_future(formula: &Formula) -> bool {
+    match &formula.kind {
+        FormulaKind::Const(_) | FormulaKind::Atom(_) => false,
+        FormulaKind::Let(_, body) => has_future(body),
+        FormulaKind::Unary(op, operand) => op.is_future() || has_future(operand),
+        FormulaKind::Binary(op, left, right) => {
+            op.is_future() || has_future(left) || has_future(right)
+        }
+    }
+}
+
+fn unary(op: UnaryOp, operand: Formula) -> Formula {
+    let span = operand.span;
+    Formula { kind: FormulaKind::Unary(op, Box::new(operand)), span }
+}
+
+fn binary(op: BinaryOp, left: Formula, right: Formula) -> Formula {
+    let span = left.span;
+    Formula { kind: FormulaKind::Binary(op, Box::new(left), Box::new(right)), span }
+}
+
+fn not(formula: Formula) -> Formula {
+    unary(UnaryOp::Not, formula)
+}
+
+fn and(left: Formula, right: Formula) -> Formula {
+    binary(BinaryOp::And, left, right)
+}
+
+fn implies(left: Formula, right: Formula) -> Formula {
+    binary(BinaryOp::Implies, left, right)
 }
 
 /// Gets each name of a variable or lock, and whether it is of a lock.
@@ -363,17 +494,22 @@ mod tests {
     #[test]
     fn a_property_is_one_for_each_object() {
         let (all, shown) = expanded("property p(a: account): a.balance >= 0");
+        let begun = |object: &str| {
+            let field = format!("`{object}.balance`");
+            format!("p({object}): {field} == {field} -> {field} >= 0")
+        };
         assert_eq!(
             all,
             [
-                "p(account(bank.c:9(open))#1): `account(bank.c:9(open))#1.balance` >= 0",
-                "p(account(bank.c:9(open))#2): `account(bank.c:9(open))#2.balance` >= 0",
-                "p(account(bank.c:30(more))#1[4]): `account(bank.c:30(more))#1[4].balance` >= 0",
+                begun("account(bank.c:9(open))#1"),
+                begun("account(bank.c:9(open))#2"),
+                begun("account(bank.c:30(more))#1[4]"),
             ]
         );
         assert_eq!(shown, "");
         let (all, _) = expanded("property p(s: Sole): s.count >= other");
-        assert_eq!(all, ["p(bank.Sole): bank.Sole.count >= other"]);
+        let sole = "bank.Sole.count == bank.Sole.count -> bank.Sole.count >= other";
+        assert_eq!(all, [format!("p(bank.Sole): {sole}")]);
     }
 
     #[test]

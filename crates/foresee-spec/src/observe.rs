@@ -80,7 +80,7 @@ impl EvalWarnings {
 pub struct Projection {
     variables: Vec<(String, Option<VarId>)>,
     given: Vec<bool>,
-    /// The variables that have their first value from the start: fields of objects that come into being.
+    /// The variables that are fields of objects, which come into being.
     is_field: Vec<bool>,
     initial: ProgramState,
     state_atoms: Vec<(u8, StateAtom)>,
@@ -318,7 +318,9 @@ impl Projection {
             EvalError::Unknown => {
                 warnings.unknown.resize(values.len(), false);
                 for (slot, value) in values.iter().enumerate() {
-                    warnings.unknown[slot] |= value.is_none() && atom.mentions(slot as u16);
+                    // Properties of objects begin when all values are known.
+                    let is_told = value.is_none() && !self.is_field[slot];
+                    warnings.unknown[slot] |= is_told && atom.mentions(slot as u16);
                 }
             }
             EvalError::Type => warnings.types |= 1 << bit,
@@ -348,6 +350,10 @@ impl Projection {
             return None;
         }
         let slot = *self.slots.get(event.target()?)?;
+        // What memory holds before an object is made there is not a value of the object.
+        if op == Op::Init && self.is_field[usize::from(slot)] {
+            return None;
+        }
         let values = pool.values(event);
         // The first of the two values of a read-modify-write is the one that it read.
         let value = if op == Op::Rmw && values.len() < 2 { None } else { values.first().copied() };
@@ -423,18 +429,12 @@ impl InitialValues {
             && self.open[usize::from(slot)]
         {
             self.values[usize::from(slot)] = Some(value);
-            // What memory held before there was an object in it is not a value of the object.
-            self.open[usize::from(slot)] =
-                event.op() == Op::Init && projection.is_field[usize::from(slot)];
+            self.open[usize::from(slot)] = false;
         }
         if event.op().writes()
             && let Some(&slot) = event.target().and_then(|t| projection.slots.get(t))
         {
-            let slot = usize::from(slot);
-            if self.open[slot] && projection.is_field[slot] && !projection.given[slot] {
-                self.values[slot] = pool.value(event).or(self.values[slot]);
-            }
-            self.open[slot] = false;
+            self.open[usize::from(slot)] = false;
         }
     }
 

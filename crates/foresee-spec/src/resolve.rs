@@ -31,7 +31,7 @@ pub struct Resolved {
     pub strings: HashMap<String, SymId>,
     /// The objects of each parameter with a type, by the name of the property.
     pub objects: HashMap<String, Vec<Vec<String>>>,
-    /// Variables that are fields of such objects: they have their first value from the start.
+    /// Variables that are fields of such objects.
     pub fields: HashSet<VarId>,
 }
 

@@ -21,7 +21,7 @@ use foresee_report::text::{Options, Style};
 use foresee_report::{Report, Tests, exit_status};
 use foresee_spec::Diagnostic;
 use foresee_trace::{
-    EventSource, FileOrder, Finding, GrowingTrace, Name, ReadError, Remarks, Visible,
+    EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Name, ReadError, Remarks, Visible,
 };
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -228,7 +228,8 @@ impl ConsoleObserver {
             }
             false => View::new(format == ReportFormat::Text),
         };
-        let style = if file.is_some() { Style::Plain } else { output::style() };
+        // The screen has colours of its own.
+        let style = if file.is_some() || is_screen { Style::Plain } else { output::style() };
         // Findings of programs that come and go are not kept for `explain`.
         let options = Options {
             has_commands: false,
@@ -357,9 +358,11 @@ impl Observer for ConsoleObserver {
         let label = label(program);
         let about = json!({"name": program.name, "id": program.id.to_string()});
         self.say(&format!("{label}: connected"), json!({"what": "program", "program": about}));
+        let told = Vec::new();
         let mut listener =
-            ProgramListener { observer: self, program, label: &label, about: &about };
+            ProgramListener { observer: self, program, label: &label, about: &about, told };
         let examined = self.session.follow(&Running(program), &mut listener);
+        let mut told = listener.told;
         self.totals().programs += 1;
         match examined {
             Ok(examined) => {
@@ -368,7 +371,6 @@ impl Observer for ConsoleObserver {
                 let mut totals = self.totals();
                 totals.incomplete += u64::from(status == 3);
                 totals.errors += u64::from(status == 2);
-                // Some findings appear only at the end.
                 totals.is_found |= status == 1;
                 let how = match status {
                     0 => "nothing found",
@@ -378,6 +380,14 @@ impl Observer for ConsoleObserver {
                 };
                 self.view.over(&label, program.events(), how);
                 for finding in &report.findings {
+                    // Some findings appear only at the end.
+                    let is_it = |(property, kind): &(String, FindingKind)| {
+                        *property == finding.property && *kind == finding.kind
+                    };
+                    match told.iter().position(is_it) {
+                        Some(place) => drop(told.swap_remove(place)),
+                        None => self.view.finding(&label, finding),
+                    }
                     let key = (finding.property.clone(), finding.kind.word());
                     *totals.verdicts.entry(key).or_default() += 1;
                 }
@@ -518,6 +528,8 @@ struct ProgramListener<'a> {
     program: &'a Program,
     label: &'a str,
     about: &'a serde_json::Value,
+    /// What was found while the program ran.
+    told: Vec<(String, FindingKind)>,
 }
 
 impl ProgramListener<'_> {
@@ -539,6 +551,7 @@ impl Listener for ProgramListener<'_> {
     fn found(&mut self, finding: &Finding) {
         self.observer.totals().findings += 1;
         self.observer.view.finding(self.label, finding);
+        self.told.push((finding.property.clone(), finding.kind));
         self.tell("finding", &finding.kind.word().to_uppercase(), finding);
         // Those without a fingerprint come with the verdict.
         if let Some(fingerprint) = &finding.fingerprint {

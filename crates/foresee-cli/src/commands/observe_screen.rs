@@ -269,7 +269,7 @@ impl State {
 
     /// The rows of a list that can be seen, the one at hand among them.
     fn window(&mut self, pane: Pane, area: Rect) -> Range<usize> {
-        let height = usize::from(area.height.saturating_sub(2));
+        let height = usize::from(area.height.saturating_sub(2)).max(1);
         let (rows, at) = (self.rows(pane), self.selected(pane).unwrap_or(0));
         let first = self.first[pane as usize].min(rows.saturating_sub(height));
         let first = first.min(at).max((at + 1).saturating_sub(height));
@@ -317,7 +317,7 @@ impl State {
             .style(style)
         });
         let widths = [
-            Constraint::Fill(1),
+            Constraint::Min(16),
             Constraint::Length(18),
             Constraint::Length(20),
             Constraint::Length(18),
@@ -354,7 +354,7 @@ impl State {
         });
         let rows = (seen.start, rows.collect());
         let widths =
-            [Constraint::Length(10), Constraint::Max(24), Constraint::Max(28), Constraint::Fill(1)];
+            [Constraint::Length(10), Constraint::Fill(2), Constraint::Fill(2), Constraint::Fill(4)];
         self.draw_table(frame, area, (Pane::Findings, "Findings"), rows, &widths);
     }
 
@@ -566,7 +566,8 @@ mod tests {
             assert!(has(&screen, text), "{text}\n{}", screen.join("\n"));
         }
         let narrow = shown(&mut full(), 100, 40);
-        assert!(has(&narrow, "message 29 of") && !has(&narrow, "more of it"));
+        let is_cut = has(&narrow, "message 29 of") && !has(&narrow, "more of it");
+        assert!(is_cut, "{}", narrow.join("\n"));
     }
 
     #[test]
@@ -575,7 +576,8 @@ mod tests {
         assert_eq!(state.selected(Pane::Findings), Some(29));
         typed(&mut state, KeyCode::Home);
         typed(&mut state, KeyCode::Down);
-        assert!(has(&shown(&mut state, 100, 40), "message 1 of"));
+        let first = shown(&mut state, 100, 40);
+        assert!(has(&first, "message 1 of"), "{}", first.join("\n"));
         typed(&mut state, KeyCode::Enter);
         assert!(has(&shown(&mut state, 100, 40), "more of it"));
         // New findings do not take away the one that is read.

@@ -58,7 +58,7 @@ pub(crate) fn read_calls(
 }
 
 /// The stacks of the events of one frame, as they are written.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct StackChanges {
     /// After the number of the first event.
     payload: Vec<u8>,
