@@ -93,7 +93,7 @@ fn observer(url: &str, spec: &Path) -> Command {
 /// Sends a trace; its run.
 fn send(url: &str, trace: &Path, flags: &[&str]) -> Result<(String, String), String> {
     let mut command = Command::new(FORESEE);
-    command.arg("send").arg(trace).args(["--to", url, "--frame", "3"]).args(flags);
+    command.arg("send").arg(trace).args(["--to", url]).args(flags);
     let (status, out, err) = said(&command.output().unwrap());
     if status != 0 {
         return Err(format!("status {status}: {err}"));
@@ -105,7 +105,9 @@ fn send(url: &str, trace: &Path, flags: &[&str]) -> Result<(String, String), Str
 /// What `foresee check` says of a trace, with what an observer assumes.
 fn offline(trace: &Path, spec: &Path) -> Json {
     let mut command = Command::new(FORESEE);
-    command.arg("check").arg(trace).args(["--window", "256", "--reorder", "maz", "--spec"]);
+    // The name of the trace is that of the run.
+    command.current_dir(trace.parent().unwrap()).arg("check").arg(trace.file_name().unwrap());
+    command.args(["--window", "256", "--reorder", "maz", "--spec"]);
     command.arg(spec).args(["--format", "json"]);
     let (_, out, err) = said(&command.output().unwrap());
     serde_json::from_str(&out).unwrap_or_else(|_| panic!("{}: {err}", trace.display()))
@@ -154,7 +156,7 @@ fn observers_share_runs_and_one_that_dies_is_replaced() {
                 let (url, is_slow) = (&nats.url, i % 3 == 0);
                 scope.spawn(move || {
                     // Some take long enough for their observers to die under them.
-                    let flags: &[&str] = if is_slow { &["--rate", "5"] } else { &[] };
+                    let flags: &[&str] = if is_slow { &["--rate", "5"] } else { &["--frame", "3"] };
                     send(url, trace, flags).unwrap().0
                 })
             })
@@ -195,8 +197,8 @@ fn a_queue_that_is_full_holds_senders_back_or_drops_are_counted() {
     let text: String =
         (0..150_000).map(|i| format!("T{}|w(x)={}|f.c:{i}\n", i % 2, i * 7919)).collect();
     std::fs::write(&trace, text).unwrap();
-    let small = ["--events-size", "1", "--patience", "2", "--frame", "1000"];
-    let error = send(&nats.url, &trace, &small).unwrap_err();
+    let small = ["--events-size", "1", "--frame", "1000"];
+    let error = send(&nats.url, &trace, &[&small[..], &["--patience", "2"]].concat()).unwrap_err();
     assert!(error.starts_with("status 2") && error.contains("cannot publish events"), "{error}");
     assert!(error.contains("maximum bytes"), "{error}");
     // The one before is still in the queue, without an end. With another queue there is room for the beginning.

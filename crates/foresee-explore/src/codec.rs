@@ -453,3 +453,37 @@ impl In<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_read_as_it_was_written_or_not_at_all() {
+        let threads = vec![ThreadName::default(), ThreadName(vec![1]), ThreadName(vec![1, 300])];
+        let steps = [(0, 0), (2, 7), (1, u32::MAX)];
+        let steps: Vec<Step> =
+            steps.iter().map(|&(thread, choice)| Step { thread, choice }).collect();
+        for tail in [Tail::Straight, Tail::Random(0), Tail::Random(u64::MAX)] {
+            let schedule = Schedule {
+                threads: threads.clone(),
+                steps: steps.clone(),
+                tail,
+                most_operations: 100_000,
+            };
+            let mut bytes = Vec::new();
+            write_schedule(&schedule, &mut bytes);
+            let read = read_schedule(&bytes).expect("it was written here");
+            assert_eq!(format!("{read:?}"), format!("{schedule:?}"));
+            assert!((0..bytes.len()).all(|end| read_schedule(&bytes[..end]).is_none()));
+            bytes.push(0);
+            assert!(read_schedule(&bytes).is_none());
+        }
+        // A step of a thread that is not there.
+        let schedule =
+            Schedule { threads: Vec::new(), steps, tail: Tail::Straight, most_operations: 1 };
+        let mut bytes = Vec::new();
+        write_schedule(&schedule, &mut bytes);
+        assert!(read_schedule(&bytes).is_none());
+    }
+}
