@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use foresee_predict::pattern::{Algorithm, Patterns};
-use foresee_predict::{Analysis, Candidates, End, Out, Pass};
+use foresee_predict::{Analysis, Candidates, End, Out, Pass, Room};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Batch, Event, Finding, Names, Op, Value};
 
@@ -72,7 +72,7 @@ fn pass(bindings: u64) -> anyhow::Result<(u64, Duration)> {
         }
     }
     let out = Out::new(&mut findings, &mut candidates);
-    let analysed = search.finish(&mut End { names: &names, kept: None, out })?;
+    let analysed = search.finish(&mut End { names: &names, kept: None, out, room: Room::ALL })?;
     let outcome = &analysed[1].outcome;
     anyhow::ensure!(*outcome == foresee_trace::Outcome::Exhausted, "{}", analysed[1].statement);
     anyhow::ensure!(findings.is_empty(), "nothing is wrong with these iterators");

@@ -32,7 +32,8 @@ mod sites;
 mod users;
 
 pub use analysis::{
-    ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Stat,
+    ANALYSES, Analysed, Analysis, AnalysisError, AnalysisKind, Conclusion, End, Out, Pass, Room,
+    Stat,
 };
 pub use candidates::{Candidates, Early};
 pub use causality::Concurrency;
