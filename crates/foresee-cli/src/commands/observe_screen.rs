@@ -537,7 +537,7 @@ mod tests {
                 "tower",
                 "PREDICTED",
                 "safe_landing",
-                &format!("message {i}\nmore of it"),
+                &format!("message {i} of a tower that says a lot, and more of it"),
             );
         }
         state.message("observing on unix:/run/foresee.sock\ntower: connected");
