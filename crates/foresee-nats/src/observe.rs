@@ -176,12 +176,11 @@ impl Fleet {
         });
         let answered = self.answer(&message, &run, observer, is_over);
         drop(alive);
-        let answered = answered.and_then(|()| {
+        let answered = answered.map(|()| {
             let _ = self.background.wait(message.double_ack());
             let subject = self.runs.subject("events", &run);
             // What is left of them grows old.
             let _ = self.background.wait(self.runs.events.purge().filter(subject).into_future());
-            Ok(())
         });
         match answered {
             Ok(()) => {}
