@@ -93,7 +93,7 @@ impl Globals {
 }
 
 impl Names for Globals {
-    fn scalar(&mut self, _address: u64) -> Option<Piece> {
+    fn scalar(&mut self, _address: u64, _block: Option<&Block>) -> Option<Piece> {
         None
     }
 
