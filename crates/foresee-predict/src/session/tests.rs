@@ -248,8 +248,8 @@ fn an_internal_error_costs_one_property_its_answer() {
     let mut work = Work::new(&session, session.settings.clone());
     let source = &session.specs[0];
     let resolved = foresee_spec::resolve(&source.spec, &trace.names).resolved;
-    let meaning = (&source.spec, &resolved);
-    work.add(&session, source, meaning, &trace.names, FileOrder::Observed).unwrap();
+    let meaning = foresee_spec::expand(&source.spec, &resolved, &trace.names, 1);
+    work.add(&session, source, &meaning, &trace.names, FileOrder::Observed).unwrap();
     let match_of = |property, tuple: [u64; 2]| {
         let certain_at = tuple[0].max(tuple[1]);
         Match { property, binding: Vec::new(), tuple: tuple.to_vec(), certain_at }
