@@ -318,10 +318,10 @@ mod tests {
         let second = Duration::from_secs(1);
         let greedy = |searches, searched| Greedy { searches, searched, room: None };
         let mut all = [
-            greedy(0, second * 0),
+            greedy(0, Duration::ZERO),
             greedy(1, second * 400),
-            greedy(4, second * 0),
-            greedy(1, second * 0),
+            greedy(4, Duration::ZERO),
+            greedy(1, Duration::ZERO),
         ];
         let mut searches: Vec<Search<'_>> =
             all.iter_mut().map(|analysis| Search { analysis, of: 0 }).collect();

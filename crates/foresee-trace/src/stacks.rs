@@ -127,7 +127,7 @@ mod tests {
         for _ in 0..20_000 {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let draw = (seed >> 33) as u32;
-            if path.len() > 8 || draw % 3 == 0 {
+            if path.len() > 8 || draw.is_multiple_of(3) {
                 path.pop();
             } else {
                 path.push(draw / 3 % 4);

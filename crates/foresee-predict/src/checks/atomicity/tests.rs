@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/atomicity.md` come from here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foresee_causality::judge::{Judge, Reads};
 use foresee_testkit::oracle::{self, atomicity as truth};
@@ -13,7 +13,7 @@ use super::*;
 use crate::checks::attempt::{Attempt, Reach, attempt};
 use crate::checks::locksets::LockSets;
 use crate::checks::tally::SearchStats;
-use crate::checks::tries::{Try, try_all};
+use crate::checks::tries::{Try, in_trying_order, try_all};
 use crate::reorder::{Requirements, Search};
 
 const PLAIN: Family = Family {
@@ -89,7 +89,9 @@ fn check(trace: &Trace, with_three: bool) -> Checked {
     let proposals = check.propose(&context).unwrap();
     let mut tally = proposals.tally;
     tally.caveat = proposals.caveat;
-    let tried = try_all(&context, proposals.candidates, check.budgets(), None, &mut tally);
+    let candidates = in_trying_order(proposals.candidates);
+    let known = HashMap::new();
+    let tried = try_all(&context, candidates, known, check.budgets(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)] // The figures of `docs/analyses/lifetime.md` come from here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use foresee_causality::judge::{Judge, Reads};
 use foresee_testkit::oracle::{self, atomicity::reachable_pairs};
@@ -12,7 +12,7 @@ use foresee_trace::{SymId, Trace};
 
 use super::*;
 use crate::checks::tally::SearchStats;
-use crate::checks::tries::try_all;
+use crate::checks::tries::{in_trying_order, try_all};
 use crate::reorder::Requirements;
 
 /// A random trace in which objects are used and freed, some of them begun by an event.
@@ -73,7 +73,9 @@ fn check(trace: &Trace) -> Checked {
     }
     let proposals = check.propose(&context).unwrap();
     let mut tally = proposals.tally;
-    let tried = try_all(&context, proposals.candidates, check.budgets(), None, &mut tally);
+    let candidates = in_trying_order(proposals.candidates);
+    let known = HashMap::new();
+    let tried = try_all(&context, candidates, known, check.budgets(), None, &mut tally);
     tried.count(&mut tally);
     let found = tried.found;
     let judge = Judge::new(trace);
