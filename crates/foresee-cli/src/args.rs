@@ -638,7 +638,7 @@ pub(crate) struct AnalysisArgs {
     /// Memory limit of the process, in MiB.
     ///
     /// If it is reached, what has been read so far is analysed, and the result says so. Buffers and the
-    /// program itself take some 40 MiB on top of it.
+    /// program itself take up to 48 MiB on top of it.
     #[arg(long, value_name = "MIB", default_value_t = SearchLimits::default().memory / MIB)]
     #[arg(help_heading = heading::LIMITS)]
     pub(crate) max_memory: usize,

@@ -14,6 +14,8 @@ use crate::harness::{FORESEE, cache, root, text};
 const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "./scripts/example", "tests/capture.rs runs the examples"),
     ("README.md", "./scripts/test", "runs this test"),
+    ("docs/explore.md", "foresee worker --queue", "needs a server; tests/queues.rs starts one"),
+    ("docs/explore.md", "foresee explore --queue", "needs a server; tests/queues.rs starts one"),
     ("docs/batch.md", "nats-server", "needs a server; tests/batch.rs starts one"),
     ("docs/batch.md", "foresee worker --queue", "needs a server; tests/batch.rs starts one"),
     (

@@ -34,6 +34,7 @@ mod replay_debug;
 mod replay_input;
 mod replay_primitives;
 mod reports;
+mod stacks;
 mod trouble;
 mod tutorial;
 mod unseen;

@@ -137,3 +137,24 @@ fn misspelt_types_and_fields_are_errors() {
         text(&explore.stderr)
     );
 }
+
+#[test]
+fn an_object_without_values_is_not_green() {
+    let bench = Bench::new();
+    let (one, two) = ("account(bank.c:9(open))#1", "account(bank.c:9(open))#2");
+    let steps = |limit: &str| {
+        format!(
+            "T0|fork(T1)|\nT0|w({one}.balance)=5|bank.c:1\nT0|w({one}.limit){limit}|bank.c:2\n\
+             T1|w({two}.balance)=5|bank.c:3\nT1|w({two}.limit)=7|bank.c:4\n"
+        )
+    };
+    bench.write("bank.spec", "property p(a: account): a.balance <= a.limit\n");
+    for (limit, expected) in [("=9", 0), ("", 3)] {
+        bench.write("bank.std", &steps(limit));
+        let mut check = bench.foresee();
+        let check = check.args(["check", "bank.std", "--spec", "bank.spec"]).output().unwrap();
+        let out = text(&check.stdout);
+        assert_eq!(check.status.code(), Some(expected), "{out}");
+        assert_eq!(out.contains(&format!("before `{one}.limit` has a value")), limit.is_empty());
+    }
+}

@@ -17,7 +17,7 @@ use foresee_trace::{FieldName, Id, Interner, Names, Visible};
 
 use crate::ast::{
     Atom, BinaryOp, Body, CompareOp, EventAtom, Expr, ExprKind, Formula, FormulaKind, ObjectParam,
-    Pattern, PatternKind, Property, Regex, RegexKind, Spec, Term, UnaryOp,
+    Pattern, PatternKind, Property, Regex, RegexKind, Span, Spec, Term, UnaryOp,
 };
 use crate::diagnostic::Diagnostic;
 use crate::mentions::{Entity, FieldMention, field_of, fields};
@@ -253,8 +253,14 @@ fn begin_when_known(property: &mut Property, needed: &[String]) {
         let value = || Expr { kind: ExprKind::Var(name.clone()), span };
         Formula { kind: FormulaKind::Atom(Atom::Compare(CompareOp::Eq, value(), value())), span }
     });
-    let Some(known) = known.reduce(and) else { return };
-    match &mut property.body {
+    if let Some(known) = known.reduce(and) {
+        begin_at(&mut property.body, known, span);
+    }
+}
+
+/// Makes a property one that begins at the first step at which a condition holds; the condition holds from then on.
+fn begin_at(body: &mut Body, known: Formula, span: Span) {
+    match body {
         Body::Formula(formula) => {
             let since = Since(&known).formula(formula);
             *formula = match has_future(formula) {
@@ -524,6 +530,44 @@ mod tests {
             shown.contains("1 of 3 objects of the type `account` have no value of `limit`"),
             "{shown}"
         );
+    }
+
+    /// A property that begins later says of a run what the original one says of the rest of it.
+    #[test]
+    fn what_begins_later_judges_the_rest_of_the_run() {
+        use crate::letter::Letter;
+        use crate::monitor::StateId;
+        use crate::testing::{
+            FUTURE_BINARY, FUTURE_UNARY, PAST_BINARY, PAST_UNARY, atom, compile, random_formula,
+            random_word,
+        };
+        const KNOWN: usize = 2;
+        let mut rng = fastrand::Rng::with_seed(5);
+        for operators in [(PAST_UNARY, PAST_BINARY), (FUTURE_UNARY, FUTURE_BINARY)] {
+            let mut violated = 0;
+            for _ in 0..5_000 {
+                let size = rng.usize(1..6);
+                let f = random_formula(&mut rng, KNOWN, size, operators);
+                let mut later = Body::Formula(f.clone());
+                begin_at(&mut later, atom(KNOWN), Span::default());
+                let mut whole = compile(&later, KNOWN + 1).monitor;
+                let mut rest = compile(&Body::Formula(f.clone()), KNOWN + 1).monitor;
+                let word = random_word(&mut rng, KNOWN, 8);
+                let begin = rng.usize(..=word.len());
+                let (mut a, mut b) = (whole.start(), rest.start());
+                for (n, &letter) in word.iter().enumerate() {
+                    let letter = if n < begin { letter } else { letter | 1 << KNOWN };
+                    a = whole.step(a, Letter(letter)).unwrap();
+                    if n >= begin {
+                        b = rest.step(b, Letter(letter)).unwrap();
+                    }
+                    let is_bad = n >= begin && b == StateId::BAD;
+                    assert_eq!(a == StateId::BAD, is_bad, "{f:?} on {word:?} from {begin} at {n}");
+                }
+                violated += u32::from(a == StateId::BAD);
+            }
+            assert!((500..4_500).contains(&violated), "{violated}");
+        }
     }
 
     #[test]

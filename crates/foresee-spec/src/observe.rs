@@ -197,6 +197,15 @@ impl Projection {
         tables
     }
 
+    /// The fields of objects that have no value before the first event, with their slots. What is said about an object
+    /// begins when all of its fields have values.
+    pub fn fields_without_value(&self) -> impl Iterator<Item = (usize, &str)> {
+        let all = self.variables.iter().zip(&self.is_field).enumerate();
+        let fields =
+            all.filter(|(slot, (_, is_field))| **is_field && self.initial.values[*slot].is_none());
+        fields.map(|(slot, ((name, _), _))| (slot, name.as_str()))
+    }
+
     /// The variables that state atoms mention, by the names the specification uses.
     pub fn variables(&self) -> impl ExactSizeIterator<Item = &str> {
         self.variables.iter().map(|(name, _)| name.as_str())

@@ -143,6 +143,8 @@ struct MonitoredProperty {
     steps: Steps,
     /// The event atoms that events of the trace match.
     occurred: u64,
+    /// The variables to which events of the trace give values.
+    has_value: Vec<bool>,
     /// Why no more relevant events are kept. The first ones are an execution, too.
     cut_off: Option<Outcome>,
     /// The error that ended the search.
@@ -308,6 +310,9 @@ impl Lattice {
             for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
                 let Some(step) = watch.projection.step(event, pool) else { continue };
                 watch.occurred |= step.events;
+                if let Some((slot, Some(_))) = step.write {
+                    watch.has_value[usize::from(slot)] = true;
+                }
                 let index = first + i as u64;
                 let limits = self.limits;
                 let taken = match &watch.steps {
@@ -442,8 +447,17 @@ impl MonitoredProperty {
                 Err(e) => error = Some(e),
             }
         }
-        let (writes, occurred, cut_off) = (Writes::default(), 0, None);
-        MonitoredProperty { property, projection, writes, steps, occurred, cut_off, error }
+        let has_value = vec![false; projection.variables().len()];
+        MonitoredProperty {
+            has_value,
+            property,
+            projection,
+            writes: Writes::default(),
+            steps,
+            occurred: 0,
+            cut_off: None,
+            error,
+        }
     }
 
     /// Why no run of this trace could have violated the property.
@@ -451,6 +465,12 @@ impl MonitoredProperty {
         if !self.property.is_violable {
             let why = "no run of any program can violate this property as it is written";
             return Some(why.to_owned());
+        }
+        let mut unknown = self.projection.fields_without_value();
+        if let Some((_, name)) = unknown.find(|(slot, _)| !self.has_value[*slot]) {
+            return Some(format!(
+                "nothing is said about an object before `{name}` has a value, and it never has one"
+            ));
         }
         let missing = self.property.needed & !self.occurred;
         let atom = self.property.alphabet.atoms().get(missing.trailing_zeros() as usize)?;
