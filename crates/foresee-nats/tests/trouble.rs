@@ -201,7 +201,12 @@ fn a_secure_connection_needs_a_certificate_that_is_trusted() {
     openssl(
         "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=worker -keyout own.key -out own.csr",
     );
-    openssl("x509 -req -in own.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out own.pem");
+    // A certificate without extensions is of a version that is not accepted.
+    std::fs::write(file("client"), "extendedKeyUsage=clientAuth\n").unwrap();
+    openssl(
+        "x509 -req -in own.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile client \
+         -out own.pem",
+    );
     let strict = Nats::configured(&format!(
         "tls: {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}\n",
         file("server.pem"),
