@@ -327,9 +327,9 @@ fn workers_explore_what_one_process_does_whoever_dies() {
         command.args(["worker", "--queue", &nats.url, "--jobs", "2", "--ack-wait", "1"]);
         command.arg("--cache").arg(nats.path("fetched"));
         // The last one is not allowed.
-        programs[..5]
-            .iter()
-            .for_each(|program| drop(command.args(["--allow-run", &format!("./{program}")])));
+        for program in &programs[..5] {
+            command.args(["--allow-run", &format!("./{program}")]);
+        }
         Process::start(&mut command)
     };
     let (is_over, killed) = (AtomicBool::new(false), AtomicUsize::new(0));

@@ -83,6 +83,7 @@ mod nats {
             channels: 1,
             token: args.token.clone().unwrap_or_default().into_bytes(),
             secret: new_secret(),
+            is_log: false,
         };
         let pace = Pace { frame_events: args.frame, rate: args.rate };
         let sent = send_through(source, &hello, pace, args.lossy, &mut publisher)?;
