@@ -209,7 +209,10 @@ fn a_queue_that_is_full_holds_senders_back_or_drops_are_counted() {
     assert!(out.contains("were dropped"), "{out}");
     let (status, out, err) = said(&watching.output().unwrap());
     assert_eq!(status, 3, "{out} {err}");
-    assert!(out.contains(&run) && out.contains("events were dropped"), "{out}");
+    assert!(out.contains(&run), "{out}");
+    // In a queue that is full to the last byte, there is no room for the word that events were dropped either.
+    let is_cut = out.contains("the connection ended without a goodbye");
+    assert!(is_cut || out.contains("events were dropped"), "{out}");
 }
 
 #[test]
@@ -351,8 +354,8 @@ fn workers_explore_what_one_process_does_whoever_dies() {
         for program in &programs[..5] {
             begun.fetch_add(1, Ordering::Relaxed);
             let queue = format!("--queue {} --ack-wait 1 --jobs 3", nats.url);
-            let there = explored(&bench, &format!("{queue} -- ./{program}"));
-            let here = explored(&bench, &format!("-- ./{program}"));
+            let there = explored(&bench, &format!("{queue} --no-checks -- ./{program}"));
+            let here = explored(&bench, &format!("--no-checks -- ./{program}"));
             assert_eq!(there, here, "{program}");
             assert_eq!(here.0, i32::from(!program.ends_with("repaired")), "{program}");
             assert_eq!(here.1, "everything", "{program}");
@@ -361,7 +364,8 @@ fn workers_explore_what_one_process_does_whoever_dies() {
     assert!(killed.load(Ordering::Relaxed) > 0);
     // Nobody runs what is not allowed: the exploration waits, and says why.
     let mut waiting = bench.foresee();
-    waiting.args(["explore", "--queue", &nats.url, "--", &format!("./{}", programs[5])]);
+    waiting.args(["explore", "--queue", &nats.url, "--no-checks", "--"]);
+    waiting.arg(format!("./{}", programs[5]));
     let mut waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said_by = std::io::BufReader::new(waiting.stderr.take().unwrap());
     let mut line = String::new();

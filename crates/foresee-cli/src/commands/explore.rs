@@ -193,9 +193,10 @@ fn add_observed(findings: &mut Vec<Finding>, watch: &Mutex<Watch>) {
     }
 }
 
-/// The checks to make. What the search itself finds needs none: deadlocks.
+/// The checks to make. What the search itself finds needs none: deadlocks. Workers do not send the runs that checks need.
 fn checks(args: &ExploreArgs) -> Vec<String> {
-    if args.no_checks || !args.check.is_empty() || !args.spec.is_empty() {
+    let is_asked = !args.check.is_empty() || !args.spec.is_empty();
+    if args.no_checks || is_asked || args.queue.is_some() {
         return args.check.clone();
     }
     let defaults = info::ALL.iter().filter(|info| info.is_default && info.name != DEADLOCK);

@@ -91,6 +91,12 @@ pub(super) fn runners(
         args.spec.is_empty() && args.check.is_empty(),
         "--spec and --check need the recorded runs, which workers do not send: explore without --queue"
     );
+    if !args.no_checks {
+        output::note(
+            "no run is checked for races, atomicity or lifetimes: that needs the recorded runs, which workers do not \
+             send; --no-checks accepts that",
+        );
+    }
     let word = |argument: &OsString| argument.to_str().map(str::to_owned);
     let arguments = args.command.iter().skip(1).map(word).collect::<Option<Vec<_>>>();
     let arguments = arguments.context("an argument that is not UTF-8 cannot be sent to workers")?;
