@@ -233,17 +233,18 @@ fn findings_have_a_subject_of_their_own_and_questions_must_agree() {
     assert!(subject.starts_with(&format!("foresee.findings.a_b_c_std.{run}.")), "{subject}");
     assert_eq!(serde_json::from_slice::<Json>(json).unwrap()["finding"]["property"], "low");
     // Who looks for something else cannot share runs with those who are there.
-    let _here = Process::start(&mut observer(&nats.url, &spec));
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let (status, _, err) =
-            said(&observer(&nats.url, &other).args(["--programs", "0"]).output().unwrap());
-        if status == 2 {
-            assert!(err.contains("observed with other specifications"), "{err}");
-            break;
-        }
-        assert!(Instant::now() < until, "the other one was not refused: {err}");
+    let mut here = observer(&nats.url, &spec);
+    let mut here = Process(here.args(["--format", "json"]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut said_by = std::io::BufReader::new(here.0.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"what\":\"queue\"") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut said_by, &mut line).unwrap() > 0);
     }
+    let (status, _, err) =
+        said(&observer(&nats.url, &other).args(["--programs", "0"]).output().unwrap());
+    assert_eq!(status, 2, "{err}");
+    assert!(err.contains("observed with other specifications"), "{err}");
 }
 
 #[test]
