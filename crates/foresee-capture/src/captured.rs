@@ -2,12 +2,9 @@
 //! private to a thread. Later passes read the log again and leave out the same.
 
 use std::mem::take;
-use std::path::Path;
 
-use foresee_formats::create;
 use foresee_trace::{
-    Batch, Event, EventSink, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks,
-    StackId, Trace,
+    Batch, Event, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks, StackId, Trace,
 };
 
 use crate::private::{Owners, Shared};
@@ -114,22 +111,6 @@ impl Captured {
             Some(trace) => Ok(Box::new(trace.source())),
             None => Ok(Box::new(Narrowed { captured: self, next: reread()?, names: None })),
         }
-    }
-
-    /// Writes events that [`Captured::open`] returned to a file, in the native format.
-    pub(crate) fn write(
-        &self,
-        mut source: Box<dyn EventSource + '_>,
-        path: &Path,
-    ) -> Result<(), StoreError> {
-        let failed = |error| StoreError::Write(path.to_owned(), error);
-        let mut sink = create(path, &foresee_formats::Native).map_err(failed)?;
-        sink.begin(&self.remarks).map_err(failed)?;
-        let mut batch = Batch::default();
-        while source.next_batch(&mut batch)? {
-            sink.write_batch(&batch, source.names()).map_err(failed)?;
-        }
-        sink.finish(source.names(), &self.remarks).map_err(failed)
     }
 }
 

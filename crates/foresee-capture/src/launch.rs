@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use foresee_formats::recorded::FOLDER;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::hang::{self, Hangs};
 use crate::heard::Heard;
-use crate::process_tree::{ProcessTree, VARIABLE};
+use crate::process_tree::ProcessTree;
 
 /// The usual maximum size of a log in bytes: what is analysed within a time that a person waits.
 pub const LOG_LIMIT: u64 = 512 << 20;
@@ -100,7 +101,7 @@ pub fn launch_held(
 ) -> io::Result<Ended> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = Command::new(program);
-    child.args(arguments).env(VARIABLE, folder);
+    child.args(arguments).env(FOLDER, folder);
     child.env("FORESEE_MODE", if recording.is_free_running { "async" } else { "sync" });
     child.env("FORESEE_FILTER", if recording.is_unfiltered { "none" } else { "shared" });
     child.env("FORESEE_STACKS", if recording.has_stacks { "on" } else { "off" });

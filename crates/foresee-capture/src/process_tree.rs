@@ -8,10 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use foresee_formats::recorded::FOLDER;
 use rustix::process::{Pid, Signal, kill_process};
-
-/// The environment variable with the directory to record into.
-pub(crate) const VARIABLE: &str = "FORESEE_CAPTURE";
 
 /// The processes that record into a directory.
 pub(crate) struct ProcessTree {
@@ -23,7 +21,7 @@ pub(crate) struct ProcessTree {
 impl ProcessTree {
     /// The processes that record into this directory.
     pub(crate) fn of(folder: &Path) -> ProcessTree {
-        let mut mark = VARIABLE.as_bytes().to_vec();
+        let mut mark = FOLDER.as_bytes().to_vec();
         mark.push(b'=');
         mark.extend(folder.as_os_str().as_bytes());
         ProcessTree { folder: folder.to_owned(), mark }

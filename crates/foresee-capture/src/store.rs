@@ -1,8 +1,6 @@
 //! Converts the log of a process to a trace with names.
 
-use std::io;
 use std::mem::take;
-use std::path::{Path, PathBuf};
 
 use foresee_trace::{
     Batch, ErrorKind, Event, EventSource, FieldName, FileOrder, Names, Op, Position, ReadError,
@@ -24,9 +22,6 @@ pub enum StoreError {
     /// The log is invalid.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The trace cannot be written.
-    #[error("cannot write {0}: {1}")]
-    Write(PathBuf, #[source] io::Error),
     /// The program has too many names.
     #[error(transparent)]
     Names(#[from] TooManyNames),
@@ -211,11 +206,6 @@ impl LogTrace<'_> {
     /// The names of its process.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.conversion.symbols
-    }
-
-    /// Writes the trace to a file, in the native format.
-    pub fn write(&self, path: &Path) -> Result<(), StoreError> {
-        self.captured.write(self.open()?, path)
     }
 }
 

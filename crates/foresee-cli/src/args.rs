@@ -45,7 +45,11 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a program built with `foresee cc` or `foresee c++` and analyse the run.
+    /// Run a C, C++, Java or Rust program once, and analyse the run.
+    ///
+    /// C and C++ programs are built with `foresee cc` or `foresee c++`, Java programs run as they
+    /// are, and Rust programs record themselves with the crate `foresee`. The command may also
+    /// start such programs, like `make check` or `mvn test`.
     ///
     /// Without --spec, --pattern or --check, the default checks run.
     Run(Box<RunArgs>),

@@ -38,6 +38,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "needs gdb and a person; tests/replay_debug.rs",
     ),
     ("docs/tutorial.md", "", "tests/tutorial.rs follows it"),
+    ("docs/tutorial-java.md", "", "tests/tutorial.rs follows it"),
+    ("docs/tutorial-rust.md", "", "tests/tutorial.rs follows it"),
 ];
 
 /// A counter that two threads change, at times that never meet, with an assertion that holds in that order alone.

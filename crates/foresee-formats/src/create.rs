@@ -1,11 +1,11 @@
 //! Creates a trace file that appears under its name only once it is complete.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use foresee_support::output::OutputFile;
-use foresee_trace::{Batch, EventSink, Names, Remarks};
+use foresee_trace::{Batch, EventSink, EventSource, Names, ReadError, Remarks};
 
 use crate::Format;
 
@@ -21,6 +21,33 @@ pub struct Output {
 /// `.zst` are compressed. An existing file is replaced once the new one is complete.
 pub fn create(path: &Path, format: &dyn Format) -> io::Result<Output> {
     create_with(path, |output| format.write(output))
+}
+
+/// Why a trace could not be copied to a file.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The file cannot be written.
+    #[error("cannot write {0}: {1}")]
+    Write(PathBuf, #[source] io::Error),
+}
+
+/// Writes the rest of a trace to a file; see [`create`].
+pub fn copy(
+    source: &mut dyn EventSource,
+    path: &Path,
+    format: &dyn Format,
+) -> Result<(), CopyError> {
+    let failed = |error| CopyError::Write(path.to_owned(), error);
+    let mut sink = create(path, format).map_err(failed)?;
+    sink.begin(source.remarks()).map_err(failed)?;
+    let mut batch = Batch::default();
+    while source.next_batch(&mut batch)? {
+        sink.write_batch(&batch, source.names()).map_err(failed)?;
+    }
+    sink.finish(source.names(), source.remarks()).map_err(failed)
 }
 
 /// Like [`create`], for what is not a trace format but takes events.

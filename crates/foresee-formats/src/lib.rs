@@ -25,6 +25,7 @@ mod open;
 mod operation;
 mod parse_error;
 mod rapid;
+pub mod recorded;
 mod roadrunner;
 mod shape;
 mod std_text;
@@ -37,7 +38,7 @@ use std::io::{Read, Write};
 use foresee_support::nearest::nearest_within;
 use foresee_trace::{EventSink, EventSource, ReadError};
 
-pub use create::{Output, create, create_with};
+pub use create::{CopyError, Output, copy, create, create_with};
 pub use csv::Csv;
 pub use jsonl::Jsonl;
 pub use lines::MAX_LINE;

@@ -19,8 +19,22 @@ pub enum Parts {
     Runs(usize),
     /// The processes of one run.
     Processes,
+    /// What a program of one run recorded itself.
+    Recordings,
     /// This many traces, some of which may have several reports.
     Traces(usize),
+}
+
+impl Parts {
+    /// One of them, and several.
+    pub fn words(self) -> [&'static str; 2] {
+        match self {
+            Parts::Runs(_) => ["run", "runs"],
+            Parts::Processes => ["process", "processes"],
+            Parts::Recordings => ["recording", "recordings"],
+            Parts::Traces(_) => ["trace", "traces"],
+        }
+    }
 }
 
 /// The findings of several reports, each once, with the number of runs and all the tests that show it.
@@ -206,18 +220,14 @@ impl Merger {
             finding.shown_by = match parts {
                 Parts::Runs(of) => Some(ShownBy { runs, of, from, traces: Vec::new() }),
                 Parts::Traces(of) => Some(ShownBy { runs, of, from, traces }),
-                Parts::Processes => None,
+                Parts::Processes | Parts::Recordings => None,
             };
             all.findings.push(finding);
             all.witnesses.push(witness);
             all.tests.push(tests);
         }
-        let words = match parts {
-            Parts::Runs(_) => ["run", "runs"],
-            Parts::Processes => ["process", "processes"],
-            Parts::Traces(_) => ["trace", "traces"],
-        };
-        all.analysed = analysed.into_iter().map(|together| together.conclude(words)).collect();
+        let conclude = |together: Together| together.conclude(parts.words());
+        all.analysed = analysed.into_iter().map(conclude).collect();
         // Answers for one trace do not answer for another, as those for properties of one name would.
         if let Some(why) = open.filter(|_| missing(&all).is_empty()) {
             all.remarks.add_partial(&why);

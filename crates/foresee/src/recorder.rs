@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdGuard, PoisonError};
 use std::thread;
 
+use foresee_formats::recorded::Unfinished;
 use foresee_trace::{Event, Id, Interner, LocId, Op, ThreadId, TooManyNames, Trace, Value, VarId};
 
 /// Records the steps of a program's threads. Clones record into the same trace.
@@ -18,6 +20,9 @@ use foresee_trace::{Event, Id, Interner, LocId, Op, ThreadId, TooManyNames, Trac
 /// Everything that orders threads must be recorded, or foresee will believe in runs that cannot be:
 /// start threads with [`Recorder::spawn`] or [`Recorder::fork`], lock with [`Mutex`], and say
 /// [`Recorder::synchronize`] where threads wait for each other by other means, such as a channel.
+///
+/// If `foresee run` started the program, it gets the trace when the last clone of the recorder is
+/// dropped, its variables and locks included.
 ///
 /// ```
 /// use foresee::Recorder;
@@ -79,6 +84,19 @@ struct Recording {
     turns: HashMap<VarId, i64>,
     limit: usize,
     error: Option<RecordError>,
+    /// Present if `foresee run` waits for the trace.
+    awaited: Option<Unfinished>,
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let Some(awaited) = self.awaited.take() else { return };
+        // What cannot be handed over is missed there, and said.
+        let _ = match &self.error {
+            Some(error) => awaited.fail(&error.to_string()),
+            None => awaited.finish(&self.trace).map_err(io::Error::other),
+        };
+    }
 }
 
 impl Recording {
@@ -192,6 +210,7 @@ impl Recorder {
             turns: HashMap::new(),
             limit: events,
             error: None,
+            awaited: Unfinished::begin(),
         };
         let current = thread::current();
         let named = recording.trace.names.thread(current.name().unwrap_or("main"));

@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use foresee_explore::program::RunError;
+use foresee_formats::recorded::FOLDER;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::Options;
-use crate::process_tree::VARIABLE;
 
 /// How a run ended.
 pub(super) struct RunEnd {
@@ -54,7 +54,7 @@ pub(super) fn launch(
         return Err(RunError("there is no program to run".to_owned()));
     };
     let mut command = Command::new(program);
-    command.args(arguments).env(VARIABLE, scratch.join("log")).env("FORESEE_EXPLORE", file);
+    command.args(arguments).env(FOLDER, scratch.join("log")).env("FORESEE_EXPLORE", file);
     command.env("FORESEE_MODE", "sync").env("FORESEE_FILTER", "none").env("FORESEE_SEED", "1");
     // The environment must always be equally long, because it lies above the first thread's stack.
     command.env("FORESEE_LAUNCHER", format!("{:010}", std::process::id()));

@@ -1,6 +1,5 @@
 //! The log of a process as a trace, to be read as often as needed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use foresee_trace::{Batch, EventSource, FileOrder, Names, ReadError, TraceInput};
@@ -55,11 +54,6 @@ impl<'l> JvmTrace<'l> {
         let threads = log.dictionary.threads.len();
         let note = format!("captured {events} events of {threads} threads (Java {java})");
         Ok(JvmTrace { log, objects, title, captured, most, notes: vec![note] })
-    }
-
-    /// Writes the trace to a file, in the native format.
-    pub fn write(&self, path: &Path) -> Result<(), StoreError> {
-        self.captured.write(self.open()?, path)
     }
 }
 

@@ -1,6 +1,8 @@
 //! `foresee run`: one execution of a program, captured, named and analysed.
 
 pub(crate) mod jvm;
+mod parts;
+mod recorded;
 mod replays;
 
 use std::path::{Path, PathBuf};
@@ -230,12 +232,14 @@ impl Run<'_> {
         let mut failed = how.as_ref().map(|how| Failed { how, ended: &ended });
         let found = log::find(&logs).context("cannot look for the log")?;
         let jvms = foresee_capture::jvm::find(&logs).context("cannot look for the log")?;
+        let recorded = foresee_formats::recorded::find(&logs).context("cannot look for the log")?;
         failed = self.report_jvms(&jvms, failed, told)?;
-        if found.is_empty() && !jvms.is_empty() {
-            return Ok(());
-        }
+        failed = self.report_recorded(&recorded, failed, told)?;
         if found.is_empty() {
-            match lost::find(&logs, &[]).as_slice() {
+            let is_anything = !jvms.is_empty() || !recorded.is_empty();
+            let lost = lost::find(&logs, &[]);
+            match lost.as_slice() {
+                [] if is_anything => {}
                 [] if foresee_capture::jvm::is_java(&args.command[0]) => output::note(&format!(
                     "nothing was captured of {name}: it ran no JVM, or the agent could not begin \
                      there and said why"
@@ -243,7 +247,9 @@ impl Run<'_> {
                 [] => output::note(&nothing_captured(name, program.built)),
                 lost => lost.iter().for_each(|lost| output::note(&format!("{name}: {lost}"))),
             }
-            told.note(3);
+            if !is_anything || !lost.is_empty() {
+                told.note(3);
+            }
             return match failed {
                 Some(failed) => told.put(self.recording.seed, failed.report(name)),
                 None => Ok(()),
@@ -336,14 +342,14 @@ impl Run<'_> {
             let bar = input::progress("naming");
             let trace = stored.read(title.clone(), &mut |events| bar.set_position(events));
             bar.finish_and_clear();
-            let unusable = || format!("{title}: the log cannot be made a trace");
+            let unusable = || parts::unusable(&title);
             let mut trace = trace.with_context(unusable)?;
             lost.drain(..).for_each(|lost| trace.add_partial(&lost.to_string()));
             if let Some(path) = &args.keep {
                 let of_run = if self.number == 1 { path } else { &self.numbered(path) };
                 let which = (i + 1).to_string();
                 let path = if i == 0 { of_run.clone() } else { numbered(of_run, &which) };
-                trace.write(&path).with_context(unusable)?;
+                parts::write(&trace, &path).with_context(unusable)?;
             }
             let notes = std::mem::take(&mut trace.notes);
             let mut examined = told.time.examine(logs.len() - i, session, &trace)?;
@@ -475,7 +481,7 @@ fn nothing_captured(name: &str, built: Built) -> String {
         Built::ForCapture | Built::TwoRuntimes => "it ended before its runtime could begin",
         Built::Plain => {
             "it was not built for capture; build it with `foresee cc` or `foresee c++`, as in \
-             make CC=\"foresee cc\""
+             make CC=\"foresee cc\", or record with the crate `foresee` if it is a Rust program"
         }
         Built::Static => {
             "it is statically linked, and the runtime stands between a program and its libraries; \

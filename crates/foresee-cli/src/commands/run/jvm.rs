@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use foresee_capture::failure;
 use foresee_capture::jvm::{Agent, Injected, JvmLog, JvmTrace, is_java};
 use foresee_capture::program::{Built, Program};
-use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::Session;
-use foresee_report::{Parts, Report};
+use foresee_report::Parts;
 
-use super::{Failed, Reports, Run, numbered};
+use super::parts::{Part, unusable};
+use super::{Failed, Reports, Run};
 use crate::args::{CaptureMode, RunArgs};
-use crate::commands::check;
 use crate::input;
 
 /// The agent, if the command runs Java or something that may start it.
@@ -73,56 +71,27 @@ impl Run<'_> {
     pub(super) fn report_jvms<'f>(
         &self,
         found: &[PathBuf],
-        mut failed: Option<Failed<'f>>,
+        failed: Option<Failed<'f>>,
         told: &mut Reports<'_>,
     ) -> anyhow::Result<Option<Failed<'f>>> {
-        let Run { args, session, name, .. } = *self;
-        // A build tool may start several, each for some of the tests: they have one report.
-        let mut parts = Vec::new();
-        let memory = args.analysis.max_memory.saturating_mul(1 << 20);
-        for (i, folder) in found.iter().enumerate() {
-            let log = JvmLog::open(folder).context("the log cannot be read")?;
+        let logs: Result<Vec<JvmLog>, _> = found.iter().map(|path| JvmLog::open(path)).collect();
+        let logs = logs.context("the log cannot be read")?;
+        let memory = self.args.analysis.max_memory.saturating_mul(1 << 20);
+        let open = |i: usize| {
+            let log = &logs[i];
             let title = match i {
-                0 => name.to_owned(),
-                _ => format!("{name} (process {})", log.pid),
+                0 => self.name.to_owned(),
+                _ => format!("{} (process {})", self.name, log.pid),
             };
-            let unusable = || format!("{title}: the log cannot be made a trace");
             let bar = input::progress("merging");
             let mut progress = |events| bar.set_position(events);
-            let trace = JvmTrace::read(&log, title.clone(), args.all, memory, &mut progress);
+            let trace = JvmTrace::read(log, title.clone(), self.args.all, memory, &mut progress);
             bar.finish_and_clear();
-            let mut trace = trace.with_context(unusable)?;
-            if let Some(path) = &args.keep {
-                let of_run = if self.number == 1 { path } else { &self.numbered(path) };
-                let path =
-                    if i == 0 { of_run.clone() } else { numbered(of_run, &(i + 1).to_string()) };
-                trace.write(&path).with_context(unusable)?;
-            }
+            let mut trace = trace.with_context(|| unusable(&title))?;
             let notes = std::mem::take(&mut trace.notes);
-            let mut examined = told.time.examine(found.len() - i, session, &trace)?;
-            let is_last = i + 1 == found.len();
-            let is_it = |failed: &mut Failed<'_>| failed.ended.process == log.pid || is_last;
-            if let Some(failed) = failed.take_if(is_it) {
-                let what = (name, failed.how);
-                let finding = failure::finding(PROGRAM_FAILURE, what, failed.ended, None);
-                examined.report.put_first(vec![finding]);
-            }
-            examined.report.remarks.warnings.splice(0..0, notes);
-            let tests = check::tests(&trace, &examined)?;
-            if args.runs == 1 && found.len() == 1 {
-                let status = check::tell(&args.analysis, examined, &tests, &mut told.to)?;
-                told.note(status);
-                return Ok(failed);
-            }
-            parts.push((format!("process {}", log.pid), Report::of(examined, &tests)));
-        }
-        let count = parts.len();
-        if let Some(mut merged) = foresee_report::merge(parts, Parts::Processes) {
-            if count > 1 {
-                merged.name = format!("{name} ({count} processes)");
-            }
-            told.put(self.recording.seed, merged)?;
-        }
-        Ok(failed)
+            Ok(Part { label: format!("process {}", log.pid), process: log.pid, trace, notes })
+        };
+        // A build tool may start several, each for some of the tests: they have one report.
+        self.report_parts(logs.len(), open, Parts::Processes, failed, told)
     }
 }
