@@ -359,7 +359,7 @@ fn why_possible(finding: &Finding) -> Option<String> {
     let is_as_observed = witness.order.is_sorted() && witness.changed_reads.is_empty();
     Some(match witness.reorder {
         _ if is_as_observed && !witness.next.is_empty() => {
-            "no two steps change places: what is not needed is left out, or still to come"
+            "what happens keeps its observed order; the other steps are not needed, or still to come"
                 .to_owned()
         }
         Space::Maz => "nothing in the run orders the steps that change places: accesses that \
