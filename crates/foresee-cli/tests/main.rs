@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A helper that fails is a test that fails.
 
+mod action;
 mod batch;
 mod book;
 mod capture;
