@@ -76,15 +76,16 @@ fn receive(input: &mut impl BufRead) -> io::Result<Option<Message>> {
         if input.by_ref().take(room).read_until(b'\n', &mut header)? == 0 && start == 0 {
             return Ok(None);
         }
-        let line = header[start..].trim_ascii();
-        if line.is_empty() && header.ends_with(b"\n") {
-            break;
-        }
-        if !header.ends_with(b"\n") {
+        let line = &header[start..];
+        if !line.ends_with(b"\n") {
             return Err(bad(match header.len() as u64 == MOST_HEADER {
                 true => format!("the header of a message has more than {MOST_HEADER} bytes"),
                 false => "the header of a message is cut off".to_owned(),
             }));
+        }
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            break;
         }
         // Anything else that is wrong with it is said by the parser below.
         let text = String::from_utf8_lossy(line);

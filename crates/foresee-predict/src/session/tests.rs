@@ -310,7 +310,7 @@ fn what_cannot_be_confirmed_in_time_or_memory_is_told() {
     let (found, patterns) = summary(report(Some(Duration::ZERO), 1 << 20));
     assert_eq!((found, patterns[0].0, patterns[1].0), (1, Outcome::Exhausted, Outcome::TimeLimit));
     assert!(patterns[1].1.contains("no time to confirm 1 of"), "{}", patterns[1].1);
-    let (found, patterns) = summary(report(None, 100));
+    let (found, patterns) = summary(report(None, 40));
     assert_eq!(found, 0);
     for (outcome, notes) in patterns {
         assert_eq!(outcome, Outcome::MemoryLimit);
@@ -329,7 +329,7 @@ fn bindings_for_which_there_is_no_memory_are_told() {
     let analysed = |memory: usize| {
         let text = "property made(o): event(use, o) -> once event(make, o)";
         let mut session = session(text, &[], false);
-        session.settings.limits.memory = memory;
+        (session.settings.limits.time, session.settings.limits.memory) = (None, memory);
         session.run(&trace, &mut Silent).unwrap().report.analysed
     };
     let of = |analysed: &[Analysed], name: &str| {
