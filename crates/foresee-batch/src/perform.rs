@@ -95,10 +95,11 @@ fn answer(job: &Job, blobs: &dyn Blobs, cores: usize) -> Performed {
     let decided = job.decided_by.iter().filter_map(|&key| blobs.decided(key));
     decided.for_each(|decided| session.know(decided));
     let examined = session.run(&file, &mut listener).map_err(|error| failed(&error))?;
+    let events = examined.report.trace.events;
     let tests = match &examined.trace {
         _ if examined.report.findings.is_empty() => Ok(Tests::default()),
-        Some(loaded) => Tests::read(&mut loaded.source()),
-        None => file.open().and_then(|mut source| Tests::read(&mut *source)),
+        Some(loaded) => Tests::read(&mut loaded.source(), u64::MAX),
+        None => file.open().and_then(|mut source| Tests::read(&mut *source, events)),
     };
     let report = Report::of(examined, &tests.map_err(|error| failed(&error.into()))?);
     blobs.ensure_same(&job.trace)?;

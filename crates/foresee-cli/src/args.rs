@@ -98,7 +98,7 @@ pub(crate) enum Command {
     Batch(Box<BatchArgs>),
     /// Do the jobs of batches that were started with `foresee batch --queue`.
     ///
-    /// Works until it is told to stop (SIGINT or SIGTERM); a job that was begun is finished. Any number of workers on any number
+    /// Works until it is told to stop (SIGINT, SIGTERM or SIGHUP); a job that was begun is finished. Any number of workers on any number
     /// of machines share a queue.
     Worker(Box<WorkerArgs>),
     /// Analyse running programs, which send their events over sockets.
@@ -769,11 +769,14 @@ fn time_limit_help() -> String {
         Some(time) => format!("{}, unlimited for `observe`", time.as_secs()),
         None => "unlimited".to_owned(),
     };
-    format!("Time limit of all searches together; 0 is unlimited [default: {default}]")
+    format!(
+        "Time limit for everything after the trace has been read: searches share three quarters of it, \
+         the rest is for confirming what they find; 0 is unlimited [default: {default}]"
+    )
 }
 
 impl AnalysisArgs {
-    /// The time limit of all searches together.
+    /// The time limit for everything after the trace has been read.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         match self.time_limit {
             Some(0) => None,

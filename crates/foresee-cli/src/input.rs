@@ -5,9 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use foresee_formats::TraceFile;
+use anyhow::{Context, anyhow};
 use foresee_formats::native::Indexed;
+use foresee_formats::{Format, TraceFile};
 use foresee_predict::MemoryLimit;
 use foresee_trace::{
     Batch, ErrorKind, EventSource, FileOrder, Mode, Names, Position, ReadError, Remarks,
@@ -30,26 +30,21 @@ pub(crate) struct Input {
 
 impl Input {
     /// The trace of the command line. Input that can be read only once is saved if it is going to
-    /// be read `again`.
-    pub(crate) fn new(args: &InputArgs, again: bool) -> anyhow::Result<Self> {
+    /// be read `again`. The process may take this many MiB to learn its names.
+    pub(crate) fn new(args: &InputArgs, again: bool, memory: usize) -> anyhow::Result<Self> {
         let format = args.input_format.as_deref().map(foresee_formats::by_name).transpose()?;
         let mode = if args.repair { Mode::Repair } else { Mode::Reject };
         let mut file = TraceFile::new(&args.trace).in_format(format).with_mode(mode);
         let mut spool = None;
         if again {
-            spool = Spool::of(&args.trace).with_context(|| file.name())?;
+            spool = Spool::of(&args.trace, format, memory).with_context(|| file.name())?;
         }
         let mut path = args.trace.clone();
         if let Some(spool) = &spool {
             path.clone_from(&spool.path);
             file = file.copied_to(path.clone());
         }
-        Ok(Input { file, path, memory: usize::MAX, _spool: spool })
-    }
-
-    /// Limits what the process may take to learn its names, in MiB.
-    pub(crate) fn within(self, memory: usize) -> Self {
-        Input { memory, ..self }
+        Ok(Input { file, path, memory, _spool: spool })
     }
 
     /// The trace as the file has it.
@@ -100,9 +95,6 @@ impl TraceInput for Input {
     }
 }
 
-/// The maximum size of a trace that is saved.
-const MOST_SPOOLED: u64 = 64 << 30;
-
 /// A trace that can be read only once, from a pipe or a socket, in a file without a name: the system
 /// removes it when the process ends, however it ends.
 struct Spool {
@@ -116,10 +108,16 @@ type SpoolFile = std::fs::File;
 #[cfg(not(target_os = "linux"))]
 type SpoolFile = tempfile::NamedTempFile;
 
+const ASIDE: &str = "cannot save the trace in the folder for temporary files";
+
 impl Spool {
     /// Saves the trace, unless it is a file that can be read again.
-    fn of(trace: &Path) -> anyhow::Result<Option<Spool>> {
-        let mut input: Box<dyn Read> = match trace == Path::new("-") {
+    fn of(
+        trace: &Path,
+        format: Option<&'static dyn Format>,
+        memory: usize,
+    ) -> anyhow::Result<Option<Spool>> {
+        let input: Box<dyn Read> = match trace == Path::new("-") {
             true => Box::new(io::stdin().lock()),
             // The reader reports that it cannot be opened.
             false => match File::open(trace) {
@@ -127,32 +125,97 @@ impl Spool {
                 _ => return Ok(None),
             },
         };
-        Spool::take(&mut input, MOST_SPOOLED).map(Some)
+        // The rest of the machine needs the folder, too; often it is memory.
+        let most = free_space(&std::env::temp_dir()) / 2;
+        Spool::take(input, format, memory, most).map(Some)
     }
 
-    fn take(input: &mut dyn Read, most: u64) -> anyhow::Result<Spool> {
-        let aside = "cannot save the trace in the folder for temporary files";
+    /// Reads the trace while it is saved, so that nothing is saved of what is no trace.
+    fn take(
+        input: Box<dyn Read + '_>,
+        format: Option<&'static dyn Format>,
+        memory: usize,
+        most: u64,
+    ) -> anyhow::Result<Spool> {
         #[cfg(target_os = "linux")]
-        let (mut file, path) = {
-            let file = tempfile::tempfile().context(aside)?;
+        let (file, path) = {
+            let file = tempfile::tempfile().context(ASIDE)?;
             let number = std::os::fd::AsRawFd::as_raw_fd(&file);
             (file, PathBuf::from(format!("/proc/self/fd/{number}")))
         };
         #[cfg(not(target_os = "linux"))]
-        let (mut file, path) = {
-            let file = tempfile::NamedTempFile::new().context(aside)?;
+        let (file, path) = {
+            let file = tempfile::NamedTempFile::new().context(ASIDE)?;
             let path = file.path().to_owned();
             (file, path)
         };
-        let taken = io::copy(&mut input.take(most + 1), &mut file).context(aside)?;
-        ensure!(
-            taken <= most,
-            "it is longer than {most} bytes, and a trace from a pipe has to be saved: write it \
-             to a file first"
-        );
-        file.flush().context(aside)?;
-        Ok(Spool { path, _file: file })
+        let mut saved = Saved { input, file, left: most, failed: None };
+        let read = read_through(&mut saved, format, memory);
+        if let Some(error) = saved.failed {
+            return Err(error.context(ASIDE));
+        }
+        read?;
+        // Readers stop before what follows a trace, or where its names take too much memory.
+        let rest = io::copy(&mut saved, &mut io::sink());
+        if let Some(error) = saved.failed {
+            return Err(error.context(ASIDE));
+        }
+        rest?;
+        Ok(Spool { path, _file: saved.file })
     }
+}
+
+/// Reads a whole trace, as far as its names take no more than so many MiB.
+fn read_through(
+    input: &mut dyn Read,
+    format: Option<&'static dyn Format>,
+    memory: usize,
+) -> Result<(), ReadError> {
+    let opened = foresee_formats::open_reader(Box::new(input), format)?;
+    let mut source = WithinMemory::new(opened.source, memory);
+    let mut batch = Batch::default();
+    while source.next_batch(&mut batch)? {}
+    Ok(())
+}
+
+/// Everything that is read is saved.
+struct Saved<'r> {
+    input: Box<dyn Read + 'r>,
+    file: SpoolFile,
+    /// How many bytes more may be saved.
+    left: u64,
+    /// Why no more could be saved.
+    failed: Option<anyhow::Error>,
+}
+
+impl Read for Saved<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        let saved = match self.left.checked_sub(read as u64) {
+            Some(left) => {
+                self.left = left;
+                self.file.write_all(&buffer[..read]).map_err(anyhow::Error::from)
+            }
+            None => Err(anyhow!(
+                "it takes more than half of the free space: write it to a file first, or choose \
+                 another folder with TMPDIR"
+            )),
+        };
+        saved.map(|()| read).map_err(|error| {
+            self.failed = Some(error);
+            io::Error::other(ASIDE)
+        })
+    }
+}
+
+/// How many bytes there is room for in a folder, where the system reports it.
+fn free_space(folder: &Path) -> u64 {
+    #[cfg(unix)]
+    if let Ok(about) = rustix::fs::statvfs(folder) {
+        return about.f_bavail.saturating_mul(about.f_frsize);
+    }
+    let _ = folder;
+    u64::MAX
 }
 
 /// A validated stream of the requested trace, to be read once.
@@ -160,7 +223,7 @@ pub(crate) fn open(
     args: &InputArgs,
     memory: &MemoryArgs,
 ) -> anyhow::Result<Validated<Box<dyn EventSource>>> {
-    let input = Input::new(args, false)?;
+    let input = Input::new(args, false, memory.max_memory)?;
     let source = input.open_raw().with_context(|| input.file.name())?;
     Ok(Validated::new(within_memory(source, memory.max_memory), input.file.mode()))
 }
@@ -241,17 +304,45 @@ pub(crate) fn progress(what: &'static str) -> ProgressBar {
 mod tests {
     use super::*;
 
+    fn take(input: impl Read, most: u64) -> anyhow::Result<Spool> {
+        Spool::take(Box::new(input), None, usize::MAX, most)
+    }
+
     #[test]
     fn what_is_put_aside_is_read_again_and_again_and_bounded() {
         let text = "T1|w(x)=1|\nT2|w(x)=2|\n";
-        let spool = Spool::take(&mut text.as_bytes(), 1 << 10).unwrap();
+        let spool = take(text.as_bytes(), 1 << 10).unwrap();
         for _ in 0..2 {
             assert_eq!(std::fs::read_to_string(&spool.path).unwrap(), text);
         }
         // The system removes a file that has no name together with its last descriptor.
         #[cfg(target_os = "linux")]
         assert_eq!(std::os::unix::fs::MetadataExt::nlink(&spool._file.metadata().unwrap()), 0);
-        let error = Spool::take(&mut text.as_bytes(), 5).err().unwrap();
-        assert!(format!("{error:#}").contains("longer than 5 bytes"), "{error:#}");
+        let error = take(text.as_bytes(), 5).err().unwrap();
+        assert!(format!("{error:#}").contains("more than half of the free space"), "{error:#}");
+    }
+
+    /// Refused at the place, not once everything has been saved: nothing of this ends.
+    #[test]
+    fn what_is_no_trace_is_refused_before_it_fills_the_disk() {
+        let trace = || &b"T1|w(x)=1|\nT2|w(x)=2|\n"[..];
+        for endless in [
+            Box::new(io::repeat(0)) as Box<dyn Read>,
+            Box::new(io::repeat(b'x')),
+            Box::new(io::repeat(b'\n')),
+            Box::new(trace().chain(io::repeat(0))),
+            Box::new(trace().chain(io::repeat(b'x'))),
+        ] {
+            let error = take(endless, 1 << 30).err().unwrap();
+            assert!(error.downcast_ref::<ReadError>().is_some(), "{error:#}");
+        }
+    }
+
+    /// What follows a trace that is complete is saved, too: another reader may want it.
+    #[test]
+    fn a_trace_whose_names_take_too_much_memory_is_saved() {
+        let text: String = (0..100_000).map(|i| format!("T1|w(x{i})=1|\n")).collect();
+        let spool = Spool::take(Box::new(text.as_bytes()), None, 0, u64::MAX).unwrap();
+        assert_eq!(std::fs::read_to_string(&spool.path).unwrap(), text);
     }
 }

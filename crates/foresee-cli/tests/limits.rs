@@ -147,6 +147,60 @@ fn a_signal_ends_the_program_and_what_it_did_is_reported() {
     }
 }
 
+/// The program has ended, and foresee waits for somebody who reads what it keeps: a signal is for foresee then.
+#[test]
+fn a_signal_ends_foresee_once_the_program_has_ended() {
+    for signal in ["-TERM", "-HUP", "-INT"] {
+        let bench = Bench::new();
+        bench.write(
+            "quick.c",
+            "#include <stdio.h>\nint main(void) { fclose(fopen(\"ran\", \"w\")); return 0; }\n",
+        );
+        bench.built("cc -w -o quick quick.c");
+        assert!(Command::new("mkfifo").arg(bench.path("kept")).status().unwrap().success());
+        let mut command = bench.foresee();
+        command.args(["run", "--keep", "kept", "--", "./quick"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until(|| bench.path("ran").exists());
+        // An early signal is for the program.
+        wait_until(|| {
+            kill(signal, child.id());
+            std::thread::sleep(Duration::from_millis(100));
+            child.try_wait().unwrap().is_some()
+        });
+        assert_eq!(child.wait().unwrap().code(), None, "{signal}");
+    }
+}
+
+/// Results of a batch that was killed do not stay for ever.
+#[test]
+fn the_next_batch_removes_what_a_killed_one_left() {
+    let bench = Bench::new();
+    let folder = bench.path("tmp");
+    std::fs::create_dir(&folder).unwrap();
+    assert!(Command::new("mkfifo").arg(bench.path("out")).status().unwrap().success());
+    bench.write("t.std", "T1|w(x)=1|\nT2|w(x)=2|\n");
+    let batch = |output: &str| {
+        let mut command = bench.foresee();
+        let words = ["batch", "--no-cache", "t.std", "--check", "race", "--html", output];
+        command.env("TMPDIR", &folder).args(words).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let count = || std::fs::read_dir(&folder).unwrap().count();
+    // It waits for somebody who reads its page.
+    let mut child = batch("out").spawn().unwrap();
+    wait_until(|| count() > 0);
+    kill("-KILL", child.id());
+    child.wait().unwrap();
+    for left in std::fs::read_dir(&folder).unwrap().flatten() {
+        let old = std::time::SystemTime::now() - Duration::from_secs(60);
+        std::fs::File::open(left.path()).unwrap().set_modified(old).unwrap();
+    }
+    assert_eq!(count(), 1);
+    assert_eq!(batch("page.html").status().unwrap().code(), Some(1));
+    assert_eq!(count(), 0);
+}
+
 fn size_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {

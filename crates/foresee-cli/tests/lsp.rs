@@ -83,3 +83,19 @@ fn a_broken_connection_and_a_trace_on_standard_input_end_with_2() {
         assert!(said.starts_with("error: "), "{said}");
     }
 }
+
+/// Nothing is collected of what cannot be a message, and the reason is said.
+#[test]
+fn an_endless_stream_is_refused() {
+    let child = Command::new(FORESEE)
+        .arg("lsp")
+        .stdin(std::fs::File::open("/dev/zero").unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("the header of a message has more than 4096 bytes"), "{said}");
+}

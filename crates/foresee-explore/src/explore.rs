@@ -36,6 +36,8 @@ pub struct Settings {
     pub time: Option<Duration>,
     /// At most so many states in one search.
     pub states: usize,
+    /// At most so many bytes for the states of a search.
+    pub memory: usize,
     /// Only schedules with at most so many detours.
     pub detours: Option<u32>,
     /// What is done about loops that wait.
@@ -61,7 +63,8 @@ impl Default for Settings {
         Settings {
             runs: None,
             time: None,
-            states: 20_000_000,
+            states: usize::MAX,
+            memory: 1 << 30,
             detours: None,
             spin: Spin::Bound(8),
             stops_at_first: true,
@@ -276,7 +279,7 @@ impl Explorer<'_> {
             if !self.report_found(search)? || self.is_over() {
                 return Ok(End::Stop);
             }
-            if search.states() > most_states {
+            if search.states() > most_states || search.bytes() > self.settings.memory {
                 return Ok(End::Full);
             }
             if effort > 0 && !search.is_done() {

@@ -112,6 +112,8 @@ pub(crate) struct Search {
 }
 
 const ROOT: Index = 0;
+/// What a known state takes, with its place in the table.
+const STATE_BYTES: usize = 64;
 
 impl Search {
     pub(crate) fn new(
@@ -157,6 +159,12 @@ impl Search {
 
     pub(crate) fn states(&self) -> usize {
         self.parents.len()
+    }
+
+    /// About how many bytes the states take: those that are known, and those that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        let waiting = size_of::<Item>() + self.scratch.words.len() * size_of::<u32>();
+        self.states() * STATE_BYTES + (self.queued + self.pool.len()) * waiting
     }
 
     pub(crate) fn is_done(&self) -> bool {

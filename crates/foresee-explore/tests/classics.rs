@@ -1,6 +1,6 @@
 //! Programs after the literature's families: the faulty ones fail, the correct ones are covered.
 
-use foresee_explore::{Covered, Explored, Settings, Spin, Trouble};
+use foresee_explore::{Covered, Explored, Settings, Spin, Stopped, Trouble};
 
 use crate::random::{run, to_the_end};
 use crate::tiny::Ins::{self, *};
@@ -292,6 +292,16 @@ fn a_budget_of_runs_is_kept() {
     let explored = run(&Tiny::new(&twostage(4)), &settings, 1);
     assert!(!explored.is_complete());
     assert!(explored.runs <= 4, "{explored:?}");
+    assert_ne!(explored.covered, Covered::Everything);
+}
+
+/// States that wait count as well as those that are known.
+#[test]
+fn a_budget_of_memory_is_kept() {
+    let settings = Settings { memory: 10_000, reduces: false, ..to_the_end() };
+    let explored = run(&Tiny::new(&twostage(4)), &settings, 1);
+    assert_eq!(explored.stopped, Stopped::States, "{explored:?}");
+    assert!(!explored.is_complete() && explored.states < 20_000, "{explored:?}");
     assert_ne!(explored.covered, Covered::Everything);
 }
 

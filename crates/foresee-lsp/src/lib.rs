@@ -9,6 +9,7 @@ mod completion;
 mod document;
 mod hover;
 mod server;
+mod transport;
 
 pub use document::Document;
 pub use server::{ServeError, serve, serve_on};

@@ -23,6 +23,10 @@ use serde::de::DeserializeOwned;
 use crate::completion::complete;
 use crate::document::Document;
 use crate::hover::hover;
+use crate::transport;
+
+/// How much text all open files may have, in bytes.
+const MOST_TEXT: usize = 256 << 20;
 
 /// Why a server ended before the editor ended it.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +40,9 @@ pub enum ServeError {
     /// The editor went away without saying so.
     #[error("the editor closed the connection")]
     Closed,
+    /// The open files are too large.
+    #[error("the open files have more than {} MiB of text", MOST_TEXT >> 20)]
+    Full,
 }
 
 impl From<ProtocolError> for ServeError {
@@ -50,12 +57,13 @@ impl From<ProtocolError> for ServeError {
 /// Serves an editor on standard input and output until it says that it is done. Names of a trace improve diagnostics,
 /// completion and hovers.
 pub fn serve(names: Option<Names>) -> Result<(), ServeError> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, ends) = transport::start(io::stdin(), io::stdout())?;
     let result = serve_on(&connection, names);
     // The threads end when their channels do.
     drop(connection);
     match result {
-        Ok(()) => Ok(threads.join()?),
+        Ok(()) => Ok(ends.written()?),
+        Err(ServeError::Closed) => Err(ends.broken().map_or(ServeError::Closed, ServeError::Io)),
         Err(error) => Err(error),
     }
 }
@@ -158,6 +166,10 @@ impl Server<'_> {
         let document = Document::new(text);
         let diagnostics = document.diagnostics(uri.as_str(), self.names.as_ref());
         self.documents.insert(uri.as_str().to_owned(), document);
+        let text = |(uri, document): (&String, &Document)| uri.len() + document.text().len();
+        if self.documents.iter().map(text).sum::<usize>() > MOST_TEXT {
+            return Err(ServeError::Full);
+        }
         self.publish(uri.clone(), diagnostics)
     }
 

@@ -135,11 +135,13 @@ impl BindingsSearched {
 }
 
 impl<T: Copy> Steps<T> {
-    /// Searches for each binding that is not among the `known` ones, which already have a violation.
+    /// Searches for each binding that is not among the `known` ones, which already have a violation. The
+    /// bindings may take this many bytes.
     pub(crate) fn search(
         &self,
         params: &ParamPlan,
         known: &HashSet<String>,
+        memory: usize,
         by: &mut dyn BindingSearch<T>,
     ) -> Result<BindingsSearched, TooManyStates> {
         let mut result = BindingsSearched::default();
@@ -155,7 +157,7 @@ impl<T: Copy> Steps<T> {
             }
             Steps::ByBinding(bound) => bound,
         };
-        let bindings = bound.total(params)?;
+        let bindings = bound.total(params, memory)?;
         result.bindings = Some(bindings.len() as u64);
         let mut steps = Vec::new();
         for binding in &bindings {

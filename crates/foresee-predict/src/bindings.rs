@@ -16,6 +16,8 @@ type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// How many bindings of one property are searched.
 const MAX_BINDINGS: usize = 200_000;
+/// How many bytes each takes while they are joined, with the tables that they are found in.
+const BYTES_PER_BINDING: usize = 10 * size_of::<Binding>();
 
 /// The steps of a property with parameters; of each, `T` is what the caller wants to know.
 #[derive(Debug)]
@@ -83,37 +85,48 @@ impl<T: Copy> BoundSteps<T> {
         self.items.push(item);
     }
 
-    /// All bindings of all parameters that some run may violate.
-    pub(crate) fn total(&self, plan: &ParamPlan) -> Result<Vec<Binding>, TooManyStates> {
-        let mut joins = Joins::default();
+    /// All bindings of all parameters that some run may violate, if they can be found in this many bytes.
+    pub(crate) fn total(
+        &self,
+        plan: &ParamPlan,
+        memory: usize,
+    ) -> Result<Vec<Binding>, TooManyStates> {
+        let mut joins = Joins::new(memory);
         // Without an atom that every violation needs there is none, so bindings grow from what the
         // one that binds most has bound. An iterator then goes with its own collection only.
         let needed = (0..64).filter(|bit| plan.needed_bits() >> bit & 1 == 1);
         match needed.max_by_key(|&bit| plan.domain_of(bit).count_ones()) {
-            None => joins.add(Binding::default()),
+            None => joins.add(Binding::default())?,
             Some(bit) => {
                 let made = |steps: &[(u32, u64)]| steps.iter().any(|s| s.1 >> bit & 1 == 1);
-                let seeds = self.by_part.iter().filter(|(_, steps)| made(steps));
-                seeds.for_each(|(part, _)| joins.add(*part));
+                let mut seeds = self.by_part.iter().filter(|(_, steps)| made(steps));
+                seeds.try_for_each(|(part, _)| joins.add(*part))?;
             }
         }
         for part in self.by_part.keys() {
             joins.join(part)?;
         }
         let total = |b: &Binding| b.domain().count_ones() as usize == plan.names().len();
-        let all = joins.all.into_iter().filter(total);
-        let mut all: Vec<(Vec<u32>, Binding)> = all.map(|b| (self.first_step(&b), b)).collect();
-        // Bindings from the same steps are distinguished by their values.
-        all.sort_by(|(a, one), (b, other)| {
-            a.cmp(b).then_with(|| format!("{one:?}").cmp(&format!("{other:?}")))
+        // The tables are not needed any more.
+        let Joins { mut all, .. } = joins;
+        all.retain(total);
+        // An order that does not depend on hashing; bindings from the same steps are distinguished by
+        // their values.
+        let firsts: Vec<u32> = all.iter().flat_map(|binding| self.first_steps(binding)).collect();
+        let first = |i: usize| firsts.get(i * self.domains.len()..(i + 1) * self.domains.len());
+        let mut order: Vec<u32> = (0..all.len() as u32).collect();
+        order.sort_by(|&one, &other| {
+            let (one, other) = (one as usize, other as usize);
+            let values = |i: usize| format!("{:?}", all[i]);
+            first(one).cmp(&first(other)).then_with(|| values(one).cmp(&values(other)))
         });
-        Ok(all.into_iter().map(|(_, binding)| binding).collect())
+        Ok(order.into_iter().map(|i| all[i as usize]).collect())
     }
 
-    /// The first step that concerns a binding, for an order that does not depend on hashing.
-    fn first_step(&self, binding: &Binding) -> Vec<u32> {
+    /// The first steps that concern a binding, one for each set of parameters.
+    fn first_steps<'b>(&'b self, binding: &'b Binding) -> impl Iterator<Item = u32> + 'b {
         let parts = self.domains.iter().map(|&domain| self.by_part.get(&binding.restrict(domain)));
-        parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0)).collect()
+        parts.map(|steps| steps.map_or(u32::MAX, |steps| steps[0].0))
     }
 
     /// The steps that concern a binding, each with the atoms that do.
@@ -132,8 +145,8 @@ impl<T: Copy> BoundSteps<T> {
 }
 
 /// Bindings closed under joins.
-#[derive(Default)]
 struct Joins {
+    limit: TooManyStates,
     all: Vec<Binding>,
     known: HashSet<Binding, RandomState>,
     /// The sets of parameters that bindings have, each with its bindings.
@@ -143,10 +156,30 @@ struct Joins {
 }
 
 impl Joins {
-    fn add(&mut self, binding: Binding) {
-        if !self.known.insert(binding) {
-            return;
+    /// None yet, and as many as there is memory for.
+    fn new(memory: usize) -> Joins {
+        let room = memory / BYTES_PER_BINDING;
+        let what = match room < MAX_BINDINGS {
+            true => "bindings of its parameters, which is all that --max-memory leaves room for",
+            false => "bindings of its parameters",
+        };
+        Joins {
+            limit: TooManyStates { limit: room.min(MAX_BINDINGS), what },
+            all: Vec::new(),
+            known: HashSet::default(),
+            by_domain: Map::default(),
+            by_shared: Map::default(),
         }
+    }
+
+    fn add(&mut self, binding: Binding) -> Result<(), TooManyStates> {
+        if self.known.contains(&binding) {
+            return Ok(());
+        }
+        if self.all.len() >= self.limit.limit {
+            return Err(self.limit);
+        }
+        self.known.insert(binding);
         let (i, domain) = (self.all.len() as u32, binding.domain());
         self.all.push(binding);
         self.by_domain.entry(domain).or_default().push(i);
@@ -155,6 +188,7 @@ impl Joins {
                 index.entry(binding.restrict(*shared)).or_default().push(i);
             }
         }
+        Ok(())
     }
 
     /// Joins a part with every binding that agrees with it.
@@ -174,12 +208,6 @@ impl Joins {
             let agreeing = index.get(&part.restrict(shared)).into_iter().flatten();
             joined.extend(agreeing.filter_map(|&i| all[i as usize].join(part)));
         }
-        for binding in joined {
-            self.add(binding);
-        }
-        if self.all.len() > MAX_BINDINGS {
-            return Err(TooManyStates { limit: MAX_BINDINGS, what: "bindings of its parameters" });
-        }
-        Ok(())
+        joined.into_iter().try_for_each(|binding| self.add(binding))
     }
 }

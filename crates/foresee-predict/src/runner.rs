@@ -61,7 +61,7 @@ pub(crate) struct ReadThrough {
     /// Whether these are all.
     pub(crate) is_all: bool,
     /// How many events every analysis has got, if there was no memory for more.
-    full_after: Option<u64>,
+    pub(crate) full_after: Option<u64>,
     /// As many of the first events as analyses need.
     pub(crate) trace: Option<Trace>,
     /// What the analyses, the trace and its names took when the last event had been read, in bytes.

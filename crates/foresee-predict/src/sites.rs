@@ -67,16 +67,18 @@ pub fn complete(findings: &mut [Finding], trace: &Trace) {
     let _ = complete_by(findings, each);
 }
 
-/// Completes the findings of a trace that is read again, once or twice.
+/// Completes the findings of a trace of which these many events, the first ones, are read again, once or
+/// twice.
 pub fn complete_from<S: EventSource, E: From<ReadError>>(
     findings: &mut [Finding],
+    events: u64,
     mut open: impl FnMut() -> Result<S, E>,
 ) -> Result<(), E> {
     complete_by(findings, &mut |visit: Visit<'_>| {
         let mut source = open()?;
         let mut batch = Batch::default();
         let mut index = 0;
-        while source.next_batch(&mut batch)? {
+        while index < events && source.next_batch(&mut batch)? {
             for (i, event) in batch.events.iter().enumerate() {
                 visit((index, batch.stack(i)), event, source.names(), &batch.pool);
                 index += 1;
@@ -491,7 +493,7 @@ mod tests {
         let mut findings = vec![finding];
         complete(&mut findings, &trace);
         // What is read twice, because the violating step is not known before, is the same.
-        complete_from(&mut streamed, || Ok::<_, ReadError>(trace.source())).unwrap();
+        complete_from(&mut streamed, u64::MAX, || Ok::<_, ReadError>(trace.source())).unwrap();
         let sites = &findings[0].sites;
         assert_eq!(*sites, streamed[0].sites);
         assert_eq!(findings[0].fingerprint, streamed[0].fingerprint);

@@ -23,12 +23,12 @@ struct Test {
 }
 
 impl Tests {
-    /// Reads which tests ran.
-    pub fn read(source: &mut dyn EventSource) -> Result<Tests, ReadError> {
+    /// Reads which tests ran during this many events, the first ones.
+    pub fn read(source: &mut dyn EventSource, events: u64) -> Result<Tests, ReadError> {
         let mut tests: Vec<Test> = Vec::new();
         let mut batch = Batch::default();
         let mut index = 0;
-        while source.next_batch(&mut batch)? {
+        while index < events && source.next_batch(&mut batch)? {
             let names = source.names();
             for (event, at) in batch.events.iter().zip(index..) {
                 if event.op() != Op::Event {

@@ -8,6 +8,7 @@ use foresee_batch::{
     Cache, InProcess, Manifest, Plan, Product, Progress, Questions, Queue, Shard, SpecSource,
 };
 use foresee_capture::compiler::own_cache;
+use foresee_capture::scratch::Scratch;
 use foresee_predict::session::Limits;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -115,10 +116,10 @@ fn read_spec(file: &Path) -> anyhow::Result<SpecSource> {
 }
 
 /// The folder of results; a temporary one lasts as long as what is returned beside it.
-fn open_cache(args: &BatchArgs) -> anyhow::Result<(Cache, Option<tempfile::TempDir>)> {
+fn open_cache(args: &BatchArgs) -> anyhow::Result<(Cache, Option<Scratch>)> {
     let (folder, temporary): (PathBuf, _) = match &args.cache {
         _ if args.no_cache => {
-            let folder = tempfile::tempdir().context("cannot make a folder for results")?;
+            let folder = Scratch::new().context("cannot make a folder for results")?;
             (folder.path().to_owned(), Some(folder))
         }
         Some(folder) => (folder.clone(), None),

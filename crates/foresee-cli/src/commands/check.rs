@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         return run_on_jvm(args, &session, to);
     }
     // Input that can be read only once is saved if it may be read again.
-    let trace = Input::new(&args.input, !session.is_empty())?.within(args.analysis.max_memory);
+    let trace = Input::new(&args.input, !session.is_empty(), args.analysis.max_memory)?;
     let examined = examine(&session, &trace)?;
     // What an index alone has answered may not be readable twice.
     let tests = if session.is_empty() { Tests::default() } else { tests(&trace, &examined)? };
@@ -96,10 +96,11 @@ pub(crate) fn examine_within(
 
 /// The tests that the trace marks, if there are findings that they may show.
 pub(crate) fn tests(trace: &dyn TraceInput, examined: &Examined) -> anyhow::Result<Tests> {
+    let events = examined.report.trace.events;
     let read = match &examined.trace {
         _ if examined.report.findings.is_empty() => Ok(Tests::default()),
-        Some(loaded) => Tests::read(&mut loaded.source()),
-        None => trace.open().and_then(|mut source| Tests::read(&mut *source)),
+        Some(loaded) => Tests::read(&mut loaded.source(), u64::MAX),
+        None => trace.open().and_then(|mut source| Tests::read(&mut *source, events)),
     };
     read.with_context(|| trace.name())
 }

@@ -21,10 +21,9 @@ use foresee_explore::script::Script;
 use foresee_explore::{Finding, Journal, Opened, Progress, Settings, Spin, Trouble, explore};
 use foresee_predict::info::{self, DEADLOCK, RACE};
 use foresee_report::Report;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{ExploreArgs, SummaryFormat};
-use crate::commands::run::{INTERRUPTED, STOPPED};
+use crate::commands::run::{INTERRUPTED, STOPPED, catch_signals};
 use crate::output::{self, Sink};
 use crate::replayer;
 use report::{plural, thousands, what};
@@ -34,8 +33,6 @@ use watch::{Asked, Watch, lock};
 const REPLAYS: u32 = 3;
 /// The folder of runs in which checks found something, inside that of what is kept.
 const CHECKED: &str = "checked";
-/// The bytes of a state, about.
-const STATE_BYTES: usize = 64;
 
 const COVERED: u8 = 0;
 const FOUND: u8 = 1;
@@ -84,11 +81,7 @@ pub(crate) fn run(args: &ExploreArgs) -> anyhow::Result<u8> {
         Some(folder) => check_again(folder, &options, &asked, &watch)?,
         None => Vec::new(),
     };
-    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
-    for signal in [SIGTERM, SIGHUP] {
-        let number = signal as usize;
-        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
-    }
+    catch_signals();
     let mut shown = Shown::new();
     let explored = explore(&mut runners, &settings, monitor, journal, &mut |progress| {
         shown.show(progress);
@@ -264,7 +257,7 @@ fn settings(args: &ExploreArgs) -> anyhow::Result<Settings> {
     Ok(Settings {
         runs: args.runs,
         time,
-        states: (args.max_memory << 20) / STATE_BYTES,
+        memory: args.max_memory.saturating_mul(1 << 20),
         detours: args.detours,
         spin,
         stops_at_first: !args.all,

@@ -24,7 +24,7 @@ use foresee_trace::{
     EventSource, FileOrder, Finding, FindingKind, GrowingTrace, Name, ReadError, Remarks, Visible,
 };
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{AlgorithmArg, AnalysisArgs, ObserveArgs, ReorderArg, ReportFormat};
 use crate::commands::check;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         ..Limits::default()
     };
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ENDING {
         if !args.tui {
             end_at_second(signal, &stop)?;
         }
@@ -121,8 +121,7 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
     if args.tui {
         // Not before the terminal has its old content.
         stop.store(true, Ordering::SeqCst);
-        end_at_second(SIGINT, &stop)?;
-        end_at_second(SIGTERM, &stop)?;
+        ENDING.iter().try_for_each(|&signal| end_at_second(signal, &stop))?;
     }
     server.stop();
     let status = observer.finish()?;
@@ -135,6 +134,9 @@ pub(crate) fn run(args: ObserveArgs) -> anyhow::Result<u8> {
         Ok(()) => Ok(status),
     }
 }
+
+/// The signals that end an observer.
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// A second signal means not to wait for verdicts.
 fn end_at_second(signal: i32, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! `foresee replay`: makes a program follow a schedule, and says whether it fails as predicted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -9,11 +8,10 @@ use foresee_capture::replay::Schedule;
 use foresee_explore::script::{self, Script};
 use foresee_predict::session::Session;
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Expect, ReplayArgs, ReportFormat};
 use crate::commands::explore::{self, Replayed};
-use crate::commands::run::{INTERRUPTED, STOPPED};
+use crate::commands::run::catch_signals;
 use crate::output::{self, Sink};
 use crate::replayer::{self, Debugger, Outcome, Replayer, Shown, Stop};
 use crate::{asked, specs, whole_file};
@@ -55,11 +53,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let mut to = Sink::new(&args.analysis.output)?;
     let differences = replayer::differences(&schedule, &program, command);
     differences.iter().for_each(|difference| output::note(difference));
-    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
-    for signal in [SIGTERM, SIGHUP] {
-        let number = signal as usize;
-        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
-    }
+    catch_signals();
     let replayer = Replayer {
         session: &session,
         program: &program,

@@ -88,13 +88,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         || !session.specs().is_empty() && !is_known
         // Where objects are is not known beforehand either.
         || !object_types(&session).is_empty();
-    // An interrupt is for the program; the report still covers what it did until then.
-    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
-    // These end the program, and the report covers what it did until then, too.
-    for signal in [SIGTERM, SIGHUP] {
-        let number = signal as usize;
-        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
-    }
+    catch_signals();
     let time = SearchTime { left: session.settings().limits.time, runs: args.runs as usize };
     let mut told = Reports { args, name: &name, to, all: Vec::new(), status: None, time };
     for run in 0..args.runs {
@@ -189,6 +183,31 @@ impl Reports<'_> {
     }
 }
 
+/// Whether nothing runs that a signal could be meant for.
+static IDLE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Leaves signals to a program that runs under foresee: what it did until then is still reported. Once it has
+/// ended, they end foresee.
+pub(crate) fn catch_signals() {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&IDLE));
+    }
+    // An interrupt of the terminal reaches the program, too.
+    let _ = signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED));
+    for signal in [SIGTERM, SIGHUP] {
+        let number = signal as usize;
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&STOPPED), number);
+    }
+}
+
+/// Runs a program that signals are for.
+pub(crate) fn under_signals<T>(run: impl FnOnce() -> T) -> T {
+    IDLE.store(false, Ordering::SeqCst);
+    let ended = run();
+    IDLE.store(true, Ordering::SeqCst);
+    ended
+}
+
 /// One run of the program.
 struct Run<'a> {
     args: &'a RunArgs,
@@ -222,7 +241,7 @@ impl Run<'_> {
             }
             None => {}
         }
-        let ended = launch(command, &logs, &recording, timeouts)
+        let ended = under_signals(|| launch(command, &logs, &recording, timeouts))
             .with_context(|| format!("cannot run `{name}`"))?;
         let how = failure::how(&ended);
         if let Some(how) = &how {

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         "--repair has no effect here: a trace is sent unchanged, and the observer reports what is wrong"
     );
     let mut to = Sink::new(&args.output)?;
-    let trace = Input::new(&args.input, args.retry > 0)?;
+    let trace = Input::new(&args.input, args.retry > 0, usize::MAX)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let path: &Path = &args.input.trace;
         path.file_name().map_or_else(|| trace.name(), |name| name.to_string_lossy().into_owned())

@@ -15,7 +15,7 @@ mod nats {
     use foresee_observe::{Pace, ProgramId, send_through};
     use foresee_predict::session::Limits;
     use foresee_trace::EventSource;
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
     use crate::args::{MIB, QueueArgs, SendArgs, WorkerArgs};
     use crate::output;
@@ -110,7 +110,7 @@ mod nats {
             served: crate::commands::explore::remote::served(&args.allow_run)?,
         };
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))
                 .context("cannot watch signals")?;
         }

@@ -302,7 +302,8 @@ impl PropertySearch<'_> {
         let steps = std::mem::replace(&mut watch.steps, Steps::All(Vec::new()));
         let params = watch.property.params.clone();
         let mut one = OneBinding { search: self, watch, troubles: &mut troubles };
-        let searched = steps.search(&params, &known, &mut one)?;
+        let memory = one.search.limits.memory;
+        let searched = steps.search(&params, &known, memory, &mut one)?;
         self.tally.bindings = searched.bindings;
         self.tally.skipped = searched.skipped;
         let found = searched.found.into_iter().map(|found| Reordered {

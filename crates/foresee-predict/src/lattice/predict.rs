@@ -568,7 +568,7 @@ impl MonitoredProperty {
                 self.conclude_search(number, None, *search, tally)
             }
             Steps::ByBinding(steps) => {
-                let bindings = steps.total(&self.property.params)?;
+                let bindings = steps.total(&self.property.params, limits.memory)?;
                 tally.bindings = Some(bindings.len() as u64);
                 let mut bound = Vec::new();
                 let mut shares = Shares::new(limits.time, bindings.len());

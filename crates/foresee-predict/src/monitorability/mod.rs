@@ -263,6 +263,7 @@ impl Analysis for Monitorability {
             options: self.options,
             kept,
             budget: Budget::new(self.options.nodes, end.room.time_within(self.options.time)),
+            memory: end.room.memory,
             orders: None,
         };
         let lost = match &self.running {
@@ -368,7 +369,7 @@ impl MonitoredProperty {
             said.outcome = Outcome::EventLimit;
             said.why = "the trace has more events of its bindings than are kept".into();
         }
-        let bindings = match steps.total(&self.property.params) {
+        let bindings = match steps.total(&self.property.params, exact.memory) {
             Ok(bindings) => bindings,
             Err(error) => {
                 said.verdict = ScheduleVerdict::Unknown;
@@ -553,6 +554,8 @@ struct Exact<'a, 't> {
     /// The trace, if it is wanted and could be kept.
     kept: Option<&'a Kept<'t>>,
     budget: Budget,
+    /// How many bytes the bindings of a property may take.
+    memory: usize,
     orders: Option<Orders>,
 }
 

@@ -195,7 +195,7 @@ impl Analysis for Sliced {
                     until: time.map(|time| Instant::now() + time),
                     tally: &mut tally,
                 };
-                if let Err(error) = search.all(watch, end.out.candidates) {
+                if let Err(error) = search.all(watch, end.out.candidates, end.room.memory) {
                     tally.trouble = Some(error.to_string());
                 }
             }
@@ -224,11 +224,13 @@ impl PropertySearch<'_, '_> {
         &mut self,
         watch: &mut PropertySteps<Candidate>,
         candidates: &mut Candidates,
+        memory: usize,
     ) -> Result<(), TooManyStates> {
         let known = candidates.bindings_of(watch.number);
         let sequences = watch.property.sequences.clone().unwrap_or_default();
         let mut one = OneBinding { search: self, sequences: &sequences };
-        let searched = watch.steps.search(&watch.property.params, &known, &mut one)?;
+        let params = &watch.property.params;
+        let searched = watch.steps.search(params, &known, memory, &mut one)?;
         self.tally.bindings = searched.bindings;
         self.tally.is_enough = searched.is_enough;
         self.tally.found = searched.found.len() as u64;

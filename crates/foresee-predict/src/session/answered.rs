@@ -86,7 +86,7 @@ impl Answered {
         confirmed.own_up(&mut analysed);
         let mut findings: Vec<Finding> =
             self.observed.iter().cloned().chain(confirmed.findings).collect();
-        complete_from(&mut findings, open)?;
+        complete_from(&mut findings, u64::MAX, open)?;
         let report = Report {
             name: name.to_owned(),
             trace: self.facts,

@@ -1,7 +1,7 @@
 //! What can be said after a pass over a trace: which findings stand, and what the judge confirms of
 //! the candidates.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foresee_trace::{
     Batch, EventSource, FileOrder, Finding, FindingKind, Outcome, ReadError, Remarks, Trace,
@@ -20,7 +20,7 @@ use crate::candidates::Candidates;
 use crate::checks::Suppressions;
 use crate::confirm::Confirmer;
 use crate::info::{LATTICE, PATTERN, is_check, keeps_causality};
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 use crate::runner::settle_notes;
 use crate::sites::{complete, complete_from};
 
@@ -35,11 +35,22 @@ pub(super) struct Passed<'p> {
     pub(super) candidates: Vec<Candidates>,
     /// How long the searches took.
     pub(super) searched: Duration,
+    /// How many events, the first ones, there is memory to read again.
+    pub(super) readable: u64,
 }
 
 /// A trace to be read again.
 pub(super) type Open<'a, 't> =
     &'a dyn Fn() -> Result<Validated<Box<dyn EventSource + 't>>, ReadError>;
+
+/// What may be taken to confirm what searches propose.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// How many bytes the trace may take if it has to be loaded for it.
+    pub(super) memory: usize,
+    /// When no more than one is begun; `None` for no limit.
+    pub(super) until: Option<Instant>,
+}
 
 /// Everything that can be said after a pass. The trace is read again only if not enough of it was
 /// `kept` and something is to be confirmed, drawn or shown.
@@ -49,8 +60,10 @@ pub(super) fn conclude(
     draws: bool,
     kept: Option<&Kept<'_>>,
     open: Open<'_, '_>,
+    room: Room,
     listener: &mut dyn Listener,
 ) -> Result<Examined, SessionError> {
+    let start = Instant::now();
     let order = passed.remarks.order;
     tell_mistakes(&passed.analysed, kept, listener);
     if let Some(answered) = answered {
@@ -71,7 +84,7 @@ pub(super) fn conclude(
     if order == FileOrder::Filtered {
         question.candidates.iter_mut().for_each(|candidates| candidates.reordered.clear());
     }
-    let needed = question.needed_events(&passed.findings);
+    let mut needed = question.needed_events(&passed.findings);
     let is_whole = |trace: &Trace| trace.events.len() as u64 == passed.facts.events;
     let is_enough = |kept: &&Kept<'_>| {
         is_whole(kept.trace)
@@ -80,19 +93,25 @@ pub(super) fn conclude(
     let kept = kept.filter(is_enough);
     let mut loaded = None;
     let (confirmed, drawings) = match kept {
-        Some(kept) => question.confirm(Some(kept), listener)?,
+        Some(kept) => question.confirm(Some(kept), room, listener)?,
         None => {
+            let events = needed.unwrap_or(passed.facts.events);
+            if events.saturating_mul(kept::BYTES_PER_EVENT) > room.memory as u64 {
+                question.give_up(&mut passed.analysed);
+                needed = question.needed_events(&[]);
+            }
             if needed != Some(0) {
                 loaded = Some(load_first(&mut open()?, needed)?);
             }
-            question.confirm(loaded.as_ref().map(Kept::new).as_ref(), listener)?
+            question.confirm(loaded.as_ref().map(Kept::new).as_ref(), room, listener)?
         }
     };
     confirmed.own_up(&mut passed.analysed);
     passed.findings.extend(confirmed.findings);
+    let searched = passed.searched + start.elapsed();
     match kept.map(|kept| kept.trace).or(loaded.as_ref()).filter(|trace| is_whole(trace)) {
         Some(whole) => complete(&mut passed.findings, whole),
-        None => complete_from(&mut passed.findings, open)?,
+        None => complete_from(&mut passed.findings, passed.readable, open)?,
     }
     let mut report = Report {
         name: String::new(),
@@ -103,7 +122,7 @@ pub(super) fn conclude(
         suppressions: Suppressions::default(),
     };
     report.put_conditional_last();
-    Ok(Examined { report, trace: loaded, drawings, searched: passed.searched })
+    Ok(Examined { report, trace: loaded, drawings, searched })
 }
 
 /// Reports internal errors that analyses have found.
@@ -169,6 +188,27 @@ pub(super) fn load_first(
     Ok(trace)
 }
 
+/// Leaves out what cannot be confirmed, and says so.
+pub(super) fn give_up(
+    parts: &[Part],
+    candidates: &mut [Candidates],
+    analysed: &mut [Analysed],
+    why: &str,
+) {
+    let mut given_up = Vec::new();
+    for (part, candidates) in parts.iter().zip(candidates) {
+        let properties = candidates.give_up().into_iter();
+        given_up.extend(properties.map(|property| part.name_of(property).to_owned()));
+    }
+    let is_given_up = |property: &Option<String>| {
+        property.as_ref().is_some_and(|property| given_up.contains(property))
+    };
+    for one in analysed.iter_mut().filter(|one| is_given_up(&one.property)) {
+        one.outcome = Outcome::MemoryLimit;
+        one.notes.push(why.to_owned());
+    }
+}
+
 /// What is left to ask the judge.
 struct Question<'q> {
     parts: &'q [Part],
@@ -191,10 +231,19 @@ impl Question<'_> {
         needed_events(&self.candidates).map(|events| events.max(answered).max(witnessed))
     }
 
+    /// Confirms nothing, because there is no memory for the trace. What an index has answered, and what is
+    /// to be drawn, is about traces that the user wants to see.
+    fn give_up(&mut self, analysed: &mut [Analysed]) {
+        let why = "something was found, but the trace is too long to confirm it in the memory that may \
+                   be taken: allow more with --max-memory";
+        give_up(self.parts, &mut self.candidates, analysed, why);
+    }
+
     /// What the judge confirms, and the pictures of it.
     fn confirm(
         &self,
         kept: Option<&Kept<'_>>,
+        room: Room,
         listener: &mut dyn Listener,
     ) -> Result<(Confirmed, Vec<Drawing>), SessionError> {
         let mut confirmed = Confirmed::default();
@@ -210,7 +259,7 @@ impl Question<'_> {
         }
         for (part, candidates) in self.parts.iter().zip(&self.candidates) {
             let mut runs = Vec::new();
-            confirm(part, candidates, kept, &mut confirmed, &mut runs, listener);
+            confirm(part, candidates, kept, room.until, &mut confirmed, &mut runs, listener);
             if self.draws && !part.is_patterns {
                 let is_only = self.parts.len() == 1;
                 drawings.extend(pictures::draw(part, kept.trace, &runs, is_only)?);
@@ -227,6 +276,7 @@ fn confirm(
     part: &Part,
     candidates: &Candidates,
     kept: &Kept<'_>,
+    until: Option<Instant>,
     confirmed: &mut Confirmed,
     runs: &mut Vec<Run>,
     listener: &mut dyn Listener,
@@ -238,6 +288,9 @@ fn confirm(
     let trace = kept.trace;
     for one in &candidates.predictions {
         let about = (LATTICE, part.name_of(one.property));
+        if confirmed.is_late(until, about) {
+            continue;
+        }
         let judged = confirmer.confirm(one);
         if let Ok(Finding { witness: Some(witness), .. }) = &judged {
             let (property, binding) = (one.property, one.binding.clone());
@@ -247,10 +300,16 @@ fn confirm(
     }
     for one in &candidates.matches {
         let about = (PATTERN, part.name_of(one.property));
+        if confirmed.is_late(until, about) {
+            continue;
+        }
         confirmed.add(confirmer.confirm_match(one), about, one, trace, listener);
     }
     for one in &candidates.reordered {
         let about = (one.analysis, part.name_of(one.property));
+        if confirmed.is_late(until, about) {
+            continue;
+        }
         let judged = confirmer.confirm_reordered(one);
         if let Ok(Finding { witness: Some(witness), kind, .. }) = &judged
             && *kind != FindingKind::Conditional

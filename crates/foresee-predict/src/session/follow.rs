@@ -8,22 +8,23 @@
 //! then the report is withdrawn.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use foresee_spec::{Diagnostic, Expanded, Interest, Resolved, resolve};
 use foresee_trace::{
-    Batch, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode, Names, Outcome,
-    Position, ReadError, Remarks, Validated,
+    Batch, ErrorKind, EventSource, Finding, FindingSink, Flow, GrowingTrace, Mode, Names, Position,
+    ReadError, Remarks, Validated,
 };
 
-use super::conclude::{Passed, load_first, needed_events, stands};
+use super::conclude::{self, Passed, give_up, load_first, needed_events, stands};
 use super::error::SessionError;
 use super::filtered::ensure_whole;
 use super::mistake::InternalError;
 use super::parts::{Part, Work, expanded};
 use super::report::{Report, TraceFacts};
+use super::run::for_searches;
 use super::spec::Specification;
 use super::{Examined, Listener, Session};
-use crate::analysis::Analysed;
 use crate::candidates::Candidates;
 use crate::confirm::{Confirmer, Unconfirmed};
 use crate::info::{LATTICE, PATTERN};
@@ -194,7 +195,9 @@ impl<'a> Attempt<'a> {
         let whole = read.trace.take();
         let kept = whole.as_ref().map(Kept::new);
         let kept = kept.as_ref();
-        let limits = Together { time: session.settings.limits.time, memory: &memory };
+        let time = session.settings.limits.time;
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        let limits = Together { time: time.map(for_searches), memory: &memory };
         let mut summary =
             runner::finish(&read, &source, &mut searches, candidates, kept, limits, &mut live)?;
         let Live { findings, failure, .. } = live;
@@ -205,7 +208,12 @@ impl<'a> Attempt<'a> {
             return Err(failure);
         }
         if !self.can_judge(needed_events(&summary.candidates).unwrap_or(summary.events)) {
-            self.give_up(parts, &mut summary.candidates, &mut summary.analysed);
+            let why = match self.program.is_all_stored() {
+                true => "the trace is too long to confirm that in the memory that may be taken",
+                false => "the trace was too long to be saved, so nothing can be confirmed",
+            };
+            let why = format!("{why}; check the kept trace with more: --max-memory");
+            give_up(parts, &mut summary.candidates, &mut summary.analysed, &why);
         }
         summary.analysed.append(&mut left_out);
         let passed = Passed {
@@ -216,13 +224,15 @@ impl<'a> Attempt<'a> {
             parts,
             candidates: summary.candidates,
             searched: summary.searched,
+            readable: u64::MAX,
         };
         let open = || Ok(Validated::new(self.program.stored()?, Mode::Reject));
         let kept = kept.filter(|_| read.is_all);
+        let room = conclude::Room { memory: usize::MAX, until };
         let name = self.program.name();
-        let mut examined = session.close(passed, &name, kept, &open, reported.listener)?;
+        let mut examined = session.close(passed, &name, kept, &open, room, reported.listener)?;
         self.settle(before, &mut examined.report, reported);
-        complete_from(&mut examined.report.findings, open)?;
+        complete_from(&mut examined.report.findings, u64::MAX, open)?;
         for (source, resolution) in session.specs.iter().zip(resolutions) {
             if !resolution.diagnostics.is_empty() {
                 reported.listener.warning(source, &resolution.diagnostics);
@@ -245,26 +255,6 @@ impl<'a> Attempt<'a> {
     fn can_judge(&self, events: u64) -> bool {
         let memory = self.session.settings.limits.memory as u64;
         self.program.is_all_stored() && events.saturating_mul(kept::BYTES_PER_EVENT) <= memory
-    }
-
-    /// What cannot be confirmed is not reported, and not passed over in silence.
-    fn give_up(&self, parts: &[Part], candidates: &mut [Candidates], analysed: &mut [Analysed]) {
-        let why = match self.program.is_all_stored() {
-            true => "the trace is too long to confirm that in the memory that may be taken",
-            false => "the trace was too long to be saved, so nothing can be confirmed",
-        };
-        let mut given_up = Vec::new();
-        for (part, candidates) in parts.iter().zip(candidates) {
-            let properties = candidates.give_up().into_iter();
-            given_up.extend(properties.map(|property| part.name_of(property).to_owned()));
-        }
-        let is_given_up = |property: &Option<String>| {
-            property.as_ref().is_some_and(|property| given_up.contains(property))
-        };
-        for one in analysed.iter_mut().filter(|one| is_given_up(&one.property)) {
-            one.outcome = Outcome::MemoryLimit;
-            one.notes.push(format!("{why}; check the kept trace with more: --max-memory"));
-        }
     }
 
     /// Findings reported while the program ran remain; those missing from the final report are
@@ -332,7 +322,8 @@ impl Live<'_, '_, '_> {
         finding.fingerprint = self.lines.fingerprint(&finding);
         if finding.fingerprint.is_none() && program.is_all_stored() {
             // A stored trace that cannot be read is an error at the end.
-            let _ = complete_from(std::slice::from_mut(&mut finding), || program.stored());
+            let one = std::slice::from_mut(&mut finding);
+            let _ = complete_from(one, u64::MAX, || program.stored());
         }
         finding
     }

@@ -6,8 +6,9 @@
 //! [`Outcome::Mistake`]: foresee_trace::Outcome::Mistake
 
 use std::fmt::{Debug, Display};
+use std::time::Instant;
 
-use foresee_trace::{Finding, Trace};
+use foresee_trace::{Finding, Outcome, Trace};
 
 use super::Listener;
 use crate::analysis::Analysed;
@@ -33,6 +34,8 @@ pub struct InternalError<'a> {
 pub(super) struct Confirmed {
     pub(super) findings: Vec<Finding>,
     pub(super) mistakes: Vec<Mistake>,
+    /// The analyses and properties whose candidates there was no time for.
+    late: Vec<(&'static str, String)>,
 }
 
 /// What was proposed of a property and is not so.
@@ -63,8 +66,35 @@ impl Confirmed {
         }
     }
 
-    /// The mistakes cost their properties the answers, and no others.
+    /// Whether the time is over before a candidate is judged; the first one always is judged.
+    pub(super) fn is_late(
+        &mut self,
+        until: Option<Instant>,
+        (analysis, property): (&'static str, &str),
+    ) -> bool {
+        let is_first = self.findings.is_empty() && self.mistakes.is_empty();
+        let is_late = !is_first && until.is_some_and(|until| Instant::now() >= until);
+        if is_late {
+            self.late.push((analysis, property.to_owned()));
+        }
+        is_late
+    }
+
+    /// The mistakes cost their properties the answers, and no others. What there was no time for is said.
     pub(super) fn own_up(&self, analysed: &mut [Analysed]) {
+        for one in analysed.iter_mut() {
+            let is_its = |(analysis, property): &&(&'static str, String)| {
+                one.name == *analysis && one.property.as_ref().is_none_or(|p| p == property)
+            };
+            let count = self.late.iter().filter(is_its).count();
+            if count > 0 {
+                one.outcome = Outcome::TimeLimit;
+                one.notes.push(format!(
+                    "there was no time to confirm {count} of the violations that were found: allow \
+                     more with --time-limit"
+                ));
+            }
+        }
         for Mistake { analysis, property, error } in &self.mistakes {
             let is_its = |a: &&mut Analysed| {
                 a.name == *analysis && a.property.as_ref().is_none_or(|p| p == property)

@@ -118,6 +118,11 @@ impl Work {
         (searches.collect(), &self.parts)
     }
 
+    /// What the searches were about, and nothing of what they hold.
+    pub(super) fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+
     /// Adds all searches for the properties of a specification that has all initial values.
     pub(super) fn add(
         &mut self,

@@ -1,11 +1,11 @@
 //! A session with a whole trace.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foresee_spec::{Diagnostic, Expanded};
 use foresee_trace::{EventSource, Finding, FindingSink, Flow, ReadError, TraceInput, Validated};
 
-use super::conclude::{Open, Passed, conclude};
+use super::conclude::{Open, Passed, Room, conclude};
 use super::error::SessionError;
 use super::filtered::ensure_whole;
 use super::parts::{Work, expanded};
@@ -27,8 +27,7 @@ impl Session {
         self.run_within(self.settings.limits.time, trace, listener)
     }
 
-    /// Answers everything of a whole trace in searches that take at most this time together; `None` for
-    /// no limit.
+    /// Answers everything of a whole trace in at most this time after it has been read; `None` for no limit.
     pub fn run_within(
         &self,
         time: Option<Duration>,
@@ -59,7 +58,7 @@ impl Session {
         let mut source = open()?;
         let mut collect = Collect { findings: Vec::new(), listener };
         let mut left_out = std::mem::take(&mut work.left_out);
-        let (mut searches, parts) = work.searches();
+        let (mut searches, _) = work.searches();
         let mut read =
             runner::read(&mut source, &mut searches, &mut candidates, &mut collect, &memory)?;
         let whole = read.trace.take();
@@ -67,20 +66,27 @@ impl Session {
             let kept = whole.as_ref().map(Kept::new);
             let kept = kept.as_ref();
             let out = &mut collect.findings;
-            let limits = Together { time, memory: &memory };
+            let until = time.and_then(|time| Instant::now().checked_add(time));
+            let limits = Together { time: time.map(for_searches), memory: &memory };
             let mut summary =
                 runner::finish(&read, &source, &mut searches, candidates, kept, limits, out)?;
             summary.analysed.append(&mut left_out);
+            let facts = TraceFacts::new(summary.events, source.names());
+            // What follows may read the trace again, with its names.
+            drop(source);
+            let parts = work.into_parts();
             let passed = Passed {
-                facts: TraceFacts::new(summary.events, source.names()),
+                facts,
                 analysed: summary.analysed,
                 remarks: summary.remarks,
                 findings: collect.findings,
-                parts,
+                parts: &parts,
                 candidates: summary.candidates,
                 searched: summary.searched,
+                readable: read.full_after.map_or(u64::MAX, |_| read.events),
             };
-            self.close(passed, &trace.name(), kept, &open, listener)?
+            let room = Room { memory: memory.left(0), until };
+            self.close(passed, &trace.name(), kept, &open, room, listener)?
         };
         if examined.trace.is_none() {
             examined.trace = whole;
@@ -125,15 +131,21 @@ impl Session {
         name: &str,
         kept: Option<&Kept<'_>>,
         open: Open<'_, '_>,
+        room: Room,
         listener: &mut dyn Listener,
     ) -> Result<Examined, SessionError> {
         let answered = self.answered.as_ref();
         let is_short = passed.facts.events <= DRAWN_BESIDE;
         let draws = self.settings.draws_lattices || self.settings.draws_beside && is_short;
-        let mut examined = conclude(passed, answered, draws, kept, open, listener)?;
+        let mut examined = conclude(passed, answered, draws, kept, open, room, listener)?;
         examined.report.name = name.to_owned();
         Ok(examined)
     }
+}
+
+/// How much of the time limit searches may take; the rest is for confirming what they find.
+pub(super) fn for_searches(time: Duration) -> Duration {
+    time / 4 * 3
 }
 
 /// How long traces may be whose lattices are drawn besides: they are kept in memory for it.

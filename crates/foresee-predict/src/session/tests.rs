@@ -12,13 +12,13 @@ use foresee_trace::{
     Position, ReadError, Remarks, Trace, TraceInput, Validated,
 };
 
-use super::conclude::{Passed, conclude};
+use super::conclude::{Passed, Room, conclude};
 use super::parts::Work;
 use super::report::TraceFacts;
 use super::*;
 use crate::analysis::{Analysed, Conclusion};
 use crate::candidates::Candidates;
-use crate::info::PATTERN;
+use crate::info::{CORRECT, LATTICE, PATTERN};
 use crate::pattern::Match;
 
 const SPEC: &str = "init x0 = 0, x1 = 0\n\
@@ -273,10 +273,13 @@ fn an_internal_error_costs_one_property_its_answer() {
         parts: work.searches().1,
         candidates: vec![Candidates { matches, ..Candidates::default() }],
         searched: std::time::Duration::ZERO,
+        readable: u64::MAX,
     };
     let open = || Ok(Validated::new(TraceInput::open(&trace)?, Mode::Reject));
     let mut heard = Heard::default();
-    let Examined { report, .. } = conclude(passed, None, false, None, &open, &mut heard).unwrap();
+    let room = Room { memory: usize::MAX, until: None };
+    let Examined { report, .. } =
+        conclude(passed, None, false, None, &open, room, &mut heard).unwrap();
     let outcomes: Vec<Outcome> = report.analysed.iter().map(|one| one.outcome).collect();
     assert_eq!(outcomes, [Outcome::Mistake, Outcome::Exhausted]);
     assert!(report.analysed[0].statement.contains("internal error"), "{:?}", report.analysed[0]);
@@ -284,6 +287,62 @@ fn an_internal_error_costs_one_property_its_answer() {
     assert_eq!(found, ["q"]);
     let lost: Vec<&str> = heard.errors.iter().map(|(property, _)| property.as_str()).collect();
     assert_eq!(lost, ["p"]);
+}
+
+/// What is proposed is confirmed as far as there is time and memory; the first always, if there is memory.
+#[test]
+fn what_cannot_be_confirmed_in_time_or_memory_is_told() {
+    let trace = trace! { T1: w(x)=1; T2: w(y)=1 };
+    let text = "pattern p: write(y) .. write(x)\npattern q: write(y)@T2 .. write(x)@T1";
+    let report = |time: Option<Duration>, memory: usize| {
+        let mut session = session(text, &[], false);
+        session.settings.space = Some(foresee_trace::Space::Maz);
+        (session.settings.limits.time, session.settings.limits.memory) = (time, memory);
+        session.run(&trace, &mut Silent).unwrap().report
+    };
+    let summary = |report: Report| {
+        let patterns = report.analysed.into_iter().filter(|one| one.name == PATTERN);
+        let of = |one: Analysed| (one.outcome, one.notes.join("\n"));
+        (report.findings.len(), patterns.map(of).collect::<Vec<_>>())
+    };
+    let (found, patterns) = summary(report(None, 1 << 20));
+    assert_eq!((found, &patterns[1]), (2, &(Outcome::Exhausted, String::new())));
+    let (found, patterns) = summary(report(Some(Duration::ZERO), 1 << 20));
+    assert_eq!((found, patterns[0].0, patterns[1].0), (1, Outcome::Exhausted, Outcome::TimeLimit));
+    assert!(patterns[1].1.contains("no time to confirm 1 of"), "{}", patterns[1].1);
+    let (found, patterns) = summary(report(None, 40));
+    assert_eq!(found, 0);
+    for (outcome, notes) in patterns {
+        assert_eq!(outcome, Outcome::MemoryLimit);
+        assert!(notes.contains("too long to confirm it"), "{notes}");
+    }
+}
+
+/// The bindings of parameters are counted before they are joined.
+#[test]
+fn bindings_for_which_there_is_no_memory_are_told() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    for i in 0..5_000 {
+        writeln!(file, "T0|event(make,{i})\nT1|event(use,{i})").unwrap();
+    }
+    let trace = InFile(file.path().to_owned());
+    let analysed = |memory: usize| {
+        let text = "property made(o): event(use, o) -> once event(make, o)";
+        let mut session = session(text, &[], false);
+        (session.settings.limits.time, session.settings.limits.memory) = (None, memory);
+        session.run(&trace, &mut Silent).unwrap().report.analysed
+    };
+    let of = |analysed: &[Analysed], name: &str| {
+        analysed.iter().find(|one| one.name == name).map(|one| (one.outcome, one.statement.clone()))
+    };
+    let enough = analysed(1 << 30);
+    assert_eq!(of(&enough, LATTICE).unwrap().0, Outcome::Exhausted);
+    let little = analysed(8 << 20);
+    for name in [LATTICE, CORRECT] {
+        let (outcome, statement) = of(&little, name).unwrap();
+        assert_eq!(outcome, Outcome::StateLimit, "{name}: {statement}");
+        assert!(statement.contains("--max-memory leaves room for"), "{name}: {statement}");
+    }
 }
 
 #[test]

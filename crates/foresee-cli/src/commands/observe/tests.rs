@@ -117,7 +117,7 @@ fn online_equals_offline() {
                 for seed in (worker..TRACES).step_by(4) {
                     std::fs::write(path(seed), random_trace(seed).to_string()).unwrap();
                     let args = input(path(seed));
-                    let trace = Input::new(&args, false).unwrap();
+                    let trace = Input::new(&args, false, usize::MAX).unwrap();
                     let options = SendOptions {
                         to: to.clone(),
                         token: Vec::new(),
@@ -140,7 +140,7 @@ fn online_equals_offline() {
     for seed in 0..TRACES {
         let observer = &record.observers[seed as usize % record.observers.len()];
         let args = input(path(seed));
-        let trace = Input::new(&args, true).unwrap();
+        let trace = Input::new(&args, true, usize::MAX).unwrap();
         let offline = said(check::examine(&observer.session, &trace));
         let all = record.said.lock().unwrap();
         let (online, heard) = &all[&seed.to_string()];

@@ -9,7 +9,7 @@ use foresee_capture::store::LogTrace;
 use foresee_predict::info::OBSERVED;
 use foresee_trace::{Confirmation, Confirmed, Finding, FindingKind};
 
-use super::Run;
+use super::{Run, under_signals};
 use crate::output;
 use crate::replayer::{self, Replayer};
 
@@ -101,7 +101,7 @@ impl Run<'_> {
                 let how = format!("the {} seconds of --confirm-time were over", args.confirm_time);
                 Confirmation { is: Confirmed::NotTried, how }
             } else {
-                replayer.replay(&schedule, Some(deadline))?.label()
+                under_signals(|| replayer.replay(&schedule, Some(deadline)))?.label()
             });
         }
         Ok(())
