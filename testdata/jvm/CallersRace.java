@@ -1,17 +1,17 @@
-/** Two threads add to a plain counter, each by another way. */
+/** Two threads write a plain field, each by another way. */
 public class CallersRace {
-    static int count;
+    static int last;
 
-    static void add() {
-        count++;
+    static void set(int value) {
+        last = value;
     }
 
     static void first() {
-        add();
+        set(1);
     }
 
     static void second() {
-        add();
+        set(2);
     }
 
     public static void main(String[] arguments) throws InterruptedException {

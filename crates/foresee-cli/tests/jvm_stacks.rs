@@ -86,7 +86,7 @@ fn reports_show_the_calls_and_suppressions_see_them() {
         .collect();
     for caller in ["CallersRace.first", "CallersRace.second"] {
         let is_there = |frames: &Vec<String>| {
-            frames[..2] == ["CallersRace.add", caller]
+            frames[..2] == ["CallersRace.set", caller]
                 && frames[2].starts_with("CallersRace.lambda$main$")
                 && frames.len() == 3
         };

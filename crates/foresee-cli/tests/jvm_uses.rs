@@ -78,7 +78,7 @@ fn properties_of_objects() {
             plant(&format!("property held(a: {valve}): write(a.open) -> once a.open"), &[]);
         assert_eq!(status, 0, "{said}");
     }
-    let (status, said) = plant("property p(a: Valf): a.open", &[]);
+    let (status, said) = plant("property p(a: Valves): a.open", &[]);
     assert_eq!(status, 2, "{said}");
     assert!(said.contains("did you mean `plant.Plant.Valve`?"), "{said}");
 }
