@@ -56,6 +56,58 @@ fn the_lattices_are_those_of_the_papers() {
     }
 }
 
+/// Runs `plant.Plant` with a specification.
+fn plant(spec: &str, arguments: &[&str]) -> (i32, String) {
+    let bench = Bench::new();
+    bench.write("s.spec", spec);
+    let spec = bench.path("s.spec");
+    let program = [&["plant.Plant"], arguments].concat();
+    let (status, out, err) = run(&["--spec", spec.to_str().unwrap()], &program);
+    (status, out + &err)
+}
+
+#[test]
+fn properties_of_objects() {
+    for valve in ["Valve", "plant.Plant.Valve", "Plant.Valve"] {
+        let (status, said) =
+            plant(&format!("property one(a: {valve}, b: {valve}): !(a.open && b.open)"), &[]);
+        assert_eq!(status, 1, "{said}");
+        let predicted = "PREDICTED one(plant.Plant.Valve#1, plant.Plant.Valve#2)";
+        assert!(said.contains(predicted), "{said}");
+        let (status, said) =
+            plant(&format!("property held(a: {valve}): write(a.open) -> once a.open"), &[]);
+        assert_eq!(status, 0, "{said}");
+    }
+    let (status, said) = plant("property p(a: Valves): a.open", &[]);
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("did you mean `plant.Plant.Valve`?"), "{said}");
+}
+
+#[test]
+fn objects_of_a_subclass_have_its_type() {
+    let both = "property one(a: Valve, b: SafetyValve): !(a.open && b.open)";
+    let (status, said) = plant(both, &["safe"]);
+    assert_eq!(status, 1, "{said}");
+    let predicted = "PREDICTED one(plant.Plant.Valve, plant.Plant.SafetyValve)";
+    assert!(said.contains(predicted), "{said}");
+    // That they are not looked at is said.
+    let (status, said) = plant("property held(a: Valve): write(a.open) -> once a.open", &["safe"]);
+    assert_eq!(status, 3, "{said}");
+    assert!(said.contains("objects of plant.Plant.SafetyValve"), "{said}");
+    let (status, said) = plant("property one(a: Valve, b: Valve): !(a.open && b.open)", &["safe"]);
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("stand for different objects"), "{said}");
+}
+
+#[test]
+fn a_lock_in_a_field_is_not_a_part_of_the_object() {
+    let guarded =
+        "property guarded(a: Valve): write(a.open) -> !release(a.lock) since acquire(a.lock)";
+    let (status, said) = plant(guarded, &[]);
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("has a lock `lock` in the trace"), "{said}");
+}
+
 #[test]
 fn correct_programs_are_monitorable_and_faulty_ones_are_not() {
     let ask = |spec| ["--check", "monitorability", "--spec", spec];

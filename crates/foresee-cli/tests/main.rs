@@ -17,6 +17,7 @@ mod harness;
 mod jvm;
 mod jvm_beside;
 mod jvm_observed;
+mod jvm_stacks;
 mod jvm_uses;
 mod limits;
 mod lsp;

@@ -35,7 +35,7 @@ pub(crate) fn find(
 ) -> Vec<Vec<String>> {
     let mentioned = fields(property);
     let objects = property.objects.iter().enumerate();
-    objects
+    let found: Vec<Vec<String>> = objects
         .map(|(i, param)| {
             let own: Vec<&FieldMention<'_>> = mentioned.iter().filter(|f| f.object == i).collect();
             let mut search = Search { param, own, found: Vec::new(), known: HashSet::new() };
@@ -43,7 +43,21 @@ pub(crate) fn find(
             search.through(&names.locks, |field| field.entity == Entity::Lock);
             search.complete(names, report)
         })
-        .collect()
+        .collect();
+    let different: HashSet<&String> = found.iter().flatten().collect();
+    if let Some(last) = property.objects.last()
+        && found.iter().all(|found| !found.is_empty())
+        && different.len() < found.len()
+    {
+        let message = format!(
+            "the parameters of `{}` stand for different objects, and the trace has only {}",
+            property.name.name,
+            different.len()
+        );
+        let label = "there is no further object";
+        report(Diagnostic::error("too-few-objects", message, last.of.span, label));
+    }
+    found
 }
 
 /// The search for the objects of one parameter.
@@ -94,6 +108,10 @@ impl Search<'_> {
         };
         let first_lack = found.iter().find_map(|object| lacks(object));
         found.retain(|object| lacks(object).is_none());
+        let is_lock = |object: &String, field: &FieldMention<'_>| {
+            names.locks.lookup(&format!("{object}.{}", field.path)).is_some()
+        };
+        let mut locks = own.iter().filter(|field| field.entity == Entity::Lock);
         if found.is_empty() {
             report(absent(param, first_lack.or(own.first().copied()), names));
         } else if let Some(field) = first_lack {
@@ -104,6 +122,18 @@ impl Search<'_> {
             );
             let label = "the property is not checked for them";
             report(Diagnostic::warning("unknown-field", message, field.span, label));
+        }
+        // That nobody takes such a lock would look like a violation.
+        let unknown = locks.find(|field| !found.iter().any(|object| is_lock(object, field)));
+        if let Some(field) = unknown.filter(|_| !found.is_empty()) {
+            let message = format!(
+                "no object of the type `{type_name}` has a lock `{}` in the trace",
+                field.path
+            );
+            let error = Diagnostic::error("unknown-field", message, field.span, "no such lock");
+            report(error.help(
+                "a lock must be a part of the object; in Java it is an object of its own, which has no name here",
+            ));
         }
         found
     }
@@ -575,6 +605,18 @@ mod tests {
         let (all, shown) = expanded("pattern p(a: account): acquire(a.lock) .. write(a.balance)");
         assert_eq!(all.len(), 3, "{all:?}");
         assert_eq!(shown, "");
+    }
+
+    #[test]
+    fn a_lock_that_no_object_has_is_a_mistake() {
+        let (_, shown) = expanded("pattern p(a: account): acquire(a.lok) .. write(a.balance)");
+        assert!(shown.contains("no object of the type `account` has a lock `lok`"), "{shown}");
+    }
+
+    #[test]
+    fn too_few_objects_are_a_mistake() {
+        let (all, shown) = expanded("property p(a: Sole, b: Sole): a.count == b.count");
+        assert!(all.is_empty() && shown.contains("the trace has only 1"), "{shown}");
     }
 
     #[test]

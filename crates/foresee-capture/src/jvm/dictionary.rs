@@ -17,6 +17,8 @@ pub(super) struct Field {
     pub(super) is_static: bool,
     /// Whether a specification names it.
     pub(super) is_watched: bool,
+    /// Whether it is one of the class's objects that a specification names by their type.
+    pub(super) is_of_type: bool,
 }
 
 /// A thread that recorded something.
@@ -55,6 +57,8 @@ pub(super) struct Dictionary {
     pub(super) limit: Option<u64>,
     /// Whether other threads may have come between an access and its record.
     pub(super) is_async: bool,
+    /// Whether call stacks are recorded.
+    pub(super) has_stacks: bool,
     /// Whether the JVM was shut down in an orderly way.
     pub(super) has_ended: bool,
     /// The version of Java.
@@ -98,6 +102,7 @@ impl Dictionary {
         match kind {
             "V" => self.java = text,
             "A" => self.is_async = true,
+            "P" => self.has_stacks = true,
             "C" => drop(self.classes.insert(number, dotted(&text))),
             "S" => drop(self.sites.insert(small?, text)),
             "K" => drop(self.keys.insert(small?, text.parse().ok()?)),
@@ -133,7 +138,7 @@ fn thread_name(text: &str) -> String {
     if text.is_empty() { "thread".to_owned() } else { text.to_owned() }
 }
 
-/// `sp-bank.Account.total`: static or not, volatile or not, watched or not, class and name.
+/// `sp-bank.Account.total`: static or not, volatile or not, watched (by the type of its objects) or not, class and name.
 fn field(text: &str) -> Option<Field> {
     let flags = text.as_bytes().get(..3)?;
     let (class, name) = text.get(3..)?.rsplit_once('.')?;
@@ -141,7 +146,8 @@ fn field(text: &str) -> Option<Field> {
         class: dotted(class),
         name: name.to_owned(),
         is_static: flags[0] == b's',
-        is_watched: flags[2] == b'w',
+        is_watched: flags[2] != b'-',
+        is_of_type: flags[2] == b'o',
     })
 }
 

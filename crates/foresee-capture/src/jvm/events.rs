@@ -1,6 +1,7 @@
 //! Events from records.
 
 mod boards;
+mod calls;
 mod sync;
 
 use std::sync::Arc;
@@ -64,6 +65,7 @@ struct Thread {
     attempt: Option<Op>,
     old: Option<Value>,
     arguments: Vec<Value>,
+    calls: calls::Calls,
     has_ended: bool,
 }
 
@@ -171,6 +173,7 @@ impl JvmSource {
             attempt: None,
             old: None,
             arguments: Vec::new(),
+            calls: calls::Calls::default(),
             has_ended: false,
         });
         self.counts.push(0);
@@ -236,14 +239,21 @@ impl JvmSource {
         let dictionary = &self.dictionary;
         let of = |object: u64| self.objects.name(object, dictionary);
         let mut is_watched = false;
-        let mut several = None;
+        let mut warning = None;
         let (name, longer) = match target {
             Target::Field(object, key) => match dictionary.fields.get(&key) {
                 Some(field) => {
                     is_watched = field.is_watched;
                     if !field.is_static && self.objects.is_one_more(object) {
-                        several = Some(format!(
+                        warning = Some(format!(
                             "several objects have the field {}.{}: without a number, its name means that of the first",
+                            field.class, field.name
+                        ));
+                    }
+                    let class = self.objects.class(object, dictionary);
+                    if field.is_of_type && !field.is_static && class != field.class {
+                        warning = Some(format!(
+                            "objects of {class} have the field {}.{} too, but are not among those of the type: the specification must name theirs",
                             field.class, field.name
                         ));
                     }
@@ -284,8 +294,8 @@ impl JvmSource {
         self.targets.insert(target, var);
         if is_watched {
             self.watched.push(var);
-            if let Some(several) = several {
-                self.partial(&several);
+            if let Some(warning) = warning {
+                self.partial(&warning);
             }
         }
         Ok(var)
@@ -327,6 +337,9 @@ impl JvmSource {
         self.counts[i] += 1;
         self.events += 1;
         batch.events.push(event);
+        if self.dictionary.has_stacks {
+            batch.stacks.push(self.threads[i].calls.stack());
+        }
     }
 
     fn event(&mut self, i: usize, op: Op, record: &Record) -> Result<Event> {
@@ -546,6 +559,7 @@ impl JvmSource {
                 self.threads[i].arguments.push(value);
                 Ok(())
             }
+            Kind::StackCall | Kind::StackReturn | Kind::StackUnknown => self.calls(i, record),
             Kind::TestBegin => self.test(i, "test-begin", record, batch),
             Kind::TestEnd => self.test(i, "test-end", record, batch),
             Kind::Call => self.call(i, Op::Enter, record, batch),

@@ -133,7 +133,8 @@ impl Objects {
         }
     }
 
-    fn class<'d>(&self, id: u64, dictionary: &'d Dictionary) -> &'d str {
+    /// The name of an object's class.
+    pub(super) fn class<'d>(&self, id: u64, dictionary: &'d Dictionary) -> &'d str {
         let object = self.all.get(&id);
         let class = object.and_then(|object| dictionary.classes.get(&u64::from(object.class)));
         class.map_or("object", String::as_str)

@@ -36,6 +36,7 @@ kinds! {
     Channel = 40, Look = 41, Initialised = 42, InitialisationSeen = 43, Post = 44, Miss = 45,
     CollectionRead = 50, CollectionWrite = 51,
     Argument = 60, Call = 61, Return = 62,
+    StackCall = 64, StackReturn = 65, StackUnknown = 66,
     TestBegin = 70, TestEnd = 71,
 }
 

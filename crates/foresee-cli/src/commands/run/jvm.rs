@@ -36,6 +36,9 @@ pub(super) fn inject(
     if run.args.mode == CaptureMode::Async {
         settings.push(("mode", "async".to_owned()));
     }
+    if run.recording.has_stacks {
+        settings.push(("stacks", "on".to_owned()));
+    }
     settings.extend(watched(run.session));
     settings.extend(run.args.include.iter().map(|name| ("include", name.clone())));
     settings.extend(run.args.exclude.iter().map(|name| ("exclude", name.clone())));
@@ -58,11 +61,11 @@ fn watched(session: &Session) -> Vec<(&'static str, String)> {
 pub(crate) fn named(spec: &foresee_spec::ast::Spec) -> Vec<(&'static str, String)> {
     let fields = foresee_spec::variables(spec);
     let methods = foresee_spec::methods(spec);
-    let fields = fields.iter().map(|(name, _)| (*name).to_owned());
-    let of_objects = foresee_spec::object_types(spec)
-        .into_iter()
-        .flat_map(|(of, paths)| paths.into_iter().map(move |path| format!("{of}.{path}")));
-    let fields = fields.chain(of_objects).map(|name| ("field", name));
+    let fields = fields.iter().map(|(name, _)| ("field", (*name).to_owned()));
+    let of_objects = foresee_spec::object_types(spec).into_iter().flat_map(|(of, paths)| {
+        paths.into_iter().map(move |path| ("object", format!("{of}.{path}")))
+    });
+    let fields = fields.chain(of_objects);
     fields.chain(methods.iter().map(|(name, _)| ("method", (*name).to_owned()))).collect()
 }
 

@@ -24,6 +24,8 @@ final class ClassRewriter extends ClassVisitor {
     final int type;
     /** The class's name as programmers write it. */
     final String title;
+    /** The numbers of local variables of methods, by their names and types, if call stacks are recorded. */
+    private final Map<String, Integer> locals;
     final StringBuilder lines = new StringBuilder();
     private String source;
     private final Map<String, Helper> helpers = new LinkedHashMap<>();
@@ -36,8 +38,9 @@ final class ClassRewriter extends ClassVisitor {
         void write(MethodVisitor code);
     }
 
-    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch, Filter filter) {
+    ClassRewriter(ClassVisitor next, ClassLoader loader, ClassFacts facts, Transformer.Watch watch, Filter filter, Map<String, Integer> locals) {
         super(Opcodes.ASM9, next);
+        this.locals = locals;
         this.loader = loader;
         this.facts = facts;
         this.watch = watch;
@@ -49,8 +52,7 @@ final class ClassRewriter extends ClassVisitor {
         }
         Sites.declare(loader, title, type);
         for (ClassFacts.Field field : facts.fields) {
-            boolean isWatched = Transformer.Watch.matches(watch.fields(), title + "." + field.name());
-            Sites.declare(loader, title, field.name() + ":" + field.type(), field.access(), isWatched, lines);
+            Sites.declare(loader, title, field.name() + ":" + field.type(), field.access(), watch.field(title, field.name()), lines);
         }
     }
 
@@ -66,7 +68,9 @@ final class ClassRewriter extends ClassVisitor {
         if (next == null || (access & (Opcodes.ACC_ABSTRACT | Opcodes.ACC_NATIVE)) != 0) {
             return next;
         }
-        return new ArrayLiterals(new CodeRewriter(Tests.of(next, facts.name, name, type), this, access, name, type));
+        StackRewriter stack = locals == null ? null : new StackRewriter(next, this, name, locals.get(name + type));
+        MethodVisitor marked = Tests.of(stack == null ? next : stack, facts.name, name, type);
+        return new ArrayLiterals(new CodeRewriter(marked, stack, this, access, name, type));
     }
 
     @Override

@@ -12,6 +12,8 @@ final class CodeRewriter extends MethodVisitor {
     static final String RT = "foresee/jvm/Rt";
     static final String LOG = "foresee/jvm/ThreadLog";
 
+    /** What keeps the call stack, or null. */
+    private final StackRewriter stack;
     private final ClassRewriter type;
     private final String name;
     private final String descriptor;
@@ -27,8 +29,9 @@ final class CodeRewriter extends MethodVisitor {
     private int line;
     private final Label start = new Label();
 
-    CodeRewriter(MethodVisitor next, ClassRewriter type, int access, String name, String descriptor) {
+    CodeRewriter(MethodVisitor next, StackRewriter stack, ClassRewriter type, int access, String name, String descriptor) {
         super(Opcodes.ASM9, next);
+        this.stack = stack;
         this.type = type;
         this.name = name;
         this.descriptor = descriptor;
@@ -52,6 +55,13 @@ final class CodeRewriter extends MethodVisitor {
 
     private void pushSite() {
         ClassRewriter.push(mv, site());
+    }
+
+    /** Before code of the agent that may call a method of the program. */
+    private void calling() {
+        if (stack != null) {
+            stack.calling();
+        }
     }
 
     // The whole method.
@@ -189,8 +199,12 @@ final class CodeRewriter extends MethodVisitor {
             super.visitFieldInsn(opcode, owner, field, descriptor);
             return;
         }
-        ClassRewriter.push(mv, type.site(owner.replace('/', '.'), field + ":" + descriptor, name, line));
         boolean isStaticField = opcode == Opcodes.GETSTATIC || opcode == Opcodes.PUTSTATIC;
+        if (isStaticField && !isOwn) {
+            // It may initialise the class.
+            calling();
+        }
+        ClassRewriter.push(mv, type.site(owner.replace('/', '.'), field + ":" + descriptor, name, line));
         String arguments = (isStaticField ? "" : "L" + owner + ";") + (isWrite ? descriptor : "") + "I";
         String helperType = "(" + arguments + ")" + (isWrite ? "V" : descriptor);
         type.callHelper(mv, "field " + opcode + " " + owner + " " + field + " " + descriptor, helperType,
@@ -282,6 +296,7 @@ final class CodeRewriter extends MethodVisitor {
             super.visitMethodInsn(opcode, owner, method, descriptor, isInterface);
             return;
         }
+        calling();
         pushSite();
         type.callHelper(mv, redirect.key(), redirect.type(), redirect.body());
     }

@@ -25,6 +25,7 @@ public final class Install {
         Settings settings = Settings.of(configuration);
         Log.limit = settings.limit;
         Log.isAsync = settings.isAsync;
+        Log.hasStacks = settings.hasStacks;
         Log.isSent = settings.observer != null;
         if (Log.isSent) {
             Sender.check(settings);
@@ -36,7 +37,7 @@ public final class Install {
         // The main thread is there from the beginning, whatever it does.
         ThreadLog.current();
         JdkRewriter.prepare();
-        Transformer transformer = new Transformer(new Transformer.Watch(settings.fields, settings.methods), new Filter(settings.included, settings.excluded));
+        Transformer transformer = new Transformer(new Transformer.Watch(settings.fields, settings.objects, settings.methods), new Filter(settings.included, settings.excluded));
         instrumentation.addTransformer(transformer, true);
         JdkRewriter.retransform(instrumentation);
         Threads.own = new Thread(() -> end(instrumentation, sender, isFolderOurs), "foresee");

@@ -24,6 +24,8 @@ final class Log {
     static volatile boolean isOn;
     /** Whether an access and its place in the order are not one step: other threads may come in between. */
     static boolean isAsync;
+    /** Whether call stacks are recorded. */
+    static boolean hasStacks;
     /** Whether an observer gets the log while the program runs. */
     static boolean isSent;
     /** The most bytes of records. */
@@ -55,6 +57,9 @@ final class Log {
         write("V", VERSION, System.getProperty("java.version"));
         if (isAsync) {
             write("A", 0, "");
+        }
+        if (hasStacks) {
+            write("P", 0, "");
         }
     }
 

@@ -55,6 +55,12 @@ final class Op {
     static final int CALL = 61;
     static final int RETURN = 62;
 
+    /** How the call stack has changed since the thread's last record: so many calls have returned, and then, with the first, a place called. */
+    static final int STACK_CALL = 64;
+    static final int STACK_RETURN = 65;
+    /** The stack is too deep to be recorded, until it changes once more. */
+    static final int STACK_UNKNOWN = 66;
+
     /** A test of the program. */
     static final int TEST_BEGIN = 70;
     static final int TEST_END = 71;

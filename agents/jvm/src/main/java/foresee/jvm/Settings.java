@@ -18,8 +18,11 @@ final class Settings {
     String name = "java";
     long limit = Long.MAX_VALUE;
     boolean isAsync;
+    boolean hasStacks;
     /** What specifications name. */
     final List<String> fields = new ArrayList<>();
+    /** Fields of the objects of a type. */
+    final List<String> objects = new ArrayList<>();
     final List<String> methods = new ArrayList<>();
     /** Whose code is recorded, and whose is not. */
     final List<String> included = new ArrayList<>();
@@ -71,11 +74,13 @@ final class Settings {
             case "name" -> this.name = value;
             case "limit" -> limit = number(value);
             case "mode" -> isAsync = isAsync(value);
+            case "stacks" -> hasStacks = hasStacks(value);
             case "field" -> fields.add(value);
+            case "object" -> objects.add(value);
             case "method" -> methods.add(value);
             case "include" -> included.add(value);
             case "exclude" -> excluded.add(value);
-            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, to, token, name, limit, mode, field, method, include, exclude");
+            default -> throw new IllegalArgumentException(where + ": unknown setting `" + name + "`: there are out, to, token, name, limit, mode, stacks, field, object, method, include, exclude");
         }
     }
 
@@ -92,6 +97,14 @@ final class Settings {
             case "async" -> true;
             case "sync" -> false;
             default -> throw new IllegalArgumentException("`" + mode + "` is not a mode: sync or async");
+        };
+    }
+
+    private static boolean hasStacks(String when) {
+        return switch (when) {
+            case "on" -> true;
+            case "off" -> false;
+            default -> throw new IllegalArgumentException("`" + when + "` does not say whether there are call stacks: on or off");
         };
     }
 

@@ -15,11 +15,6 @@ final class Sites {
     private static final int IS_FINAL = 0x10;
     private static final int IS_VOLATILE = 0x40;
 
-    /** The site of events that have none. */
-    static int here() {
-        return 0;
-    }
-
     /** One place. */
     static final class Site {
         final int number;
@@ -152,9 +147,9 @@ final class Sites {
     }
 
     /** Notes a field of a class that is about to be loaded. */
-    static synchronized void declare(ClassLoader loader, String type, String field, int access, boolean isWatched, StringBuilder lines) {
+    static synchronized void declare(ClassLoader loader, String type, String field, int access, char watched, StringBuilder lines) {
         Fields fields = fields(loader, type);
-        fields.all.put(field, field(type, field, access, isWatched, fields.type, lines));
+        fields.all.put(field, field(type, field, access, watched, fields.type, lines));
     }
 
     /** Notes a class that is about to be loaded. */
@@ -170,7 +165,7 @@ final class Sites {
         return fields != null && fields.isComplete;
     }
 
-    private static Field field(String type, String field, int access, boolean isWatched, int initialisation, StringBuilder lines) {
+    private static Field field(String type, String field, int access, char watched, int initialisation, StringBuilder lines) {
         boolean isVolatile = (access & IS_VOLATILE) != 0;
         int after = (access & STATIC) != 0 ? initialisation : 0;
         if ((access & IS_FINAL) != 0) {
@@ -178,8 +173,8 @@ final class Sites {
         }
         int key = ++keys;
         String flags = (access & STATIC) != 0 ? "s" : "i";
-        Log.add(lines, "F", key, flags + (isVolatile ? "v" : "p") + (isWatched ? "w" : "-") + type + "." + field.substring(0, field.indexOf(':')));
-        return new Field(key, isVolatile, isWatched, after);
+        Log.add(lines, "F", key, flags + (isVolatile ? "v" : "p") + watched + type + "." + field.substring(0, field.indexOf(':')));
+        return new Field(key, isVolatile, watched != '-', after);
     }
 
     private static Fields fields(ClassLoader loader, String type) {
@@ -215,7 +210,7 @@ final class Sites {
             try {
                 int access = c.getDeclaredField(field.substring(0, field.indexOf(':'))).getModifiers();
                 StringBuilder lines = new StringBuilder();
-                found = field(c.getName(), field, access, false, 0, lines);
+                found = field(c.getName(), field, access, '-', 0, lines);
                 Log.flush(lines);
                 fields(c.getClassLoader(), c.getName()).all.put(field, found);
                 return found;

@@ -44,7 +44,7 @@ public final class ThreadLog extends RecordFile {
 
     /** The monitors of synchronized methods that were entered and not left. */
     private Object[] monitors = new Object[16];
-    private int depth;
+    private int synchronised;
     /** The channels of calls into the JDK that order threads, and that have not returned. */
     private long[] calls = new long[8];
     private int open;
@@ -52,6 +52,19 @@ public final class ThreadLog extends RecordFile {
     private long[] initialised = new long[4];
     /** Whether everything that this thread does is in the order of the global channel. */
     boolean isManaged;
+
+    /** The most calls in a stack that is recorded. */
+    private static final int DEEPEST = 1 << 14;
+
+    /** How many methods of the program the thread is in, if call stacks are recorded, and where each of them, from 1, called last. */
+    public int depth;
+    private int[] calling = {};
+    /** How many calls of the stack have been recorded, and the least depth since then. */
+    private int told;
+    private int least;
+    private boolean hasMoved;
+    /** Whether the log says that the stack is too deep. */
+    private boolean isTooDeep;
 
     private ThreadLog() {
         super(0);
@@ -145,7 +158,7 @@ public final class ThreadLog extends RecordFile {
 
     /** Records a step that only its own thread orders. */
     void tell(int op, int type, int site, long object, long value) {
-        if (isIdle || !room()) {
+        if (isIdle || !room() || hasMoved && !tellStack()) {
             return;
         }
         put(op, type, 0, site, 0, 0, object, value);
@@ -169,6 +182,9 @@ public final class ThreadLog extends RecordFile {
         if (owed != 0) {
             put(Op.LOST, 0, owed, 0, ticket, 0, 0, 0);
             owed = 0;
+        }
+        if (hasMoved && !tellStack()) {
+            return false;
         }
         leave();
         return true;
@@ -356,21 +372,112 @@ public final class ThreadLog extends RecordFile {
         }
     }
 
+    // Call stacks.
+
+    /** A method of the program is entered. */
+    public static ThreadLog entered(int site) {
+        ThreadLog log = current();
+        if (!log.isIdle) {
+            log.enter(site);
+        }
+        return log;
+    }
+
+    @ForceInline
+    private void enter(int site) {
+        int now = depth + 1;
+        if (now >= calling.length) {
+            grow(now);
+        }
+        if (now < calling.length) {
+            calling[now] = site;
+        }
+        depth = now;
+        hasMoved = true;
+    }
+
+    @DontInline
+    private void grow(int needed) {
+        if (needed <= DEEPEST) {
+            calling = java.util.Arrays.copyOf(calling, Math.min(Math.max(64, 2 * needed), DEEPEST + 1));
+        }
+    }
+
+    /** The method at this depth calls another one, which may be the program's. */
+    public void calling(int depth, int site) {
+        int[] calling = this.calling;
+        if (depth < calling.length) {
+            calling[depth] = site;
+        }
+    }
+
+    /** The method at this depth is left. */
+    public void left(int depth) {
+        caught(depth - 1);
+    }
+
+    /** The method at this depth has caught an exception. */
+    public void caught(int depth) {
+        if (!isIdle) {
+            this.depth = depth;
+            if (depth < least) {
+                least = depth;
+            }
+            hasMoved = true;
+        }
+    }
+
+    /** Where the innermost method of the program called last, or 0. */
+    int here() {
+        return depth < calling.length ? calling[depth] : 0;
+    }
+
+    /**
+     * Records how the stack has changed since the last record. Everything is up to date after each record, so it may fail in
+     * between, for want of stack.
+     */
+    @DontInline
+    private boolean tellStack() {
+        hasMoved = false;
+        int calls = Math.max(depth - 1, 0);
+        if (calls >= calling.length) {
+            if (!isTooDeep && calls > 0) {
+                put(Op.STACK_UNKNOWN, 0, 0, 0, 0, 0, 0, 0);
+                isTooDeep = true;
+            }
+            return room();
+        }
+        int same = Math.max(Math.min(told, least - 1), 0);
+        if (calls > same) {
+            for (int i = same + 1; i <= calls; i++) {
+                put(Op.STACK_CALL, 0, 0, calling[i], 0, 0, 0, told - (i - 1));
+                told = i;
+                least = i + 1;
+            }
+        } else if (told > calls || isTooDeep) {
+            put(Op.STACK_RETURN, 0, 0, 0, 0, 0, 0, told - calls);
+        }
+        told = calls;
+        least = depth;
+        isTooDeep = false;
+        return room();
+    }
+
     // Monitors of synchronized methods.
 
     void push(Object monitor) {
-        if (depth == monitors.length) {
-            monitors = java.util.Arrays.copyOf(monitors, depth * 2);
+        if (synchronised == monitors.length) {
+            monitors = java.util.Arrays.copyOf(monitors, synchronised * 2);
         }
-        monitors[depth++] = monitor;
+        monitors[synchronised++] = monitor;
     }
 
     Object pop() {
-        if (depth == 0) {
+        if (synchronised == 0) {
             return null;
         }
-        Object monitor = monitors[--depth];
-        monitors[depth] = null;
+        Object monitor = monitors[--synchronised];
+        monitors[synchronised] = null;
         return monitor;
     }
 

@@ -35,7 +35,7 @@ public final class Threads {
             // An observer gets to know of the thread before its first step.
             Log.write("N", id, thread.getName());
         }
-        log.note(Op.FORK, Sites.here(), id, 0);
+        log.note(Op.FORK, log.here(), id, 0);
     }
 
     /**
@@ -89,7 +89,7 @@ public final class Threads {
     public static void interrupting(Thread thread) {
         if (Log.isOn) {
             ThreadLog log = ThreadLog.current();
-            log.note(Op.POST, Sites.here(), Ids.of(thread, log), 0);
+            log.note(Op.POST, log.here(), Ids.of(thread, log), 0);
         }
     }
 

@@ -3,8 +3,10 @@ package foresee.jvm;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 import java.util.List;
+import java.util.Map;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassWriter;
+import org.objectweb.asm.MethodTooLargeException;
 import org.objectweb.asm.Opcodes;
 
 /** Transforms the program's classes as they are loaded. */
@@ -57,14 +59,29 @@ final class Transformer implements ClassFileTransformer {
         ClassFacts facts = new ClassFacts();
         reader.accept(facts, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG);
         Hierarchy.declare(loader, facts);
-        ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
-        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch, filter);
-        reader.accept(rewriter, 0);
-        byte[] rewritten = writer.toByteArray();
-        rewriter.tell();
+        byte[] rewritten;
+        try {
+            rewritten = rewrite(loader, reader, facts, Log.hasStacks ? StackRewriter.locals(reader) : null);
+        } catch (MethodTooLargeException e) {
+            // Without call stacks it may fit. Its methods are then left out of them, like those of the JDK.
+            if (!Log.hasStacks) {
+                throw e;
+            }
+            rewritten = rewrite(loader, reader, facts, null);
+        }
         if (major > (NEWEST & 0xff)) {
             rewritten[MAJOR_AT] = (byte) major;
         }
+        return rewritten;
+    }
+
+    /** The local variables of methods are given if call stacks are recorded. */
+    private byte[] rewrite(ClassLoader loader, ClassReader reader, ClassFacts facts, Map<String, Integer> locals) {
+        ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
+        ClassRewriter rewriter = new ClassRewriter(writer, loader, facts, watch, filter, locals);
+        reader.accept(rewriter, locals == null ? 0 : ClassReader.EXPAND_FRAMES);
+        byte[] rewritten = writer.toByteArray();
+        rewriter.tell();
         return rewritten;
     }
 
@@ -79,7 +96,25 @@ final class Transformer implements ClassFileTransformer {
     }
 
     /** What specifications name: fields and methods, by the ends of their full names. */
-    record Watch(List<String> fields, List<String> methods) {
+    record Watch(List<String> fields, List<String> objects, List<String> methods) {
+        /** How a field is watched: not at all, by its name, or as one of the objects of a type. */
+        char field(String type, String name) {
+            if (matches(objects, type + "." + name)) {
+                return 'o';
+            }
+            return inherits(fields, name) || inherits(objects, name) ? 'w' : '-';
+        }
+
+        /** The object may be of a class that inherits the field, and be named after that. */
+        private static boolean inherits(List<String> names, String field) {
+            for (String name : names) {
+                if (name.equals(field) || name.endsWith("." + field)) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
         static boolean matches(List<String> names, String full) {
             // Nested classes are written with a dot.
             String dotted = full.replace('$', '.');
