@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use foresee_support::count::count;
+
 use crate::log::{Log, Stats};
 use crate::symbols::{Coverage, Symbols};
 
@@ -106,11 +108,10 @@ impl Summary {
 
     /// One line: what was captured, and how exactly.
     pub fn line(&self, log: &Log, stats: &Stats) -> String {
-        let modules = if self.modules == 1 { "module" } else { "modules" };
-        let mut line = format!("captured {} of {} {modules}", self.captured, self.modules);
+        let mut line = format!("captured {} of {}", self.captured, count(self.modules, "module"));
         if self.functions.functions > 0 {
             let (some, all) = (self.functions.captured_functions, self.functions.functions);
-            line += &format!(", {some} of {all} functions");
+            line += &format!(", {some} of {}", count(all, "function"));
         }
         let is_complete = self.doubtful.is_empty() && self.incomplete_units == 0;
         let exact = stats.events.saturating_sub(stats.inexact + stats.external_writes);
@@ -125,8 +126,7 @@ impl Summary {
         };
         match self.doubtful.len() {
             0 => {}
-            1 => line += ", 1 function not exact",
-            n => line += &format!(", {n} functions not exact"),
+            n => line += &format!(", {} not exact", count(n, "function")),
         }
         if log.header.filtered {
             line += "; what only one thread touched is left out";
@@ -153,8 +153,8 @@ impl Summary {
             reasons.push(format!("functions with accesses of memory that cannot be seen: {names}"));
         }
         if self.incomplete_units > 0 {
-            let (n, s) = (self.incomplete_units, if self.incomplete_units == 1 { "" } else { "s" });
-            reasons.push(format!("{n} source file{s} with the compiler's hooks alone, which leave accesses out: build again with `foresee cc`"));
+            let files = count(self.incomplete_units, "source file");
+            reasons.push(format!("{files} with the compiler's hooks alone, which leave accesses out: build again with `foresee cc`"));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }

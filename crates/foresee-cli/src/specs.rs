@@ -8,6 +8,7 @@ use foresee_predict::session::{self, SessionError, Specification};
 use foresee_spec::ast::Spec;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Diagnostic, render};
+use foresee_support::count::count;
 use foresee_trace::Visible;
 
 use crate::{output, whole_file};
@@ -37,8 +38,7 @@ impl BadSpec {
         let colour = std::io::stderr().is_terminal();
         let mut text = render(diagnostics, name, text, colour);
         let errors = diagnostics.iter().filter(|d| d.is_error()).count();
-        let plural = if errors == 1 { "" } else { "s" };
-        text += &format!("\n{}: {errors} mistake{plural}", Visible(name));
+        text += &format!("\n{}: {}", Visible(name), count(errors, "mistake"));
         BadSpec(text)
     }
 }

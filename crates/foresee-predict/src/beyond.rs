@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use foresee_spec::Resolved;
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::TooManyStates;
-use foresee_spec::observe::{Projection, Step};
+use foresee_spec::observe::{KnownFields, Projection, Step};
 use foresee_spec::params::{Object, ParamPlan};
 use foresee_spec::property::Compiled;
 use foresee_trace::{Event, Names, Pool};
@@ -29,6 +29,7 @@ pub(crate) struct PropertySteps<T> {
     pub(crate) steps: Steps<T>,
     /// There were more than are kept.
     pub(crate) cut_off: bool,
+    known: KnownFields,
 }
 
 /// The steps of a property with the atoms they match: all together, or, with parameters, apart by
@@ -52,7 +53,13 @@ impl<T: Copy> PropertySteps<T> {
             false => Steps::ByBinding(BoundSteps::default()),
         };
         let projection = Projection::new(&property.alphabet, &spec.inits, resolved, names);
-        PropertySteps { number, property, projection, steps, cut_off: false }
+        let known = KnownFields::new(&projection);
+        PropertySteps { number, property, projection, steps, cut_off: false, known }
+    }
+
+    /// Why nothing is said about the objects of the property, if that is so.
+    pub(crate) fn silence(&self) -> Option<String> {
+        self.known.silence(&self.projection)
     }
 
     /// How many steps there are.
@@ -74,6 +81,7 @@ impl<T: Copy> PropertySteps<T> {
     /// The step that an event is to the property, if it is one and there is room for it.
     pub(crate) fn step(&mut self, event: &Event, pool: &Pool, most: usize) -> Option<Step> {
         let step = self.projection.step(event, pool)?;
+        self.known.step(step);
         self.cut_off |= self.len() >= most;
         (!self.cut_off).then_some(step)
     }

@@ -101,6 +101,7 @@ impl Observed {
             steps,
             violations: self.violated[i],
             given_up: self.monitor.stopped(i).map(|why| why.to_string()),
+            silence: self.monitor.silence(i),
         };
         let notes = self.monitor.warnings(i, |atom| self.atoms[i][atom].clone());
         Analysed {
@@ -109,6 +110,7 @@ impl Observed {
             outcome: match (self.monitor.stopped(i), steps) {
                 (Some(_), _) => Outcome::StateLimit,
                 (None, 0) => Outcome::NothingRelevant,
+                _ if watched.violations == 0 && watched.silence.is_some() => Outcome::NothingRelevant,
                 _ if !notes.is_empty() => Outcome::UnknownValues,
                 _ => Outcome::Window,
             },
@@ -129,6 +131,8 @@ pub struct Watched {
     pub violations: u64,
     /// Why watching was given up, if it was.
     pub given_up: Option<String>,
+    /// Why nothing was said about the objects of the property, if that is so.
+    pub silence: Option<String>,
 }
 
 /// For which runs a statement about the observed one holds.
@@ -149,7 +153,10 @@ impl Watched {
         };
         let mut statement = match (self.violations, self.steps) {
             (0, 0) => "no event of the trace concerns this property".to_owned(),
-            (0, _) => format!("no violation {run}, which says nothing of others"),
+            (0, _) => match &self.silence {
+                Some(why) => why.clone(),
+                None => format!("no violation {run}, which says nothing of others"),
+            },
             (1, _) => format!("violated {run}"),
             (n, _) => format!("violated {run} by {n} bindings"),
         };

@@ -11,6 +11,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_width::UnicodeWidthStr;
 
+use foresee_support::count::count;
 use foresee_trace::{Finding, FindingKind, Outcome, Visible};
 
 pub use columns::diagram;
@@ -176,12 +177,12 @@ fn write_report(report: &Report, options: &Options, out: &mut String) -> fmt::Re
     let facts = &report.trace;
     writeln!(
         out,
-        "{}: {} events, {} threads, {} variables, {} locks",
+        "{}: {}, {}, {}, {}",
         Visible(&report.name),
-        facts.events,
-        facts.threads,
-        facts.variables,
-        facts.locks
+        count(facts.events, "event"),
+        count(facts.threads, "thread"),
+        count(facts.variables, "variable"),
+        count(facts.locks, "lock")
     )?;
     for warning in &report.remarks.warnings {
         writeln!(out, "note: {}", Visible(warning))?;
@@ -293,8 +294,7 @@ fn used(one: &Suppression) -> String {
             None => "expired".to_owned(),
         },
         0 => "unused".to_owned(),
-        1 => "1 finding".to_owned(),
-        n => format!("{n} findings"),
+        n => count(n, "finding"),
     };
     match &one.reason {
         Some(reason) => format!("{used}; {}", Visible(reason)),

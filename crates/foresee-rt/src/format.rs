@@ -8,7 +8,7 @@
 /// First bytes of a tail.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"foresee\x01");
 /// Version of everything described here.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The offset of the buffer in a tail.
 pub const BUFFER_AT: usize = 4096;
 /// First bytes of a chunk.
@@ -530,10 +530,10 @@ tags! {
     Bytes = 0xc5;
     /// Where the thread is that is about to wait (bytes: return addresses in eight bytes each, the innermost first).
     Stack = 0xc6;
-    /// The thread is in a function that it was not in before (return address: that of the function; value: how many calls that
-    /// the log has returned before).
+    /// The thread is in a function that it was not in before (return address: that of the function; value: see [`Call`]).
     Call = 0xc7;
-    /// The same for a function that code without hooks called (address: in the innermost function with hooks around that).
+    /// The same where a place in the innermost function with hooks around that is far away (address: that place; value: how many
+    /// calls returned before).
     CallFrom = 0xc8;
     /// Calls have returned (value: how many).
     Return = 0xc9;
@@ -584,6 +584,46 @@ impl Tag {
                 | Tag::RequestSem
                 | Tag::Withdrawn
         )
+    }
+}
+
+/// The value of a [`Tag::Call`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// How many calls that the log has returned before; less than [`Call::RETURNS`].
+    pub returned: u64,
+    /// A place in the innermost function with hooks around the call; zero if there is none. It is that function which calls,
+    /// unless code without hooks does that.
+    pub from: u64,
+}
+
+impl Call {
+    /// The bound of the number of calls that return.
+    pub const RETURNS: u64 = 512;
+    /// The maximum distance between both places.
+    const FAR: u64 = 1 << 16;
+
+    /// The number for a call whose return address is `at`; none if that is far from the other place.
+    pub const fn encode(self, at: u64) -> Option<u64> {
+        if self.from == 0 {
+            return Some(self.returned);
+        }
+        let distance = at.wrapping_sub(self.from) as i64;
+        let folded = (distance << 1 ^ distance >> 63) as u64;
+        if folded >= 2 * Call::FAR {
+            return None;
+        }
+        Some((folded + 1) * Call::RETURNS + self.returned)
+    }
+
+    /// The call whose return address is `at` behind its number.
+    pub const fn decode(value: u64, at: u64) -> Call {
+        let (returned, folded) = (value % Call::RETURNS, value / Call::RETURNS);
+        let from = match folded.checked_sub(1) {
+            Some(folded) => at.wrapping_sub(folded >> 1 ^ (folded & 1).wrapping_neg()),
+            None => 0,
+        };
+        Call { returned, from }
     }
 }
 
@@ -760,5 +800,16 @@ mod tests {
             assert_eq!(Delayed::from_bytes(&out[..len]), Some(short));
             assert!(len < 14);
         }
+    }
+
+    #[test]
+    fn calls_are_what_was_encoded() {
+        for (at, from) in [(0x40_0000, 0x40_0000), (0x40_0010, 0x40_0000), (0x3f_ff00, 0x40_0000), (9, 0)] {
+            for returned in [0, 1, 340] {
+                let call = Call { returned, from };
+                assert_eq!(call.encode(at).map(|value| Call::decode(value, at)), Some(call));
+            }
+        }
+        assert_eq!(Call { returned: 0, from: 0x40_0000 }.encode(0x7f00_0040_0000), None);
     }
 }

@@ -23,6 +23,8 @@ use crate::diagnostic::Diagnostic;
 use crate::mentions::{Entity, FieldMention, field_of, fields};
 use crate::resolve::Resolved;
 
+mod symmetry;
+
 /// The maximum number of types or fields in a message.
 const SHOWN: usize = 5;
 
@@ -214,11 +216,13 @@ pub fn expand(spec: &Spec, resolved: &Resolved, names: &Names, most: usize) -> E
         if found.len() != property.objects.len() || found.iter().any(Vec::is_empty) {
             continue;
         }
+        let alike = symmetry::exchangeable(property);
         let mut choice = vec![0; found.len()];
         loop {
             let objects: Vec<&str> =
                 choice.iter().zip(found).map(|(&i, found)| found[i].as_str()).collect();
-            let is_distinct = (1..objects.len()).all(|i| !objects[..i].contains(&objects[i]));
+            let is_distinct = (1..objects.len()).all(|i| !objects[..i].contains(&objects[i]))
+                && alike.iter().all(|&(first, second)| choice[first] < choice[second]);
             if is_distinct && expanded.spec.properties.len() >= most {
                 // Those that follow are counted as if all were distinct.
                 let later = choice.iter().zip(found).fold(0usize, |n, (&i, found)| {
@@ -550,8 +554,11 @@ mod tests {
 
     #[test]
     fn different_parameters_are_different_objects() {
-        let (all, shown) = expanded("property p(a: account, b: account): a.limit == b.limit");
+        let (all, shown) = expanded("property p(a: account, b: account): a.limit <= b.limit");
         assert_eq!(all.len(), 2, "{all:?}");
+        // What says the same of two objects in both orders is one property of both.
+        let (same, _) = expanded("property p(a: account, b: account): a.limit == b.limit");
+        assert_eq!(same.len(), 1, "{same:?}");
         assert!(all[0].starts_with("p(account(bank.c:9(open))#1, account(bank.c:30(more))#1[4])"));
         assert_eq!(shown, "");
         let (all, shown) = expanded("property p(a: account): a.balance <= a.limit");

@@ -30,6 +30,43 @@ pub struct Step {
     pub write: Option<(u16, Option<Value>)>,
 }
 
+/// Which fields of objects get values in a run. What is said about an object begins when all of its fields have values, so if one
+/// never has, nothing is said: every analysis asks this before it calls silence a result.
+#[derive(Clone, Debug)]
+pub struct KnownFields(Box<[bool]>);
+
+impl KnownFields {
+    /// Before the first event: what the specification gives values to.
+    pub fn new(projection: &Projection) -> KnownFields {
+        let initial = projection.initial.values.iter().zip(&projection.is_field);
+        KnownFields(initial.map(|(value, is_field)| !is_field || value.is_some()).collect())
+    }
+
+    /// An event happens.
+    #[inline]
+    pub fn step(&mut self, step: Step) {
+        if let Some((slot, Some(_))) = step.write {
+            self.0[usize::from(slot)] = true;
+        }
+    }
+
+    /// Variables have these values, whatever gave them.
+    pub fn learn(&mut self, state: &ProgramState) {
+        for (is_known, value) in self.0.iter_mut().zip(&state.values) {
+            *is_known |= value.is_some();
+        }
+    }
+
+    /// Why nothing was said about the objects of a property, if that is so.
+    pub fn silence(&self, projection: &Projection) -> Option<String> {
+        let slot = self.0.iter().position(|is_known| !is_known)?;
+        let name = &projection.variables[slot].0;
+        Some(format!(
+            "nothing is said about an object before `{name}` has a value, and it never has one"
+        ))
+    }
+}
+
 /// The values of a property's variables, and the state atoms that they make true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramState {
@@ -195,15 +232,6 @@ impl Projection {
             }
         }
         tables
-    }
-
-    /// The fields of objects that have no value before the first event, with their slots. What is said about an object
-    /// begins when all of its fields have values.
-    pub fn fields_without_value(&self) -> impl Iterator<Item = (usize, &str)> {
-        let all = self.variables.iter().zip(&self.is_field).enumerate();
-        let fields =
-            all.filter(|(slot, (_, is_field))| **is_field && self.initial.values[*slot].is_none());
-        fields.map(|(slot, ((name, _), _))| (slot, name.as_str()))
     }
 
     /// The variables that state atoms mention, by the names the specification uses.

@@ -4,7 +4,7 @@ use foresee_trace::{Event, Names, Pool, Value};
 
 use crate::ast::{Init, Spec};
 use crate::monitor::StateId;
-use crate::observe::{EvalWarnings, InitialValues, ProgramState, Projection};
+use crate::observe::{EvalWarnings, InitialValues, KnownFields, ProgramState, Projection};
 use crate::params::{Binding, Object, Slicer, SlicerError};
 use crate::property::Compiled;
 use crate::resolve::Resolved;
@@ -127,6 +127,14 @@ impl ObservedMonitor {
         Some(watch.property.monitor.holds_at_end(*state))
     }
 
+    /// Why nothing was said about the objects of a property, if that is so.
+    pub fn silence(&self, property: usize) -> Option<String> {
+        let watch = &self.watches[property];
+        let mut known = watch.known.clone();
+        known.learn(&watch.program);
+        known.silence(&watch.projection)
+    }
+
     /// The number of relevant events of a property.
     pub fn steps(&self, property: usize) -> u64 {
         self.watches[property].steps
@@ -160,6 +168,7 @@ struct MonitoredProperty {
     warnings: EvalWarnings,
     stopped: Option<SlicerError>,
     steps: u64,
+    known: KnownFields,
 }
 
 /// The state of the monitor.
@@ -190,6 +199,7 @@ impl MonitoredProperty {
             warnings: EvalWarnings::default(),
             stopped: None,
             steps: 0,
+            known: KnownFields::new(&projection),
             property,
             projection,
         }
@@ -219,6 +229,7 @@ impl MonitoredProperty {
             return;
         }
         self.steps += 1;
+        self.known.step(step);
         let letter = self.projection.apply(&mut self.program, step, &mut self.warnings);
         if let Some((slot, _)) = step.write {
             self.changed[usize::from(slot)] = Some(index);

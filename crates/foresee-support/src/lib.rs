@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod causes;
 pub mod components;
+pub mod count;
 pub mod nearest;
 pub mod output;
 pub mod svg;

@@ -249,7 +249,22 @@ mod tests {
         text.lines()
             .filter_map(call)
             .map(|c| c.split('@').next().unwrap_or("").to_owned())
+            .filter(|c| !c.starts_with("open") && !c.starts_with("close"))
             .collect()
+    }
+
+    #[test]
+    fn accesses_behind_the_end_of_their_function_are_still_in_it() {
+        let text = |body: &str| completed(&format!("\tcall\t__tsan_func_entry@PLT\n{body}"));
+        assert!(!text("\tmovq\t%rax, 8(%rbx)\n").contains("foresee_open"));
+        let behind = text("\tcall\t__tsan_func_exit@PLT\n\tmovq\t%rax, 8(%rdi)\n");
+        let inserted = "\tleaq\t144(%rsp), %rdi\n\tcall\t*foresee_open@GOTPCREL(%rip)\n\tmovq\t8(%rsp), %rdi\n\
+                        \tleaq\t8(%rdi), %rdi\n\tmovl\t$0x8, %esi\n\tcall\t*foresee_write@GOTPCREL(%rip)\n\
+                        \tleaq\t144(%rsp), %rdi\n\tcall\t*foresee_close@GOTPCREL(%rip)\n\tpopq\t%rsi\n";
+        assert!(behind.contains(inserted), "{behind}");
+        let copy = completed("\tcall\tmemcpy@PLT\n");
+        let at = |what: &str| copy.find(what).expect(what);
+        assert!(at("foresee_open") < at("memcpy") && at("memcpy") < at("foresee_close"), "{copy}");
     }
 
     #[test]

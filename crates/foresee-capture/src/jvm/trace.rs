@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foresee_support::count::count;
 use foresee_trace::{Batch, EventSource, FileOrder, Names, ReadError, TraceInput};
 
 use super::JvmLog;
@@ -51,8 +52,8 @@ impl<'l> JvmTrace<'l> {
         }
         let captured = pass.finish(names, remarks, keeps_private)?;
         let java = &log.dictionary.java;
-        let threads = log.dictionary.threads.len();
-        let note = format!("captured {events} events of {threads} threads (Java {java})");
+        let threads = count(log.dictionary.threads.len(), "thread");
+        let note = format!("captured {} of {threads} (Java {java})", count(events, "event"));
         Ok(JvmTrace { log, objects, title, captured, most, notes: vec![note] })
     }
 }

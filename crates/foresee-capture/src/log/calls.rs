@@ -3,7 +3,7 @@
 //! All stacks of a log form a tree, which the first pass over the log makes. Later passes only move around in it, so a node means
 //! the same in all of them, and a pass that skips records can continue at the node where they end.
 
-use foresee_rt::format::Tag;
+use foresee_rt::format::{self, Tag};
 
 use super::HashMap;
 use super::records::Record;
@@ -20,7 +20,7 @@ pub(super) struct Call {
     pub(super) outer: u32,
     /// The return address.
     pub(super) at: u64,
-    /// A place in the innermost function with hooks, if it was not that function which called; otherwise zero.
+    /// A place in the innermost function with hooks around it; zero if there is none.
     pub(super) from: u64,
 }
 
@@ -136,7 +136,14 @@ impl Stack {
             return None;
         }
         self.is_unknown = false;
-        let mut returned = record.value;
+        let (mut returned, from) = match tag {
+            Tag::Call => {
+                let call = format::Call::decode(record.value, record.pc);
+                (call.returned, call.from)
+            }
+            Tag::CallFrom => (record.value, record.address),
+            _ => (record.value, 0),
+        };
         let shallow = returned.min(u64::from(self.deeper));
         self.deeper -= shallow as u32;
         returned -= shallow;
@@ -146,7 +153,6 @@ impl Stack {
             self.node = call.outer;
             returned -= 1;
         }
-        let from = if tag == Tag::CallFrom { record.address } else { 0 };
         (tag != Tag::Return).then_some(Call { outer: self.node, at: record.pc, from })
     }
 

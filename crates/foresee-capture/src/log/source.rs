@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 use foresee_rt::format::{Access, Tag, channel, how, order};
+use foresee_support::count::count;
 use foresee_trace::{
     Batch, CondId, EXTERNAL, ErrorKind, Event, EventSource, FileOrder, HEAP_FREE, Id as _, LocId,
     LockId, Op, Position, ReadError, Remarks, StackId, SymId, ThreadId, TooManyNames, Value, VarId,
@@ -178,6 +179,8 @@ pub struct LogSource<'l, N> {
     /// The functions that threads are in, and the names of these stacks in the trace by node.
     calls: CallStacks,
     named_stacks: HashMap<u32, StackId>,
+    /// Whether calls come from code without hooks, by both places of [`calls::Call`].
+    between: HashMap<(u64, u64), bool>,
     /// Recent return addresses and their locations.
     recent: Box<[(u64, LocId); RECENT]>,
     /// How often each name was wanted for something new, by hashes; of variables, if it was more than once.
@@ -278,6 +281,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             locations: HashMap::default(),
             calls: CallStacks::default(),
             named_stacks: HashMap::default(),
+            between: HashMap::default(),
             recent: Box::new([(0, LocId::NONE); RECENT]),
             taken: HashMap::default(),
             is_named: Vec::new(),
@@ -496,14 +500,31 @@ impl<'l, N: Names> LogSource<'l, N> {
             let is_hooked = pc.module.is_some_and(|module| log.modules[module].instrumented);
             // The outermost function of a thread is called by what starts threads.
             if log.calls.call(call.outer).is_some() || is_hooked && !self.naming.is_runtime(pc) {
-                for pc in [call.from, call.at].into_iter().filter(|&pc| pc != 0) {
-                    let at = self.location(log.place(pc))?;
+                if self.has_code_between(call) {
+                    let at = self.location(log.place(call.from))?;
                     stack = self.names.stacks.call(stack, at);
                 }
+                let at = self.location(pc)?;
+                stack = self.names.stacks.call(stack, at);
             }
             self.named_stacks.insert(node, stack);
         }
         Ok(stack)
+    }
+
+    /// Whether a call comes from a function without hooks, which the innermost function with hooks has called.
+    fn has_code_between(&mut self, call: calls::Call) -> bool {
+        if call.from == 0 {
+            return false;
+        }
+        let (log, naming) = (self.log, &mut self.naming);
+        *self.between.entry((call.from, call.at)).or_insert_with(|| {
+            let mut names = [String::new(), String::new()];
+            for (pc, name) in [call.from, call.at].into_iter().zip(&mut names) {
+                naming.function(log.place(pc), name);
+            }
+            whole(&names[0]) != whole(&names[1])
+        })
     }
 
     fn location(&mut self, pc: Pc) -> Result<LocId> {
@@ -1629,8 +1650,9 @@ impl<'l, N: Names> LogSource<'l, N> {
         }
         if header.takes > 0 || self.stats.inexact > 0 {
             self.remarks.warnings.push(format!(
-                "{} accesses may stand in the wrong place: a thread slept in a call that foresee does not know ({} times)",
-                self.stats.inexact, header.takes
+                "{} may stand in the wrong place: a thread slept in a call that foresee does not know ({})",
+                count(self.stats.inexact, "access"),
+                count(header.takes, "time")
             ));
         }
         Ok(())
@@ -1671,9 +1693,9 @@ fn listed(names: &[String]) -> String {
             format!("{} and {last}", others.join(", "))
         }
         _ => format!(
-            "{} and {} more threads",
+            "{} and {}",
             names[..MOST_LISTED].join(", "),
-            names.len() - MOST_LISTED
+            count(names.len() - MOST_LISTED, "more thread")
         ),
     }
 }
@@ -1695,6 +1717,13 @@ struct Out<'b> {
     /// The call stack of a thread.
     stack: (ThreadId, StackId),
     has_stacks: bool,
+}
+
+/// The function that a part of it belongs to, which compilers make (`work.part.0`, `work [clone .cold]`); or the file, for an
+/// address in it without a name.
+fn whole(function: &str) -> &str {
+    let name = function.split(" [clone").next().unwrap_or(function);
+    if name.contains(['<', '(', ':']) { name } else { name.split(['.', '+']).next().unwrap_or(name) }
 }
 
 impl Out<'_> {

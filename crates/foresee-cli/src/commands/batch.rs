@@ -10,6 +10,7 @@ use foresee_batch::{
 use foresee_capture::compiler::own_cache;
 use foresee_capture::scratch::Scratch;
 use foresee_predict::session::Limits;
+use foresee_support::count::count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::args::{BatchArgs, MIB};
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &BatchArgs) -> anyhow::Result<u8> {
     done.warnings.iter().for_each(|warning| output::raw(warning));
     let Progress { jobs, cached, failed, .. } = done.progress;
     let failed = if failed > 0 { format!(", {failed} without an answer") } else { String::new() };
-    output::note(&format!("{jobs} jobs, {cached} of them done before{failed}"));
+    let jobs = count(jobs, "job");
+    output::note(&format!("{jobs}, {cached} of them done before{failed}"));
     if !args.no_cache {
         // A cache that is too large costs no answer.
         let _ = cache.trim(args.cache_size.saturating_mul(MIB as u64), &done.keys);

@@ -1,6 +1,7 @@
 //! `foresee explain`: one finding of the last report in full.
 
 use anyhow::bail;
+use foresee_support::count::count;
 use foresee_trace::Visible;
 
 use crate::args::ExplainArgs;
@@ -52,7 +53,7 @@ fn find<'s>(stored: &'s Stored, wanted: &str) -> anyhow::Result<&'s StoredFindin
 }
 
 fn list(stored: &Stored) -> String {
-    let mut text = format!("{}: {} findings\n", stored.name, stored.findings.len());
+    let mut text = format!("{}: {}\n", stored.name, count(stored.findings.len(), "finding"));
     for StoredFinding { fingerprint, kind, rule, message, .. } in &stored.findings {
         text += &format!("{fingerprint} {kind} {rule}: {message}\n");
     }

@@ -21,6 +21,7 @@ use foresee_explore::script::Script;
 use foresee_explore::{Finding, Journal, Opened, Progress, Settings, Spin, Trouble, explore};
 use foresee_predict::info::{self, DEADLOCK, RACE};
 use foresee_report::Report;
+use foresee_support::count::count;
 
 use crate::args::{ExploreArgs, SummaryFormat};
 use crate::commands::run::{INTERRUPTED, STOPPED, catch_signals};
@@ -324,7 +325,8 @@ fn journal(folder: &Path, owner: &[u8], continues: bool) -> anyhow::Result<Journ
     match opened {
         Opened::Ready(journal) => {
             if !journal.is_empty() {
-                output::note(&format!("{name} has {} runs, which are not repeated", journal.len()));
+                let runs = count(journal.len(), "run");
+                output::note(&format!("{name} has {runs}; what it has is not repeated"));
             }
             Ok(journal)
         }

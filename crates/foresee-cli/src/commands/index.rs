@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use foresee_index::{About, Builder, IdentityReader, Index};
+use foresee_support::count::count;
 use foresee_support::output::{OutputFile, folder};
 use foresee_trace::{EventSource, FileOrder, Mode, Validated};
 
@@ -83,7 +84,8 @@ fn describe(path: &Path, place: &str) -> anyhow::Result<()> {
     let (events, bytes) = (index.events(), index.bytes()?);
     let each = bytes as f64 / events.max(1) as f64;
     output::print(&format!(
-        "{place}: {events} events of {} threads in {bytes} bytes, {each:.1} per event\n",
-        index.names().threads.len()
+        "{place}: {} of {} in {bytes} bytes, {each:.1} per event\n",
+        count(events, "event"),
+        count(index.names().threads.len(), "thread")
     ))
 }

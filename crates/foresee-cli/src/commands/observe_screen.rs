@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use foresee_observe::{Listening, ProgramId};
+use foresee_support::count::count;
 use foresee_trace::{Name, Visible};
 use indicatif::{HumanBytes, HumanCount};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -262,7 +263,7 @@ impl State {
             Span::raw(format!("  {} running", self.running.len())),
             Span::raw(format!("  {} over", HumanCount(self.over_count))),
             Span::raw(format!("  {} events/s", HumanCount(speed))),
-            Span::styled(format!("  {} findings", HumanCount(self.finding_count)), bold.fg(colour)),
+            Span::styled(format!("  {}", count(HumanCount(self.finding_count), "finding")), bold.fg(colour)),
         ]);
         frame.render_widget(Paragraph::new(line), area);
     }
@@ -309,7 +310,7 @@ impl State {
             };
             Row::new([
                 Cell::new(row.label.clone()),
-                Cell::new(format!("{} events", HumanCount(row.events))),
+                Cell::new(count(HumanCount(row.events), "event")),
                 Cell::new(speed),
                 Cell::new(format!("{} waiting", HumanBytes(row.waiting))),
                 Cell::new(format!("{} connections", row.connections)),
@@ -333,7 +334,7 @@ impl State {
             let (said, style) = match count {
                 0 => ("nothing found yet".to_owned(), Style::new()),
                 1 => ("1 finding".to_owned(), Style::new().fg(Color::Red)),
-                count => (format!("{} findings", HumanCount(*count)), Style::new().fg(Color::Red)),
+                n => (count(HumanCount(*n), "finding"), Style::new().fg(Color::Red)),
             };
             Row::new([Cell::new(name.clone()), Cell::new(said).style(style)])
         });

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use foresee_observe::{Listening, ProgramId};
+use foresee_support::count::count;
 use foresee_trace::{Finding, Name};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
@@ -136,9 +137,10 @@ fn describe(
 ) -> String {
     let seconds = last.0.replace(Instant::now()).map_or(0.0, |then| then.elapsed().as_secs_f64());
     let mut text = format!(
-        "{} programs, {} over, {findings} findings",
-        now.running.len(),
-        HumanCount(now.finished)
+        "{}, {} over, {}",
+        count(now.running.len(), "program"),
+        HumanCount(now.finished),
+        count(findings, "finding")
     );
     let mut counts = HashMap::new();
     for (i, program) in now.running.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_observe::{ProgramId, SendOptions};
+use foresee_support::count::count;
 use foresee_trace::TraceInput;
 
 use crate::args::{Destination, SendArgs};
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
                 n => format!(", of which {n} were dropped"),
             };
             let name = trace.name();
-            to.print(&format!("{name}: {events} events published as run {run}{dropped}\n"))?;
+            let events = count(events, "event");
+            to.print(&format!("{name}: {events} published as run {run}{dropped}\n"))?;
             to.finish()?;
             return Ok(0);
         }
@@ -60,9 +62,10 @@ pub(crate) fn run(args: &SendArgs) -> anyhow::Result<u8> {
         foresee_observe::send(&mut || trace.open_raw(), &options).with_context(|| trace.name())?;
     let again = match sent.retries {
         0 => String::new(),
-        n => format!(", after {n} retries"),
+        n => format!(", after {}", count(n, "retry")),
     };
-    to.print(&format!("{}: {} events sent to {}{again}\n", trace.name(), sent.events, address))?;
+    let events = count(sent.events, "event");
+    to.print(&format!("{}: {events} sent to {address}{again}\n", trace.name()))?;
     to.finish()?;
     Ok(0)
 }

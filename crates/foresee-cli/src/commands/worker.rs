@@ -117,7 +117,7 @@ mod nats {
         let Worked { done, failed } = work(&worker, &stop, &|text| output::note(text))?;
         let failed =
             if failed > 0 { format!(", {failed} without an answer") } else { String::new() };
-        output::note(&format!("{done} jobs done{failed}"));
+        output::note(&format!("{} done{failed}", foresee_support::count::count(done, "job")));
         Ok(0)
     }
 }

@@ -613,17 +613,20 @@ impl SearchStats {
             _ if watch.cut_off => Outcome::EventLimit,
             _ if !self.notes.is_empty() => Outcome::UnknownValues,
             _ if self.is_partial || self.skipped => Outcome::Window,
+            _ if self.found == 0 && watch.silence().is_some() => Outcome::NothingRelevant,
             _ => Outcome::Exhausted,
         }
     }
 
     fn statement(&self, watch: &PropertySteps<Relevant>) -> String {
-        let is_all = self.outcome(watch) == Outcome::Exhausted;
+        let outcome = self.outcome(watch);
+        let is_all = outcome == Outcome::Exhausted;
         let statement = match self.found {
             0 if !self.notes.is_empty() => {
                 "nothing is claimed of correct reorderings, since values are missing".to_owned()
             }
             0 if is_all => "no violation in any correct reordering".to_owned(),
+            0 if outcome == Outcome::NothingRelevant => watch.silence().unwrap_or_default(),
             0 => "no violation found in correct reorderings, as far as was searched".to_owned(),
             1 => "violated in a correct reordering".to_owned(),
             n => format!("violated by {n} bindings in correct reorderings"),

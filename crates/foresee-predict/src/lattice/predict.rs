@@ -7,7 +7,7 @@ use foresee_causality::schedule::Schedule;
 use foresee_causality::{Clocks, Epoch, Order, Stamp};
 use foresee_spec::ast::Spec;
 use foresee_spec::monitor::{StateId, TooManyStates};
-use foresee_spec::observe::{EvalWarnings, ProgramState, Projection, Step};
+use foresee_spec::observe::{EvalWarnings, KnownFields, ProgramState, Projection, Step};
 use foresee_spec::params::{Binding, Object};
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
@@ -143,8 +143,8 @@ struct MonitoredProperty {
     steps: Steps,
     /// The event atoms that events of the trace match.
     occurred: u64,
-    /// The variables to which events of the trace give values.
-    has_value: Vec<bool>,
+    /// The fields to which events of the trace give values.
+    known: KnownFields,
     /// Why no more relevant events are kept. The first ones are an execution, too.
     cut_off: Option<Outcome>,
     /// The error that ended the search.
@@ -310,9 +310,7 @@ impl Lattice {
             for watch in self.watches.iter_mut().filter(|watch| watch.error.is_none()) {
                 let Some(step) = watch.projection.step(event, pool) else { continue };
                 watch.occurred |= step.events;
-                if let Some((slot, Some(_))) = step.write {
-                    watch.has_value[usize::from(slot)] = true;
-                }
+                watch.known.step(step);
                 let index = first + i as u64;
                 let limits = self.limits;
                 let taken = match &watch.steps {
@@ -447,9 +445,8 @@ impl MonitoredProperty {
                 Err(e) => error = Some(e),
             }
         }
-        let has_value = vec![false; projection.variables().len()];
         MonitoredProperty {
-            has_value,
+            known: KnownFields::new(&projection),
             property,
             projection,
             writes: Writes::default(),
@@ -466,11 +463,8 @@ impl MonitoredProperty {
             let why = "no run of any program can violate this property as it is written";
             return Some(why.to_owned());
         }
-        let mut unknown = self.projection.fields_without_value();
-        if let Some((_, name)) = unknown.find(|(slot, _)| !self.has_value[*slot]) {
-            return Some(format!(
-                "nothing is said about an object before `{name}` has a value, and it never has one"
-            ));
+        if let Some(why) = self.known.silence(&self.projection) {
+            return Some(why);
         }
         let missing = self.property.needed & !self.occurred;
         let atom = self.property.alphabet.atoms().get(missing.trailing_zeros() as usize)?;

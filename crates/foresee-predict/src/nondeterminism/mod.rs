@@ -34,6 +34,7 @@ pub use candidates::{Counts, Form};
 pub use decide::Verdict;
 pub use search::{Broken, Reader, Search, Searched, decide_all};
 
+use foresee_support::count::count;
 use foresee_trace::{Detail, Fact, Finding, FindingKind, Flow, Outcome, Space, Trace, Witness};
 
 use crate::analysis::{Analysed, Analysis, AnalysisError, Conclusion, End, Pass, Stat};
@@ -156,14 +157,14 @@ impl Nondeterminism {
                 if self.options.same_value { " of another value" } else { "" }
             ),
             (n, _, 0) => format!(
-                "{n} of {} reads{what} could see another write{finals}; the others see the same \
+                "{n} of {}{what} could see another write{finals}; the others see the same \
                  one in every run in which the reads before them do",
-                search.reads()
+                count(search.reads(), "read")
             ),
             (n, _, undecided) => format!(
-                "{n} of {} reads{what} could see another write{finals}; {undecided} candidates \
+                "{n} of {}{what} could see another write{finals}; {undecided} of the candidates \
                  were given up, so there may be more",
-                search.reads()
+                count(search.reads(), "read")
             ),
         }
     }

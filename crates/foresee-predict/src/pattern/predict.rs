@@ -9,6 +9,7 @@ use foresee_spec::params::Binding;
 use foresee_spec::pattern::Position;
 use foresee_spec::property::Compiled;
 use foresee_spec::{Resolved, print_atom};
+use foresee_support::count::count;
 use foresee_trace::{Batch, Finding, FindingKind, Flow, Names, Outcome, Verdict};
 
 use super::Match;
@@ -232,8 +233,8 @@ impl Patterns {
         }
         (instances.incomplete > 0).then(|| {
             format!(
-                "{} bindings came late, and not all of their earlier events were kept",
-                instances.incomplete
+                "{} came late, and not all of their earlier events were kept",
+                count(instances.incomplete, "binding")
             )
         })
     }
@@ -258,7 +259,9 @@ impl Patterns {
         let observed = self.observed[watch];
         let too_many = || "its parameters have too many bindings".to_owned();
         let given_up = is_full.then(too_many);
-        let watched = Watched { steps: *steps, violations: observed as u64, given_up };
+        let violations = observed as u64;
+        // Patterns have no values.
+        let watched = Watched { steps: *steps, violations, given_up, silence: None };
         Analysed {
             name: OBSERVED,
             property: Some(self.names[watch].clone()),

@@ -1,6 +1,7 @@
 //! What stands in the picture of a lattice, in lines that are short enough.
 
 use foresee_predict::lattice::{Edge, Node, Picture};
+use foresee_support::count::count;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The characters of a line in a cut, of a step's text, and of a line above or below the picture.
@@ -86,9 +87,9 @@ fn head(picture: &Picture) -> Vec<String> {
     let runs = picture.runs.to_string();
     let mut figures = format!(
         "{}, {}, {}",
-        counted(&levels.to_string(), "level"),
-        counted(&picture.nodes.len().to_string(), "cut"),
-        counted(&runs, "run")
+        count(levels, "level"),
+        count(picture.nodes.len(), "cut"),
+        count(&runs, "run")
     );
     if let Some(violating) = &picture.violating_runs {
         let violating = violating.to_string();
@@ -104,11 +105,6 @@ fn head(picture: &Picture) -> Vec<String> {
         head.extend(wrapped(&format!("{said}{steps}"), PAGE_LINE));
     }
     head
-}
-
-/// A number of things.
-fn counted(n: &str, what: &str) -> String {
-    format!("{n} {what}{}", if n == "1" { "" } else { "s" })
 }
 
 fn label(edge: &Edge, picture: &Picture) -> Label {
@@ -149,7 +145,7 @@ fn values(node: &Node) -> Vec<String> {
 pub(super) fn happened(node: &Node, picture: &Picture) -> String {
     let counts = node.counts.iter().zip(&picture.threads).filter(|(count, _)| **count > 0);
     let counts: Vec<String> = counts
-        .map(|(count, thread)| format!("{} of {thread}", counted(&count.to_string(), "event")))
+        .map(|(n, thread)| format!("{} of {thread}", count(n, "event")))
         .collect();
     if counts.is_empty() { "no event".to_owned() } else { counts.join(", ") }
 }
@@ -204,7 +200,5 @@ mod tests {
         assert_eq!(shortened("水水水水", 6), "水水…");
         assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "    ef"]);
         assert_eq!(wrapped("", 5), [""]);
-        assert_eq!(counted("1", "cut"), "1 cut");
-        assert_eq!(counted("11", "cut"), "11 cuts");
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
+use foresee_support::count::count;
 use foresee_trace::{
     Confirmation, Confirmed, Detail, Fact, Finding, FindingKind, Fork, Location, Role, Site, Space,
     Subject, Target, TargetKind, Verdict, Visible, Witness,
@@ -278,7 +279,7 @@ impl Told<'_> {
         }
         match frames.len() - number.min(frames.len()) {
             0 => Ok(()),
-            more => writeln!(out, "       … {more} more frames, which -v shows"),
+            more => writeln!(out, "       … {}, which -v shows", count(more, "more frame")),
         }
     }
 

@@ -6,7 +6,7 @@
 //! has three forms, depending on what else the function uses: only general registers, SSE registers
 //! (`_x`), or wider ones (`_y`).
 
-use super::{access, enter, explore, leave, process, token};
+use super::{access, enter, explore, leave, process, thread, token};
 
 /// Defines the three forms of a hook. `$ours` is code that jumps to `9` if the access is private.
 macro_rules! added {
@@ -77,6 +77,26 @@ added! {
     foresee_atomic foresee_atomic_x foresee_atomic_y => atomic, unless_own!();
     foresee_read_range foresee_read_range_x foresee_read_range_y => read, "";
     foresee_write_range foresee_write_range_x foresee_write_range_y => write, "";
+    foresee_open foresee_open_x foresee_open_y => open, "";
+    foresee_close foresee_close_x foresee_close_y => close, "";
+}
+
+/// What is recorded until [`close`] happens in the function whose return address is in `slot`, whether or not the hook at its
+/// beginning said so.
+extern "C" fn open(slot: usize, _size: usize, pc: usize) {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller is that thread, and the function's frame exists.
+        unsafe { (*t).callers.open(slot, pc) };
+    }
+}
+
+extern "C" fn close(slot: usize) {
+    let t = thread::current();
+    if !t.is_null() {
+        // SAFETY: the caller is that thread.
+        unsafe { (*t).callers.close(slot) };
+    }
 }
 
 extern "C" fn read(address: usize, size: usize, pc: usize) {

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::thread::{self, Thread};
 use super::{config, hook, next::Next, sys};
+use crate::format::Call;
 
 /// A function that a thread is in.
 #[derive(Clone, Copy)]
@@ -28,8 +29,13 @@ struct Frame {
 
 const TOLD: usize = 1;
 
+/// The distance between the return address of a function that is opened and the stack pointer in its frame. Compilers keep the
+/// stack aligned where they call hooks, so no hook has this one.
+const OPENED: usize = 8;
+
 /// The number of frames that a thread keeps. Deeper calls are only counted.
 const FRAMES: usize = 340;
+const _: () = assert!((FRAMES as u64) < Call::RETURNS);
 /// The bytes that each thread has for them.
 const ROOM: usize = 8192;
 
@@ -183,6 +189,37 @@ impl Callers {
         self.depth = (depth - usize::from(!is_in_place_of_return && depth > 0)) as u32;
     }
 
+    /// The thread is in the function whose return address is in `slot` (zero if that is not known), until [`Callers::close`].
+    pub(super) unsafe fn open(&mut self, slot: usize, pc: usize) {
+        // SAFETY: the thread's own frames; the caller's return address.
+        unsafe {
+            if self.frames.is_null() {
+                return;
+            }
+            if slot == 0 {
+                return self.lose();
+            }
+            let depth = self.depth as usize;
+            let is_known = depth > FRAMES || depth > 0 && self.sp(depth - 1) < slot;
+            if !is_known {
+                self.enter((slot as *const usize).read(), pc, slot - OPENED);
+            }
+        }
+    }
+
+    /// The function whose return address is in `slot` is over, unless the hook at its beginning said that the thread is in it.
+    pub(super) unsafe fn close(&mut self, slot: usize) {
+        // SAFETY: the thread's own frames.
+        unsafe {
+            let depth = self.depth as usize;
+            let is_here = !self.frames.is_null() && depth > 0 && depth <= FRAMES;
+            if is_here && self.sp(depth - 1) == slot - OPENED {
+                self.depth = depth as u32 - 1;
+                self.has_moved = true;
+            }
+        }
+    }
+
     /// The thread jumps out of all functions whose frames lie below this.
     unsafe fn jump(&mut self, sp: usize) {
         // SAFETY: as above.
@@ -217,9 +254,9 @@ impl Callers {
 pub(super) enum Change {
     /// Calls have returned.
     Returned(u32),
-    /// After that many returned, there is a call; the log has both return addresses: of the function, and of a hook in the one
-    /// that it was called from, in case that is not the one which contains the first.
-    Called { returned: u32, at: usize, from: Option<usize> },
+    /// After that many returned, there is a call: the return addresses of the function, and of a hook in the function around it
+    /// (zero if there is none), which is not the one that calls if that has no hooks.
+    Called { returned: u32, at: usize, from: usize },
     /// The stack is not known.
     Unknown,
 }
@@ -259,9 +296,7 @@ impl Callers {
             for number in kept..depth {
                 let frame = self.frames.add(number);
                 let at = (*frame).caller;
-                // Code that was not built for capture calls back; or the function is very long.
-                let around = number.checked_sub(1).map(|outer| (*self.frames.add(outer)).pc);
-                let from = around.filter(|around| around.abs_diff(at) > FAR);
+                let from = number.checked_sub(1).map_or(0, |outer| (*self.frames.add(outer)).pc);
                 tell(Change::Called { returned, at, from });
                 (*frame).sp |= TOLD;
                 returned = 0;
@@ -271,9 +306,6 @@ impl Callers {
         self.is_told_unknown = false;
     }
 }
-
-/// A call that is further from the beginning of a function than this is taken for a call by another function.
-const FAR: usize = 1 << 16;
 
 /// Defines a function that is called instead of another one, prepares for that, and becomes it.
 macro_rules! becomes {
@@ -514,6 +546,34 @@ mod tests {
         machine.leave(true);
         machine.record();
         assert_eq!(machine.log, Some(vec![0]));
+    }
+
+    #[test]
+    fn a_function_whose_hooks_are_over_can_be_opened_again() {
+        let mut machine = Machine::new();
+        machine.enter(7, 0);
+        let caller = 8usize;
+        let slot = &raw const caller as usize;
+        machine.callers.size = usize::MAX;
+        // SAFETY: the machine's own frames, and a word of this function.
+        unsafe {
+            machine.frames[0].sp = slot + 64;
+            machine.callers.open(slot, 1);
+            machine.record();
+            assert_eq!(machine.log, Some(vec![7, 8]));
+            machine.callers.close(slot);
+            machine.record();
+            assert_eq!(machine.log, Some(vec![7]));
+            // A frame that is known stays.
+            machine.frames[0].sp = slot - 64;
+            machine.callers.open(slot, 1);
+            machine.callers.close(slot);
+            machine.record();
+            assert_eq!(machine.log, Some(vec![7]));
+            machine.callers.open(0, 1);
+            machine.record();
+        }
+        assert_eq!(machine.log, None);
     }
 
     #[test]

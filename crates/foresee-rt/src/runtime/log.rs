@@ -10,7 +10,7 @@ use super::file::File;
 use super::sys::{self, Text};
 use super::thread::Thread;
 use super::{config, gate, token};
-use crate::format::{
+use crate::format::{Call, 
     BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, LOST, MAGIC, PC_SIZES, POINTER,
     RECORD_MAX, SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code,
     zigzag,
@@ -295,12 +295,12 @@ impl Log {
                     Change::Returned(count) => {
                         self.record(Tag::Return as u8, self.pc, near, u64::from(count));
                     }
-                    Change::Called { returned, at, from: None } => {
-                        self.record(Tag::Call as u8, at as u64, near, u64::from(returned));
-                    }
-                    Change::Called { returned, at, from: Some(from) } => {
-                        let (at, from) = (at as u64, from as u64);
-                        self.record(Tag::CallFrom as u8, at, from, u64::from(returned));
+                    Change::Called { returned, at, from } => {
+                        let (returned, at, from) = (u64::from(returned), at as u64, from as u64);
+                        match (Call { returned, from }).encode(at) {
+                            Some(value) => self.record(Tag::Call as u8, at, near, value),
+                            None => self.record(Tag::CallFrom as u8, at, from, returned),
+                        }
                     }
                     Change::Unknown => self.record(Tag::StackUnknown as u8, self.pc, near, 0),
                 }

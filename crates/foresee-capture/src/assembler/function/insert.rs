@@ -2,7 +2,7 @@
 
 use super::super::instruction::{Instruction, Memory, Operand, RAX, RBP, RCX, RDI, RSI, RSP, name};
 use super::super::values::Values;
-use super::{Hook, Walk};
+use super::{Frame, Hook, Walk};
 
 impl<'a> Walk<'_, 'a, '_> {
     /// Handles inline assembly, which has no hooks.
@@ -108,8 +108,42 @@ impl<'a> Walk<'_, 'a, '_> {
         self.insert(&place);
     }
 
+    /// The runtime learns that the thread is in this function before a call, and that it is not after it.
+    pub(super) fn open_call(&mut self) {
+        let code = self.return_address() + &self.call_of("foresee_open");
+        self.put(&code);
+    }
+
+    pub(super) fn close_call(&mut self) {
+        let code = self.return_address() + &self.call_of("foresee_close");
+        self.put(&code);
+    }
+
+    /// Loads the place of the function's return address, or zero if it is not known.
+    fn return_address(&self) -> String {
+        match self.frame {
+            Some(Frame { register: RSP, offset }) => {
+                format!("\tleaq\t{}(%rsp), %rdi\n", ROOM + offset - 8)
+            }
+            Some(Frame { register, offset }) => {
+                format!("\tleaq\t{}(%{}), %rdi\n", offset - 8, name(register))
+            }
+            None => "\tmovl\t$0, %edi\n".to_owned(),
+        }
+    }
+
+    /// Inserts hooks. The runtime knows that the thread is in this function when it is called.
+    pub(super) fn insert(&mut self, hooks: &str) {
+        if !self.is_outside {
+            return self.put(hooks);
+        }
+        let slot = self.return_address();
+        let (open, close) = (self.call_of("foresee_open"), self.call_of("foresee_close"));
+        self.put(&format!("{slot}{open}\tmovq\t8(%rsp), %rdi\n{hooks}{slot}{close}"));
+    }
+
     /// Inserts code that preserves registers, flags and the memory below the stack pointer.
-    pub(super) fn insert(&mut self, code: &str) {
+    fn put(&mut self, code: &str) {
         let of_stack = self.frame.is_some_and(|f| f.register == RSP);
         let (grow, shrink) = if of_stack {
             (

@@ -10,6 +10,7 @@
 //! thread knows of it.
 
 mod insert;
+mod outside;
 mod registers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -77,6 +78,7 @@ pub(super) fn complete<'a>(lines: &[&'a str], source: &Source<'a>, out: &mut Str
     }
     let mut walk = Walk::new(source, &facts, Some(out));
     walk.form = form(lines);
+    walk.outside = outside::lines(lines);
     walk.all(lines);
     walk.completed
 }
@@ -131,6 +133,9 @@ struct Walk<'s, 'a, 'o> {
     in_assembly: bool,
     /// The form of hooks that are added.
     form: &'static str,
+    /// The lines at which the runtime may not know that the thread is in this function, and whether the current one is.
+    outside: Vec<bool>,
+    is_outside: bool,
     out: Option<&'o mut String>,
     completed: Completed,
 }
@@ -153,6 +158,8 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
             remembered: Vec::new(),
             in_assembly: false,
             form: "",
+            outside: Vec::new(),
+            is_outside: false,
             out,
             completed: Completed::default(),
         }
@@ -160,9 +167,15 @@ impl<'s, 'a, 'o> Walk<'s, 'a, 'o> {
 
     fn all(&mut self, lines: &[&'a str]) {
         self.registers[RSP] = self.values.stack();
-        for line in lines {
+        for (number, line) in lines.iter().enumerate() {
+            self.is_outside = self.outside.get(number).is_some_and(|is| *is);
             if self.in_assembly && line.trim() != "#NO_APP" {
                 self.foreign(line);
+            } else if self.is_outside && outside::is_copy(line) {
+                self.open_call();
+                self.line(line);
+                self.emit(line);
+                self.close_call();
             } else {
                 self.line(line);
                 self.emit(line);

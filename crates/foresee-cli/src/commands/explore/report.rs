@@ -6,6 +6,7 @@ use foresee_explore::program::{Failure, Operation, Patience, Program, Told, Valu
 use foresee_explore::{Contradiction, Covered, Did, Doubt, Explored, Finding, Stopped, Trouble};
 use foresee_predict::info::{DEADLOCK, PROGRAM_FAILURE, SPEC};
 use foresee_report::Report;
+use foresee_support::count::count;
 use serde_json::json;
 
 use super::{REPLAYS, Reported};
@@ -237,7 +238,7 @@ pub(super) fn text(
 }
 
 pub(super) fn plural(n: usize, word: &str) -> String {
-    format!("{} {word}{}", thousands(n as u64), if n == 1 { "" } else { "s" })
+    count(thousands(n as u64), word)
 }
 
 pub(super) fn json(

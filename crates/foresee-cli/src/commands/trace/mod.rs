@@ -6,6 +6,7 @@ mod show;
 mod witness;
 
 use anyhow::Context;
+use foresee_support::count::count;
 use foresee_trace::{Batch, EventSource};
 
 use crate::args::{InputArgs, MemoryArgs, OutputArgs, TraceArgs, TraceCommand};
@@ -41,9 +42,10 @@ fn validate((args, memory): (&InputArgs, &MemoryArgs), output: &OutputArgs) -> a
     let name = input::name(args);
     let verdict = match (source.repairs(), events) {
         (0, 0) => format!("{name}: well-formed, but empty\n"),
-        (0, _) => format!("{name}: well-formed, {events} events\n"),
+        (0, _) => format!("{name}: well-formed, {}\n", count(events, "event")),
         (repairs, _) => {
-            format!("{name}: well-formed after {repairs} repairs, {events} events\n")
+            let (repairs, events) = (count(repairs, "repair"), count(events, "event"));
+            format!("{name}: well-formed after {repairs}, {events}\n")
         }
     };
     to.print(&verdict)?;

@@ -35,6 +35,7 @@ use std::collections::{HashMap, HashSet};
 
 use foresee_causality::judge::Seen;
 use foresee_causality::{Clocks, Order};
+use foresee_support::count::count;
 use foresee_trace::{Detail, Event, Fact, Id, Name, Op, Role, Site, ThreadId, Verdict, entry};
 use serde::{Deserialize, Serialize};
 
@@ -416,7 +417,7 @@ impl Check for Race {
             ));
         }
         if doubtful.len() > TOLD {
-            notes.push(format!("and {} more such pairs", doubtful.len() - TOLD));
+            notes.push(format!("and {}", count(doubtful.len() - TOLD, "more such pair")));
         }
         notes
     }
