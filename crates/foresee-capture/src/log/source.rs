@@ -29,7 +29,7 @@ use super::{End, Held, Log, LogError, PENDING};
 pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 
 /// The approximate size of a name in bytes, without its text, in all tables that have an entry for it.
-const NAME: usize = 64;
+const NAME: usize = 128;
 
 /// The memory limit for each skip.
 const MOST_SKIPS: usize = 8 * size_of::<Skip>();

@@ -89,7 +89,8 @@ impl Run<'_> {
             let unusable = || format!("{title}: the log cannot be made a trace");
             let bar = input::progress("merging");
             let mut progress = |events| bar.set_position(events);
-            let trace = JvmTrace::read(&log, title.clone(), args.all, memory, &mut progress);
+            let keep = self.kept_accesses();
+            let trace = JvmTrace::read(&log, title.clone(), keep, memory, &mut progress);
             bar.finish_and_clear();
             let mut trace = trace.with_context(unusable)?;
             if let Some(path) = &args.keep {
