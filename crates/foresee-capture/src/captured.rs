@@ -7,7 +7,7 @@ use foresee_trace::{
     Batch, Event, EventSource, FileOrder, Names, Pool, Position, ReadError, Remarks, StackId, Trace,
 };
 
-use crate::private::{Owners, Shared};
+use crate::private::{Keep, Owners, Shared};
 use crate::store::StoreError;
 
 /// The maximum number of events kept in memory, so that a log is read only once.
@@ -37,15 +37,15 @@ impl FirstPass {
         }
     }
 
-    /// What is kept, without private variables unless they are wanted.
+    /// What is kept of the trace.
     pub(crate) fn finish(
         self,
         names: Names,
         remarks: Remarks,
-        keeps_private: bool,
+        keep: Keep,
     ) -> Result<Captured, StoreError> {
         let FirstPass { owners, mut trace } = self;
-        let shared = if keeps_private { None } else { owners.shared(&names)? };
+        let shared = owners.shared(&names, keep)?;
         if let Some(trace) = &mut trace {
             let (events, pool) = (take(&mut trace.events), take(&mut trace.pool));
             let mut stacks = take(&mut trace.stacks);

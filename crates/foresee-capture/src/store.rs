@@ -13,6 +13,8 @@ use crate::naming::Naming;
 use crate::summary::Summary;
 use crate::symbols::{Symbols, Variable};
 
+pub use crate::private::Keep;
+
 /// Why a log was not converted.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -39,8 +41,8 @@ pub struct LogConversion<'l> {
     pub object_types: &'l [String],
     /// Libraries that may be without hooks; see [`Summary::new`].
     pub trusted: &'l [String],
-    /// Whether variables that only one thread accesses are kept.
-    pub keeps_private: bool,
+    /// The accesses that are kept.
+    pub keep: Keep,
     /// The approximate memory limit in bytes. The trace ends where more would be needed, with a warning.
     pub memory: usize,
 }
@@ -101,7 +103,8 @@ impl<'l> LogConversion<'l> {
                 names.vars.iter().filter(|(_, name)| FieldName::of(name).is_some_and(is_asked));
             fields.for_each(|(var, _)| pass.owners.keep(var));
         }
-        let captured = pass.finish(names, remarks, !self.leaves_private_out())?;
+        let keep = if self.leaves_private_out() { self.keep } else { Keep::Everything };
+        let captured = pass.finish(names, remarks, keep)?;
         Ok(LogTrace { conversion: self, title, prior, captured, notes })
     }
 
@@ -142,7 +145,7 @@ impl<'l> LogConversion<'l> {
     }
 
     fn leaves_private_out(&self) -> bool {
-        !self.keeps_private && !self.log.header.filtered
+        self.keep != Keep::Everything && !self.log.header.filtered
     }
 
     /// The initial values of the specifications' variables, as the first events.

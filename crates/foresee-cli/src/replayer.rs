@@ -26,7 +26,7 @@ use foresee_capture::program::{Built, Program};
 use foresee_capture::replay::script::{self, After, Mode, Way};
 use foresee_capture::replay::{Progress, Reason, Schedule, State};
 use foresee_capture::scratch::Scratch;
-use foresee_capture::store::LogConversion;
+use foresee_capture::store::{Keep, LogConversion};
 use foresee_predict::session::{Session, Silent};
 use foresee_trace::{Confirmation, Confirmed};
 
@@ -340,7 +340,7 @@ impl Replayer<'_> {
             spec_vars: &spec_vars,
             object_types: &object_types(self.session),
             trusted: self.trusted,
-            keeps_private: false,
+            keep: Keep::Shared,
             memory: self.memory,
         };
         let trace = conversion.read("replay".to_owned(), &mut |_| {});

@@ -5,6 +5,7 @@ use foresee_explore::program::{Ending, Execution, RunError, Schedule};
 use super::{Native, names};
 use crate::log::Log;
 use crate::naming::symbols_of;
+use crate::private::Keep;
 use crate::replay::{self, Steps};
 use crate::store::LogConversion;
 
@@ -48,7 +49,7 @@ impl Native {
             spec_vars: &[],
             object_types: &[],
             trusted: &[],
-            keeps_private: true,
+            keep: Keep::Everything,
             memory: MEMORY,
         };
         let trace = conversion.read(String::new(), &mut |_| {}).map_err(|why| failed(&why))?;

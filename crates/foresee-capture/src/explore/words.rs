@@ -16,6 +16,7 @@ use foresee_trace::{
 
 use super::Ran;
 use crate::naming::without_innards;
+use crate::private::Keep;
 use crate::store::{LogConversion, LogTrace};
 use crate::symbols::{Scalar, Variable};
 
@@ -78,7 +79,7 @@ impl Words {
             spec_vars: &self.spec_vars,
             object_types: &[],
             trusted: &[],
-            keeps_private: true,
+            keep: Keep::Everything,
             memory: MEMORY,
         };
         conversion

@@ -9,6 +9,7 @@ use super::JvmLog;
 use super::events::{JvmSource, damaged};
 use super::objects::Objects;
 use crate::captured::{Captured, FirstPass};
+use crate::private::Keep;
 use crate::store::StoreError;
 
 /// The approximate size of a variable in bytes in all tables that have an entry for it.
@@ -30,7 +31,7 @@ impl<'l> JvmTrace<'l> {
     pub fn read(
         log: &'l JvmLog,
         title: String,
-        keeps_private: bool,
+        keep: Keep,
         memory: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<JvmTrace<'l>, StoreError> {
@@ -50,7 +51,7 @@ impl<'l> JvmTrace<'l> {
         if left > 0 && remarks.cut_short.is_none() && left == log.dictionary.threads.len() {
             remarks.cut_short = Some("all its threads were cut off".to_owned());
         }
-        let captured = pass.finish(names, remarks, keeps_private)?;
+        let captured = pass.finish(names, remarks, keep)?;
         let java = &log.dictionary.java;
         let threads = count(log.dictionary.threads.len(), "thread");
         let note = format!("captured {} of {threads} (Java {java})", count(events, "event"));

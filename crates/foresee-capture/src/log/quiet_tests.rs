@@ -9,7 +9,7 @@ use foresee_trace::{Batch, EventSource, Names};
 
 use super::unseen_tests::{Random, Writer};
 use super::{Log, Plain};
-use crate::private::Owners;
+use crate::private::{Keep, Owners};
 
 const THREADS: usize = 3;
 const BLOCKS: usize = 6;
@@ -225,7 +225,7 @@ fn stored(tail: &Path, is_brief: bool, wanted: &[(u64, u64)]) -> (Vec<String>, u
             }
         }
         let all: usize = batches.iter().map(|batch| batch.events.len()).sum();
-        let shared = owners.shared(source.names()).expect("few names");
+        let shared = owners.shared(source.names(), Keep::Shared).expect("few names");
         let mut words = Vec::new();
         for mut batch in batches {
             let names: &Names = match &shared {

@@ -30,7 +30,7 @@ use super::{End, Held, Log, LogError, PENDING};
 pub(super) const KEPT_BY_LIBC: u64 = 64 << 10;
 
 /// The approximate size of a name in bytes, without its text, in all tables that have an entry for it.
-const NAME: usize = 64;
+const NAME: usize = 128;
 
 /// The memory limit for each skip.
 const MOST_SKIPS: usize = 8 * size_of::<Skip>();
@@ -223,6 +223,8 @@ pub struct LogSource<'l, N> {
     turns: HashMap<VarId, (VarId, i64)>,
     /// Threads that have yet to come after it.
     owing: HashSet<u32>,
+    /// Threads that block until the log ends.
+    blocked: HashSet<u32>,
     /// The position of the record of each event of the latest batch.
     positions: Vec<u64>,
     done: bool,
@@ -308,6 +310,7 @@ impl<'l, N: Names> LogSource<'l, N> {
             marks: HashMap::default(),
             turns: HashMap::default(),
             owing: HashSet::default(),
+            blocked: HashSet::default(),
             positions: Vec::new(),
             done: false,
             text: String::new(),
@@ -1035,7 +1038,8 @@ impl<'l, N: Names> LogSource<'l, N> {
             let others = candidates.iter().filter(|candidate| !candidate.is_over);
             let others = others.map(|candidate| (candidate.thread, candidate.wait.is_some()));
             for (thread, is_waiting) in others.chain([(me, false)]) {
-                if !is_waiting && !self.is_marked(thread, me) {
+                let can_mark = !is_waiting && !self.blocked.contains(&thread);
+                if can_mark && !self.is_marked(thread, me) {
                     self.leave_mark(thread, out)?;
                 }
                 let Some(mark) = self.marks.get_mut(&thread) else { continue };
@@ -1232,7 +1236,18 @@ impl<'l, N: Names> LogSource<'l, N> {
             Tag::RequestSem => (Op::Block, self.object(record.address, "", "")?.0),
             _ => return Ok(()),
         };
+        self.blocks(record.thread, out)?;
         out.put(Event::new(who, op).with_loc(loc).with_target(target), &[]);
+        Ok(())
+    }
+
+    /// The thread blocks for the rest of the log. It has no event after its request, so what a read may have to come after
+    /// is marked before.
+    fn blocks(&mut self, thread: u32, out: &mut Out<'_>) -> Result<()> {
+        if self.plan().is_some_and(|plan| !plan.is_empty()) {
+            self.leave_mark(thread, out)?;
+        }
+        self.blocked.insert(thread);
         Ok(())
     }
 
@@ -1433,6 +1448,7 @@ impl<'l, N: Names> LogSource<'l, N> {
                 let op = if arrives { Op::Rmw } else { Op::VolatileRead };
                 out.put(event(op).with_target(var.0), &[]);
                 if arrives && self.log.unanswered.contains(&record.at) {
+                    self.blocks(me, out)?;
                     out.put(event(Op::Block).with_target(var.0), &[]);
                 }
             }

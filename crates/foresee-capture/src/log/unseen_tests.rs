@@ -299,11 +299,25 @@ fn run(seed: u64, folder: &Path) -> (PathBuf, Trace, Vec<bool>) {
             steps += usize::from(program.step(thread));
         }
     }
+    // A thread may wait for a lock until the end.
+    let of_other = |program: &Program, thread: u32| {
+        (0..LOCKS).find(|&of| program.holders[of].is_some_and(|holder| holder != thread))
+    };
+    let is_idle = |program: &Program, thread: u32| program.waits[thread as usize].is_none();
+    let blocked = (2..=threads - late.len() as u32)
+        .find(|&t| is_idle(&program, t) && of_other(&program, t).is_some())
+        .filter(|_| program.random.below(2) == 0);
+    if let Some(thread) = blocked
+        && let Some(of) = of_other(&program, thread)
+    {
+        program.log.of(thread);
+        program.log.put(Tag::Request as u8, lock(of), 0);
+    }
     // What is over can be waited for.
     for thread in 2..=threads - late.len() as u32 {
         let holds = program.holders.contains(&Some(thread));
         let idle = [1, thread].iter().all(|&t| program.waits[t as usize].is_none());
-        if idle && !holds && program.random.below(2) == 0 {
+        if idle && !holds && blocked != Some(thread) && program.random.below(2) == 0 {
             program.log.of(1);
             program.log.put(Tag::Join as u8, 0, u64::from(thread));
             program.event(1, Op::Join, thread - 1, &[], false);
@@ -311,7 +325,8 @@ fn run(seed: u64, folder: &Path) -> (PathBuf, Trace, Vec<bool>) {
     }
     // Every write that no hook saw shows in the end.
     let started = threads - late.len() as u32;
-    if let Some(thread) = (1..=started).find(|&t| program.waits[t as usize].is_none()) {
+    let runs = |t: &u32| is_idle(&program, *t) && blocked != Some(*t);
+    if let Some(thread) = (1..=started).find(runs) {
         for var in 0..VARIABLES {
             program.read(thread, var);
         }
@@ -356,7 +371,8 @@ fn matched(captured: &Trace, truth: &Trace, hidden: &[bool]) -> Vec<Option<usize
         .iter()
         .map(|event| {
             let name = event.target_name(&captured.names).unwrap_or_default();
-            if Some(event.thread()) == external || name.starts_with("unseen") {
+            let is_marking = Some(event.thread()) == external || name.starts_with("unseen");
+            if is_marking || event.op().requests() {
                 return None;
             }
             let name = captured.names.threads.get(event.thread());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use foresee_capture::jvm::{JvmLog, JvmTrace};
+use foresee_capture::store::Keep;
 use foresee_predict::info::NONDETERMINISM;
 use foresee_predict::session::{Examined, Session};
 use foresee_report::text::Options;
@@ -62,7 +63,7 @@ fn run_on_jvm(args: &CheckArgs, session: &Session, mut to: Sink) -> anyhow::Resu
     let bar = input::progress("merging");
     let mut progress = |events| bar.set_position(events);
     // The specification may be another than that of the capture.
-    let trace = JvmTrace::read(&log, name(), true, memory, &mut progress);
+    let trace = JvmTrace::read(&log, name(), Keep::Everything, memory, &mut progress);
     bar.finish_and_clear();
     let mut trace = trace.with_context(name)?;
     let notes = std::mem::take(&mut trace.notes);

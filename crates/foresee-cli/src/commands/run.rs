@@ -20,7 +20,7 @@ use foresee_capture::lost;
 use foresee_capture::naming::symbols_of;
 use foresee_capture::program::{Built, Program};
 use foresee_capture::scratch::Scratch;
-use foresee_capture::store::LogConversion;
+use foresee_capture::store::{Keep, LogConversion};
 use foresee_capture::symbols::{Symbols, Unmatched, Variable};
 use foresee_predict::info::PROGRAM_FAILURE;
 use foresee_predict::session::{self, Examined, Session};
@@ -355,7 +355,7 @@ impl Run<'_> {
                 spec_vars: &spec_vars,
                 object_types: &object_types(session),
                 trusted: &args.trust,
-                keeps_private: args.all,
+                keep: self.kept_accesses(),
                 memory,
             };
             let bar = input::progress("naming");
@@ -401,6 +401,15 @@ impl Run<'_> {
             (_, Some(missing)) if !is_any => Err(missing.into()),
             (Some(failed), _) => told.put(self.recording.seed, failed.report(name)),
             (None, _) => Ok(()),
+        }
+    }
+
+    /// The accesses that its questions need. A trace that is stored may be asked other questions later.
+    fn kept_accesses(&self) -> Keep {
+        match (self.args.all, &self.args.keep) {
+            (true, _) => Keep::Everything,
+            (false, None) if self.session.ignores_settled() => Keep::Unsettled,
+            _ => Keep::Shared,
         }
     }
 

@@ -70,7 +70,7 @@ pub use settings::{Limits, NondeterminismSettings, Settings};
 pub use spec::{BadSpec, Specification};
 
 use crate::checks::{CHECKS, CandidatePart, CheckKind, Checks, Decided, Deciding, Glob};
-use crate::info::{self, ATOMICITY, AnalysisInfo, LIKELY_ATOMICITY};
+use crate::info::{self, ATOMICITY, AnalysisInfo, DEADLOCK, LIFETIME, LIKELY_ATOMICITY, RACE};
 use crate::{ANALYSES, Analysis, AnalysisKind};
 
 /// Receives what happens while a session runs.
@@ -204,6 +204,16 @@ impl Session {
         !self.specs.is_empty() && self.settings.goes_beyond_causality()
             || self.checks.iter().any(is_beyond)
             || !self.kinds().is_empty()
+    }
+
+    /// Whether no answer depends on accesses that starts and joins of threads order in every run: such accesses neither race nor
+    /// see anything else in another order. Atomic regions have to know them, which only matters to a trace that has
+    /// any, unless regions are inferred.
+    pub fn ignores_settled(&self) -> bool {
+        let is_about_order = |name: &String| [RACE, DEADLOCK, LIFETIME].contains(&name.as_str());
+        self.specs.is_empty()
+            && self.checks.iter().all(is_about_order)
+            && !self.settings.infer_regions
     }
 
     /// How many questions there are that can be answered apart: first the checks and the analyses that need no specification,

@@ -88,7 +88,8 @@ impl Run<'_> {
             };
             let bar = input::progress("merging");
             let mut progress = |events| bar.set_position(events);
-            let trace = JvmTrace::read(log, title.clone(), self.args.all, memory, &mut progress);
+            let keep = self.kept_accesses();
+            let trace = JvmTrace::read(log, title.clone(), keep, memory, &mut progress);
             bar.finish_and_clear();
             let mut trace = trace.with_context(|| unusable(&title))?;
             let notes = std::mem::take(&mut trace.notes);
