@@ -300,10 +300,12 @@ fn a_kept_trace_gives_the_same_answer() {
 #[test]
 fn every_instruction_keeps_its_meaning() {
     // The program checks itself, with each kind of field, array, call and class.
-    let (status, out, err) = run(&["--check", "race"], &["Conformance"]);
-    // It also overflows a stack, and where exactly that happens is the JVM's business: if it is in a
-    // hook, a step is lost, which is said.
-    let is_lost = out.contains("a step was lost because the stack of its thread was full");
-    assert_eq!(status, if is_lost { 3 } else { 0 }, "{out}{err}");
-    assert!(out.contains("all as it should be"), "{out}{err}");
+    for stacks in ["off", "on"] {
+        let (status, out, err) = run(&["--check", "race", "--stacks", stacks], &["Conformance"]);
+        // It also overflows a stack, and where exactly that happens is the JVM's business: if it is in a
+        // hook, a step is lost, which is said.
+        let is_lost = out.contains("a step was lost because the stack of its thread was full");
+        assert_eq!(status, if is_lost { 3 } else { 0 }, "{stacks}: {out}{err}");
+        assert!(out.contains("all as it should be"), "{stacks}: {out}{err}");
+    }
 }

@@ -179,7 +179,7 @@ fn every_example_is_listed_and_can_be_run() {
         let files: Vec<PathBuf> =
             fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
         let has = |ending: &str| files.iter().any(|f| f.extension().is_some_and(|e| e == ending));
-        if ["c", "cc", "java", "kt"].into_iter().any(has) {
+        if ["c", "cc", "java", "kt", "scala"].into_iter().any(has) {
             continue;
         }
         assert!(has("std"), "{name} has neither a program nor a trace");
