@@ -414,7 +414,7 @@ pub(crate) struct RunArgs {
     ///
     /// With them, reports name the calls that led to each step. Without them, the log is smaller, and programs that make many calls
     /// run faster.
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Stacks::On, help_heading = heading::CAPTURE)]
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Stacks::Auto, help_heading = heading::CAPTURE)]
     pub(crate) stacks: Stacks,
     /// Assume that this uninstrumented library does not access shared data; repeatable.
     #[arg(long, value_name = "LIBRARY", help_heading = heading::CAPTURE)]
@@ -574,6 +574,8 @@ pub(crate) enum Expect {
 
 #[derive(Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub(crate) enum Stacks {
+    /// Where they cost little: in C and C++ programs, not in Java programs.
+    Auto,
     /// Each step of a report has the calls that led there.
     On,
     /// Each step of a report has its place only.

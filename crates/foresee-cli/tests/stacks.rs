@@ -46,6 +46,7 @@ NOINLINE void b(long p, int depth) {
 NOINLINE void c(long p, int depth) {
     if (draw(3) || can_jump) {
         a(p * 16 + 8, depth + 1); // 8
+        __asm__ volatile("nop"); /* clang would make one call of this and the last one */
     } else if (!setjmp(target)) {
         can_jump = 1;
         b(p * 16 + 9, depth + 1); // 9
@@ -254,11 +255,13 @@ fn walked(name: &str, source: &str, mut check: impl FnMut(&HashMap<i64, u32>, i6
                 let Some(stack) = stack else {
                     panic!("{compiler} {level}: no stack where {value:x} is written");
                 };
-                let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&lines, value, &stack)));
+                let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    check(&lines, value, &stack)
+                }));
                 assert!(said.is_ok(), "{compiler} {level}: {value:x} {stack:?}");
                 (deepest, count) = (stack.len().max(deepest), count + 1);
             }
-            assert!(deepest > 7 && count > 200, "{deepest} {count}");
+            assert!(deepest > 7 && count > 100, "{compiler} {level}: {deepest} {count}");
         }
     }
 }

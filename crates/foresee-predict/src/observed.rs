@@ -110,7 +110,9 @@ impl Observed {
             outcome: match (self.monitor.stopped(i), steps) {
                 (Some(_), _) => Outcome::StateLimit,
                 (None, 0) => Outcome::NothingRelevant,
-                _ if watched.violations == 0 && watched.silence.is_some() => Outcome::NothingRelevant,
+                _ if watched.violations == 0 && watched.silence.is_some() => {
+                    Outcome::NothingRelevant
+                }
                 _ if !notes.is_empty() => Outcome::UnknownValues,
                 _ => Outcome::Window,
             },

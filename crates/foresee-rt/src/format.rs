@@ -804,7 +804,9 @@ mod tests {
 
     #[test]
     fn calls_are_what_was_encoded() {
-        for (at, from) in [(0x40_0000, 0x40_0000), (0x40_0010, 0x40_0000), (0x3f_ff00, 0x40_0000), (9, 0)] {
+        for (at, from) in
+            [(0x40_0000, 0x40_0000), (0x40_0010, 0x40_0000), (0x3f_ff00, 0x40_0000), (9, 0)]
+        {
             for returned in [0, 1, 340] {
                 let call = Call { returned, from };
                 assert_eq!(call.encode(at).map(|value| Call::decode(value, at)), Some(call));

@@ -1739,7 +1739,11 @@ struct Out<'b> {
 /// address in it without a name.
 fn whole(function: &str) -> &str {
     let name = function.split(" [clone").next().unwrap_or(function);
-    if name.contains(['<', '(', ':']) { name } else { name.split(['.', '+']).next().unwrap_or(name) }
+    if name.contains(['<', '(', ':']) {
+        name
+    } else {
+        name.split(['.', '+']).next().unwrap_or(name)
+    }
 }
 
 impl Out<'_> {

@@ -263,7 +263,10 @@ impl State {
             Span::raw(format!("  {} running", self.running.len())),
             Span::raw(format!("  {} over", HumanCount(self.over_count))),
             Span::raw(format!("  {} events/s", HumanCount(speed))),
-            Span::styled(format!("  {}", count(HumanCount(self.finding_count), "finding")), bold.fg(colour)),
+            Span::styled(
+                format!("  {}", count(HumanCount(self.finding_count), "finding")),
+                bold.fg(colour),
+            ),
         ]);
         frame.render_widget(Paragraph::new(line), area);
     }

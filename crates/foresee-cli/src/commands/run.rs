@@ -97,7 +97,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         let recording = Recording {
             is_free_running: args.mode == CaptureMode::Async,
             is_unfiltered,
-            has_stacks: args.stacks == Stacks::On,
+            has_stacks: args.stacks != Stacks::Off,
             watch: Some(&list),
             limit: (args.log_limit > 0).then(|| args.log_limit.saturating_mul(1 << 20)),
             seed: args.seed.wrapping_add(u64::from(run)),

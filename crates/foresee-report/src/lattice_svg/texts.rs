@@ -144,9 +144,8 @@ fn values(node: &Node) -> Vec<String> {
 /// How many events of each thread have happened.
 pub(super) fn happened(node: &Node, picture: &Picture) -> String {
     let counts = node.counts.iter().zip(&picture.threads).filter(|(count, _)| **count > 0);
-    let counts: Vec<String> = counts
-        .map(|(n, thread)| format!("{} of {thread}", count(n, "event")))
-        .collect();
+    let counts: Vec<String> =
+        counts.map(|(n, thread)| format!("{} of {thread}", count(n, "event"))).collect();
     if counts.is_empty() { "no event".to_owned() } else { counts.join(", ") }
 }
 

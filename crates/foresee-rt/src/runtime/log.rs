@@ -10,8 +10,8 @@ use super::file::File;
 use super::sys::{self, Text};
 use super::thread::Thread;
 use super::{config, gate, token};
-use crate::format::{Call, 
-    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, DELAYED_MAX, Head, LOST, MAGIC, PC_SIZES, POINTER,
+use crate::format::{
+    BUFFER_AT, CHUNK_HEAD, CHUNK_MAGIC, Call, DELAYED_MAX, Head, LOST, MAGIC, PC_SIZES, POINTER,
     RECORD_MAX, SIZES, STACK, Tag, VERSION, checksum, last, neighbourhood, pc_code, size_code,
     zigzag,
 };

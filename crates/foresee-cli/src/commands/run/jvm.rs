@@ -10,7 +10,7 @@ use foresee_report::Parts;
 
 use super::parts::{Part, unusable};
 use super::{Failed, Reports, Run};
-use crate::args::{CaptureMode, RunArgs};
+use crate::args::{CaptureMode, RunArgs, Stacks};
 use crate::input;
 
 /// The agent, if the command runs Java or something that may start it.
@@ -36,7 +36,7 @@ pub(super) fn inject(
     if run.args.mode == CaptureMode::Async {
         settings.push(("mode", "async".to_owned()));
     }
-    if run.recording.has_stacks {
+    if run.args.stacks == Stacks::On {
         settings.push(("stacks", "on".to_owned()));
     }
     settings.extend(watched(run.session));
