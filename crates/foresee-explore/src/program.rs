@@ -263,7 +263,7 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// What comes after them.
     pub tail: Tail,
-    /// After so many operations the run is ended ([`Ending::Cut`]).
+    /// The number of operations after which the run is ended ([`Ending::Cut`]).
     pub most_operations: usize,
 }
 
