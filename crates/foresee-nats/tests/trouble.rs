@@ -144,10 +144,11 @@ fn a_store_that_is_full_costs_no_one_more_than_patience() {
     // There is room for the request, and then not for the answer, or not even for the request.
     let error = (0..100).find_map(|_| caller.call(&[7; 9_000]).err()).unwrap().to_string();
     assert!(error.starts_with("cannot ") && error.contains("resource"), "{error}");
-    let mut publisher =
-        Publisher::open(&impatient(nats.server()), "p", ProgramId([7; 16])).unwrap();
-    let error = (0..100).find_map(|_| publisher.put(&[7; 9_000], false).err()).unwrap().to_string();
-    assert!(error.starts_with("cannot publish events") && error.contains("resource"), "{error}");
+    // The space for events is set aside beforehand.
+    let publisher = Publisher::open(&impatient(nats.server()), "p", ProgramId([7; 16]));
+    let error = publisher.err().unwrap().to_string();
+    assert!(error.starts_with("cannot open the stream of events"), "{error}");
+    assert!(error.contains("resource"), "{error}");
 }
 
 #[test]
